@@ -1,0 +1,61 @@
+# `make quickstart` and `make test` need nothing but Python 3.11, 3.12 or 3.13; each
+# prepares the virtual environment .venv by itself.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	2>/dev/null && { echo $$python; break; }; done)
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
+NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
+	tests/decoding
+
+# One line per package: enough to see that a long download is alive.
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
+PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
+
+.PHONY: help quickstart test test-all lint clean
+
+help:
+	@echo "make quickstart  train a small translation model and translate with it"
+	@echo "make test        style, then the fast tests on TensorFlow and on JAX"
+	@echo "make test-all    the same with the slow tests"
+	@echo "make lint        style alone"
+	@echo "make clean       remove the virtual environment and the caches"
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found." \
+		"Name one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.package: setup.cfg pyproject.toml | $(BIN)/python
+	@echo "Installing keras_attnvariants with TensorFlow (some minutes the first time)"
+	@$(INSTALL) --editable . | $(PROGRESS)
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.package
+	@echo "Installing what the tests need"
+	@$(INSTALL) --editable '.[test,serving]' | $(PROGRESS)
+	@touch $@
+
+quickstart: $(VENV)/.package
+	$(BIN)/python recipes/quickstart.py
+
+lint: $(VENV)/.tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+test: lint
+	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
+	KERAS_BACKEND=jax $(PYTEST) -m "not slow" $(NEUTRAL_TESTS)
+
+test-all: lint
+	KERAS_BACKEND=tensorflow $(PYTEST)
+	KERAS_BACKEND=jax $(PYTEST) $(NEUTRAL_TESTS)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

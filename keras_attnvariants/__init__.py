@@ -1,0 +1,59 @@
+"""Keras model zoo of attention variants for neural machine translation.
+
+>>> import keras_attnvariants as kav
+>>> layer = kav.HardCodedAttention(num_heads=2, offsets=(-1, 1))
+
+The rooms of the package (`kav.attention`, `kav.models`, `kav.presets`, …) and the
+classes and functions listed in `kav.__all__` are imported when they are first used:
+neither Keras nor TensorFlow starts before something needs them. Keras can load a saved
+`.keras` file of our classes once their room is imported, e.g. after
+`import keras_attnvariants.models`.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_ROOMS = (
+    "backend",
+    "attention",
+    "models",
+    "presets",
+    "decoding",
+    "data",
+    "training",
+    "evaluation",
+    "serving",
+)
+
+_HOME = {
+    "BaseAttention": "attention",
+    "DotProductAttention": "attention",
+    "HardCodedAttention": "attention",
+    "HardCodedCrossAttention": "attention",
+    "Transformer": "models",
+    "from_preset": "models",
+    "save_preset": "models",
+    "Translator": "decoding",
+    "beam_search": "decoding",
+    "greedy_search": "decoding",
+    "Tokenizer": "data",
+}
+
+__all__ = ["__version__", *_ROOMS, *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room, or the room that a public name lives in, on first use."""
+    if name in _ROOMS:
+        return import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

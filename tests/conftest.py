@@ -1,0 +1,35 @@
+"""What every test shares: quiet TensorFlow, fixed seeds, the development corpora."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+# Read by Keras and TensorFlow when they are first imported, so set before that.
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+import keras  # noqa: E402
+import pytest  # noqa: E402
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def same_start() -> Iterator[None]:
+    """Start every test from the same seeds and leave Keras as it was found."""
+    policy = keras.config.dtype_policy()
+    keras.utils.set_random_seed(20)
+    yield
+    keras.config.set_dtype_policy(policy)
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """Folder of the development corpora, named by the environment variable KAV_DATA."""
+    default = REPOSITORY.parent / "shared" / "data"
+    folder = Path(os.environ.get("KAV_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"needs corpora, and KAV_DATA names no folder: {folder}")
+    return folder
