@@ -1,0 +1,21 @@
+"""Attention variants as Keras layers, one idea per file."""
+
+from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.hard_coded import HardCodedAttention
+from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
+from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.registry import get
+from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.attention.registry import variants
+
+__all__ = [
+    "BaseAttention",
+    "DotProductAttention",
+    "HardCodedAttention",
+    "HardCodedCrossAttention",
+    "Masks",
+    "get",
+    "register_attention",
+    "variants",
+]

@@ -1,0 +1,159 @@
+"""Learned multi-head attention, the baseline of every paper."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import masked_softmax
+
+
+@register_attention(
+    paper="Vaswani et al. 2017",
+    examples=({"num_heads": 4}, {"num_heads": 4, "key_dim": 3, "use_bias": True}),
+)
+class DotProductAttention(BaseAttention):
+    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
+
+    `softmax(Q K^T / sqrt(key_dim)) V` per head, with learned projections.
+
+    Args:
+        num_heads: number of heads `H`.
+        key_dim: width of a head's queries and keys; `None` for
+            width / `num_heads`, so that one head alone is as wide as the model.
+        value_dim: width of a head's values; `None` for `key_dim`.
+        dropout: rate at which attention weights are dropped in training.
+        use_bias: whether the four projections have biases.
+        kernel_initializer: of the query, key and value projections.
+        output_initializer: of the output projection; `None` for the same.
+        bias_initializer: of the biases, if any.
+        seed: of the dropout.
+
+    Raises:
+        ValueError: a size or rate is out of range, or `num_heads` does not
+            divide the width and `key_dim` was not given.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = DotProductAttention(num_heads=4)
+    >>> x = np.ones((2, 7, 16), "float32")
+    >>> output, scores = layer(x, x, return_attention_scores=True)
+    >>> output.shape, scores.shape
+    (TensorShape([2, 7, 16]), TensorShape([2, 4, 7, 7]))
+    """
+
+    roles = frozenset({"encoder", "decoder", "cross"})
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(num_heads, value_dim, use_bias, **kwargs)
+        self.key_dim = key_dim and check_positive("key_dim", key_dim)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, seed=seed, dtype=self.dtype_policy
+        )
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        self.value_dim = self.value_dim or self.key_dim
+        super().build(query_shape, value_shape, key_shape)
+        value_shape = value_shape or query_shape
+        key_dim = self.key_dim or self.divide_width(query_shape[-1])
+        self.scale = key_dim**-0.5
+        self.query_dense = self.projection(key_dim, "query", query_shape[-1])
+        self.key_dense = self.projection(
+            key_dim, "key", (key_shape or value_shape)[-1]
+        )
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        q = self.project_query(query)
+        k = split_heads(self.key_dense(value if key is None else key), self.num_heads)
+        v = split_heads(self.value_dense(value), self.num_heads)
+        mask = masks.combined(ops.shape(q)[1], ops.shape(k)[1])
+        return self.dot_product(q, k, v, mask, training)
+
+    def project_query(self, query):
+        """Scaled queries `[..., H, D]` from inputs `[..., width]`."""
+        return split_heads(self.query_dense(query) * self.scale, self.num_heads)
+
+    def dot_product(self, q, k, v, mask, training=False):
+        """Context and weights from scaled queries, keys and values by head.
+
+        Args:
+            q: `[B, T, H, D]`. k, v: `[B, S, H, D]`.
+            mask: bool `[1|B, 1|T, S]`, or `None`.
+        """
+        logits = ops.einsum("bthd,bshd->bhts", q, k)
+        weights = masked_softmax(logits, None if mask is None else mask[:, None])
+        dropped = self.dropout_layer(ops.cast(weights, v.dtype), training=training)
+        return ops.einsum("bhts,bshd->bthd", dropped, v), weights
+
+    def prepare(self, value, value_mask=None):
+        mask = ops.ones(ops.shape(value)[:2], "bool")
+        return {
+            "key": split_heads(self.key_dense(value), self.num_heads),
+            "value": split_heads(self.value_dense(value), self.num_heads),
+            "mask": mask if value_mask is None else ops.cast(value_mask, "bool"),
+        }
+
+    def initial_state(self, batch, beams, max_length, memory=None):
+        if memory is not None:
+            return {}
+        lead = (batch, beams, max_length, self.num_heads)
+        key_dim = self.query_dense.units // self.num_heads
+        return {
+            "key": ops.zeros((*lead, key_dim), self.compute_dtype),
+            "value": ops.zeros((*lead, self.head_dim), self.compute_dtype),
+        }
+
+    def step(
+        self, query, position, state, memory=None, return_attention_scores=False
+    ):
+        q = self.project_query(query)  # [B, K, H, D]
+        if memory is not None:
+            # The beams of a sentence are queries of one attention call.
+            mask = memory["mask"][:, None]
+            context, weights = self.dot_product(q, memory["key"], memory["value"], mask)
+            weights = ops.transpose(weights, (0, 2, 1, 3))  # [B, K, H, S]
+        else:
+            state = self.extend(state, query, position)
+            seen = ops.arange(ops.shape(state["key"])[2]) <= position
+            logits = ops.einsum("bkhd,bkshd->bkhs", q, state["key"])
+            weights = masked_softmax(logits, seen)
+            context = ops.einsum(
+                "bkhs,bkshd->bkhd", ops.cast(weights, q.dtype), state["value"]
+            )
+        output = self.output_dense(merge_heads(context))
+        return (output, state, weights) if return_attention_scores else (output, state)
+
+    def extend(self, state, query, position):
+        """The state with the key and value of this position written into it."""
+        k = split_heads(self.key_dense(query), self.num_heads)
+        v = split_heads(self.value_dense(query), self.num_heads)
+        start = (0, 0, position, 0, 0)
+        return {
+            "key": ops.slice_update(state["key"], start, k[:, :, None]),
+            "value": ops.slice_update(state["value"], start, v[:, :, None]),
+        }
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "key_dim": self.key_dim,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

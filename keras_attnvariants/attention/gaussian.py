@@ -1,0 +1,96 @@
+"""What hard-coded self- and cross-attention share: offsets and the density."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.masks import zero_masked
+
+PAPER = "You, Sun and Iyyer 2020"
+
+# How many standard deviations away the density no longer reaches the rounding
+# error of the dtype.
+REACH = {"float64": 8, "float32": 6, "bfloat16": 4, "float16": 4}
+
+
+class GaussianAttention(BaseAttention):
+    """Weights that follow a normal density around a fixed distance.
+
+    Args:
+        num_heads: number of heads `H`.
+        offsets: distance, in tokens, of each head's centre from its position;
+            a list shorter than `num_heads` is tiled: `(-1, 1)` on 4 heads is
+            `(-1, 1, -1, 1)`.
+        standard_deviation: of the normal density, in tokens; one number, or a
+            list that is tiled like `offsets`.
+        threshold: weights below it are set to 0.
+        value_dim, use_bias and initializers: as in `BaseAttention`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        offsets: Sequence[int] = (-1, 1),
+        standard_deviation: float | Sequence[float] = 1.0,
+        threshold: float = 0.0,
+        **kwargs: Any,
+    ):
+        super().__init__(num_heads, **kwargs)
+        self.offsets = tile("offsets", offsets, num_heads)
+        if any(offset != int(offset) for offset in self.offsets):
+            raise ValueError(
+                f"`offsets` must be whole numbers of tokens. Received: {offsets}"
+            )
+        self.standard_deviation = standard_deviation
+        deviations = np.ravel(standard_deviation).tolist()
+        self.deviations = tile("standard_deviation", deviations, num_heads)
+        if min(self.deviations) <= 0:
+            raise ValueError(
+                f"`standard_deviation` must be positive. Received: {standard_deviation}"
+            )
+        self.threshold = threshold
+
+    @property
+    def radius(self) -> int:
+        """How far from a head's centre weights are computed, in tokens."""
+        return math.ceil(REACH[self.compute_dtype] * max(self.deviations))
+
+    def density(self, distance: np.ndarray) -> np.ndarray:
+        """Weights `[..., H]` at signed distances `[..., H]` from the centres."""
+        deviation = np.asarray(self.deviations)
+        weights = np.exp(-0.5 * (distance / deviation) ** 2)
+        weights = weights / (deviation * math.sqrt(2 * math.pi))
+        weights = np.where(np.abs(distance) <= self.radius, weights, 0.0)
+        return np.where(weights >= self.threshold, weights, 0.0)
+
+    def values(self, value, mask=None):
+        """Projected values by head, `[B, S, H, D]`, 0 at masked positions."""
+        values = split_heads(self.value_dense(value), self.num_heads)
+        return zero_masked(values, mask)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "offsets": list(self.offsets),
+            "standard_deviation": self.standard_deviation,
+            "threshold": self.threshold,
+        }
+
+
+def tile(name: str, values: Sequence[float], num_heads: int) -> tuple[float, ...]:
+    """`values` repeated until there is one per head.
+
+    Raises:
+        ValueError: their number does not divide `num_heads`.
+    """
+    values = tuple(values)
+    if not values or num_heads % len(values):
+        raise ValueError(
+            f"The number of `{name}` must divide num_heads={num_heads}. "
+            f"Received: {values}"
+        )
+    return values * (num_heads // len(values))

@@ -1,0 +1,167 @@
+"""Hard-coded Gaussian self-attention (You, Sun and Iyyer 2020).
+
+A head looks at a fixed distance from its own position: the weights are a normal
+density around `position + offset`, cut off at the borders of the sentence and
+not renormalised. There are no queries and no keys to learn, and the mixing is a
+convolution with a constant kernel, linear in length.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.banded import banded_mix
+from keras_attnvariants.attention.banded import dense_band
+from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.gaussian import PAPER
+from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.registry import register_attention
+
+IMPLEMENTATIONS = ("gaussian", "conv", "index")
+
+
+@register_attention(
+    paper=PAPER,
+    examples=(
+        {"num_heads": 4, "offsets": (-1, 1)},
+        {"num_heads": 4, "offsets": (-1, 0), "implementation": "conv"},
+        {"num_heads": 4, "offsets": (-1, 0), "implementation": "index"},
+        {"num_heads": 4, "offsets": (-2, 0, 1, 3), "standard_deviation": 0.5},
+    ),
+)
+class HardCodedAttention(GaussianAttention):
+    """Hard-coded Gaussian self-attention (You et al. 2020, Eq. 4 and 5).
+
+    Head `n` with offset `a` weighs position `j` for position `i` by
+    `phi(j - (i + a))`, the normal density. Values and outputs are projected;
+    nothing else is learned. Nothing is renormalised at borders, padding or the
+    causal limit.
+
+    Args:
+        num_heads: number of heads `H`.
+        offsets: distance, in tokens, of each head's centre, tiled over heads.
+            The paper uses `(-1, 1)` in encoders and `(-1, 0)` in decoders.
+        implementation: `"gaussian"`, the whole density; `"conv"`, only a window
+            around the centre; `"index"`, the value at the centre itself with
+            weight 1.
+        window: odd width of the `"conv"` window, in tokens.
+        standard_deviation, threshold, value_dim, use_bias and initializers: as
+            in `GaussianAttention`.
+
+    An `attention_mask` zeroes weights; it costs a full matrix, everything else
+    is linear in length. A `key` is refused: there are no keys.
+
+    Raises:
+        ValueError: `offsets` cannot be tiled, `window` is even, the
+            implementation is unknown, or query and value differ in length.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = HardCodedAttention(num_heads=2, offsets=(-1, 1))
+    >>> x = np.ones((1, 3, 8), "float32")
+    >>> _, scores = layer(x, x, return_attention_scores=True)
+    >>> np.round(scores[0, 1], 3).tolist()[0]  # head 1 looks to the right
+    [0.242, 0.399, 0.242]
+    """
+
+    roles = frozenset({"encoder", "decoder"})
+
+    def __init__(
+        self,
+        num_heads: int,
+        offsets: Sequence[int] = (-1, 1),
+        implementation: str = "gaussian",
+        window: int = 3,
+        **kwargs: Any,
+    ):
+        super().__init__(num_heads, offsets, **kwargs)
+        if implementation not in IMPLEMENTATIONS:
+            raise ValueError(
+                f"`implementation` must be one of {IMPLEMENTATIONS}. "
+                f"Received: {implementation!r}"
+            )
+        if check_positive("window", window) % 2 == 0:
+            raise ValueError(f"`window` must be odd. Received: {window}")
+        self.implementation = implementation
+        self.window = window
+
+    @property
+    def radius(self) -> int:
+        widths = {"gaussian": super().radius, "conv": self.window // 2, "index": 0}
+        return widths[self.implementation]
+
+    def density(self, distance):
+        if self.implementation == "index":
+            return (distance == 0).astype("float64")
+        return super().density(distance)
+
+    def kernel(self, causal: bool) -> tuple[np.ndarray, int]:
+        """Weights by relative position: `[taps, H]`, and that of the first tap."""
+        first = min(*self.offsets, self.radius) - self.radius
+        last = 0 if causal else max(*self.offsets, -self.radius) + self.radius
+        relative = np.arange(first, last + 1)
+        return self.density(relative[:, None] - np.asarray(self.offsets)), first
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        self.refuse_key(value, key)
+        self.check_lengths(query, value)
+        values = self.values(value, masks.key)
+        kernel, first = self.kernel(masks.causal)
+        weights = None
+        if return_scores or masks.attention is not None:
+            weights = self.weights(kernel, first, ops.shape(values)[1], masks)
+        if masks.attention is None:
+            return banded_mix(values, kernel, first), weights
+        mixing = ops.cast(weights, values.dtype)
+        return ops.einsum("bhts,bshd->bthd", mixing, values), weights
+
+    def weights(self, kernel, first, length, masks):
+        """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
+        weights = ops.convert_to_tensor(dense_band(kernel, first, length))[None]
+        mask = masks._replace(causal=False).combined(length, length)
+        return weights if mask is None else ops.where(mask[:, None], weights, 0.0)
+
+    def check_lengths(self, query, value):
+        """Raises if query and value are known to differ in length."""
+        lengths = query.shape[1], value.shape[1]
+        if None not in lengths and lengths[0] != lengths[1]:
+            raise ValueError(
+                f"{type(self).__name__} is self-attention: `query` and `value` must "
+                f"have the same length; HardCodedCrossAttention takes two. "
+                f"Received: lengths {lengths}"
+            )
+
+    def initial_state(self, batch, beams, max_length, memory=None):
+        """The last values, oldest first: `[B, K, slots, H, D]`."""
+        kernel, _ = self.kernel(causal=True)
+        shape = (batch, beams, len(kernel), self.num_heads, self.head_dim)
+        return {"values": ops.zeros(shape, self.compute_dtype)}
+
+    def step(
+        self, query, position, state, memory=None, return_attention_scores=False
+    ):
+        new = self.values(query)[:, :, None]  # [B, K, 1, H, D]
+        values = ops.concatenate([state["values"][:, :, 1:], new], axis=2)
+        kernel, first = self.kernel(causal=True)
+        weights = ops.convert_to_tensor(kernel.astype("float32"))
+        context = ops.einsum("wh,bkwhd->bkhd", ops.cast(weights, new.dtype), values)
+        output = self.output_dense(merge_heads(context))
+        state = {"values": values}
+        if not return_attention_scores:
+            return output, state
+        # Slots before the sentence hold nothing to attend to.
+        exists = ops.arange(first, 1) + position >= 0
+        scores = ops.where(exists, ops.transpose(weights), 0.0)  # [H, slots]
+        shape = (*ops.shape(query)[:2], *ops.shape(scores))
+        return output, state, ops.broadcast_to(scores, shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "implementation": self.implementation,
+            "window": self.window,
+        }

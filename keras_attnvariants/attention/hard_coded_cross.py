@@ -1,0 +1,176 @@
+"""Hard-coded Gaussian cross-attention (You, Sun and Iyyer 2020).
+
+Target position `i` looks at the source around `length_ratio * i`. The windows are
+the same for every sentence, so nothing about them depends on the data.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.gaussian import PAPER
+from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import at_least
+
+# Target positions that one decoder computes together in hard-coded
+# cross-attention; they share one window of the source.
+BLOCK = 32
+
+# The centres are tabulated on the host, in float64, up to this target length.
+MAX_TARGET_LENGTH = 65536
+
+
+@register_attention(
+    paper=PAPER,
+    examples=(
+        {"num_heads": 4, "offsets": (-1, 1)},
+        {"num_heads": 4, "offsets": (-1, 0, 1, 2), "length_ratio": 1.431},
+        {"num_heads": 4, "length_ratio": 0.963, "floor": False},
+    ),
+)
+class HardCodedCrossAttention(GaussianAttention):
+    """Hard-coded Gaussian cross-attention (You et al. 2020, section 3.2).
+
+    Head `n` with offset `a` weighs source position `j` for target position `i`
+    by `phi(j - (floor(length_ratio * i) + a))`.
+
+    Args:
+        num_heads: number of heads `H`.
+        offsets: distance, in tokens, of each head's centre, tiled over heads.
+        length_ratio: mean source length over mean target length in the training
+            data, in the model's tokens (the paper's gamma).
+        floor: whether the centre is rounded down to a token, as in the paper;
+            its released code does not.
+        standard_deviation, threshold, value_dim, use_bias and initializers: as
+            in `GaussianAttention`.
+
+    An `attention_mask` or `use_causal_mask` is refused: the windows are shared
+    by the whole batch. A `key` is refused: there are no keys.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = HardCodedCrossAttention(num_heads=2, length_ratio=0.5)
+    >>> layer(np.ones((1, 6, 8), "float32"), np.ones((1, 3, 8), "float32")).shape
+    TensorShape([1, 6, 8])
+    """
+
+    roles = frozenset({"cross"})
+
+    def __init__(
+        self,
+        num_heads: int,
+        offsets: Sequence[int] = (-1, 1),
+        length_ratio: float = 1.0,
+        floor: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(num_heads, offsets, **kwargs)
+        if not length_ratio > 0:
+            raise ValueError(f"`length_ratio` must be > 0. Received: {length_ratio}")
+        self.length_ratio = length_ratio
+        self.floor = floor
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        # The nudge keeps 1.431 * 1000 from falling below 1431.
+        exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
+        self.centres = np.floor(exact).astype("int32")
+        fraction = np.zeros_like(exact) if self.floor else exact - self.centres
+        self.fractions = fraction.astype("float32")
+        self.first = min(*self.offsets, self.radius) - self.radius
+        self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        self.refuse_key(value, key)
+        if masks.attention is not None or masks.causal:
+            raise ValueError(
+                "HardCodedCrossAttention cannot honour `attention_mask` or "
+                "`use_causal_mask`: its weights are the same for the whole batch. "
+                "Use `value_mask` for padding."
+            )
+        values = self.values(value, masks.key)
+        length = ops.shape(query)[1]
+        weights = self.weights(length, values, masks.key) if return_scores else None
+        return self.mix(values, length), weights
+
+    def mix(self, values, length):
+        """The context `[B, T, H, D]`, a block of target positions at a time."""
+        blocks = -(-length // BLOCK)
+        target = ops.reshape(ops.arange(blocks * BLOCK), (blocks, BLOCK))
+        centre = ops.take(self.centres, target)  # [N, BLOCK]
+        start = centre[:, :1] + self.first
+        reach = math.ceil(self.length_ratio * BLOCK) + self.last - self.first + 1
+        source = start + ops.arange(reach)  # [N, W]
+        windows = take_rows(values, source)  # [B, N, W, H, D]
+        weights = self.weights_at(source[:, None, :], target[:, :, None])
+        weights = ops.cast(weights, values.dtype)  # [N, BLOCK, W, H]
+        context = ops.einsum("ntwh,bnwhd->bnthd", weights, windows)
+        batch, _, _, *heads = ops.shape(context)
+        return ops.reshape(context, (batch, blocks * BLOCK, *heads))[:, :length]
+
+    def weights_at(self, source, target):
+        """Float32 density `[..., H]` at source positions for target positions."""
+        distance = source - ops.take(self.centres, target)
+        distance = ops.cast(distance, "float32") - ops.take(self.fractions, target)
+        distance = distance[..., None] - np.asarray(self.offsets, "float32")
+        deviation = np.asarray(self.deviations, "float32")
+        weights = ops.exp(-0.5 * ops.square(distance / deviation))
+        weights = weights / (deviation * np.float32(math.sqrt(2 * math.pi)))
+        near = ops.abs(distance) <= self.radius
+        return ops.where(ops.logical_and(near, weights >= self.threshold), weights, 0.0)
+
+    def weights(self, length, values, mask):
+        """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
+        batch, source = ops.shape(values)[:2]
+        weights = self.weights_at(
+            ops.arange(source)[None, :], ops.arange(length)[:, None]
+        )
+        weights = ops.transpose(weights, (2, 0, 1))[None]  # [1, H, T, S]
+        if mask is not None:
+            weights = ops.where(ops.cast(mask, "bool")[:, None, None], weights, 0.0)
+        return ops.broadcast_to(weights, (batch, self.num_heads, length, source))
+
+    def prepare(self, value, value_mask=None):
+        return {"values": self.values(value, value_mask)}
+
+    def step(
+        self, query, position, state, memory=None, return_attention_scores=False
+    ):
+        batch, beams = ops.shape(query)[:2]
+        source = ops.take(self.centres, position) + ops.arange(self.first, self.last + 1)
+        window = take_rows(memory["values"], source[None])[:, 0]  # [B, W, H, D]
+        weights = ops.cast(self.weights_at(source, position), window.dtype)
+        context = ops.einsum("wh,bwhd->bhd", weights, window)
+        # Every hypothesis of a sentence sees the same context.
+        output = self.output_dense(merge_heads(context))[:, None]
+        output = ops.broadcast_to(output, (batch, beams, ops.shape(output)[-1]))
+        if not return_attention_scores:
+            return output, state
+        length = ops.shape(memory["values"])[1]
+        scores = ops.transpose(self.weights_at(ops.arange(length), position))
+        shape = (batch, beams, self.num_heads, length)
+        return output, state, ops.broadcast_to(scores, shape)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "length_ratio": self.length_ratio,
+            "floor": self.floor,
+        }
+
+
+def take_rows(values, index):
+    """Rows `[B, *index.shape, ...]` of `values` `[B, S, ...]`, 0 outside them."""
+    length = ops.shape(values)[1]
+    inside = ops.logical_and(index >= 0, index < length)
+    index = ops.clip(index, 0, at_least(length - 1, 0))
+    rows = ops.take(values, index, axis=1)
+    for _ in range(len(values.shape) - 2):
+        inside = inside[..., None]
+    return ops.where(inside, rows, ops.zeros((), values.dtype))

@@ -1,0 +1,35 @@
+"""Compiling a function of tensors on whichever backend Keras runs."""
+
+import keras
+
+
+def name() -> str:
+    """The name of the Keras backend in use: `"tensorflow"`, `"jax"`, …"""
+    return keras.config.backend()
+
+
+def jit(function, xla: bool = True):
+    """Compiles a function of tensors; one compilation per set of input shapes.
+
+    Args:
+        function: takes and returns (nested) tensors; arguments that are not
+            tensors belong into a closure.
+        xla: on TensorFlow, whether XLA compiles the graph. JAX always does.
+
+    Returns:
+        A callable with the signature of `function`.
+
+    Raises:
+        ValueError: the backend has no compiler known here.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(function, jit_compile=xla, reduce_retracing=not xla)
+    if name() == "jax":
+        import jax
+
+        return jax.jit(function)
+    raise ValueError(
+        f"`jit` knows the backends 'tensorflow' and 'jax'. Received: {name()!r}"
+    )

@@ -1,0 +1,28 @@
+"""The one softmax over masked logits that every attention variant uses."""
+
+from keras import ops
+
+# Far below any real logit, yet finite: a literal infinity turns a fully masked
+# row into NaN, and its gradient with it.
+MASKED_LOGIT = -1e9
+
+
+def masked_softmax(logits, mask=None, axis: int = -1):
+    """Softmax in float32 that gives masked entries a weight of exactly 0.
+
+    Rows that are masked entirely get 0 everywhere, with gradients of 0.
+
+    Args:
+        logits: float tensor of any shape and dtype.
+        mask: boolean tensor that broadcasts to `logits`, True for entries that
+            take part; `None` for all of them.
+        axis: the axis whose weights sum to 1.
+
+    Returns:
+        Weights in float32, of the shape of `logits`.
+    """
+    logits = ops.cast(logits, "float32")
+    if mask is None:
+        return ops.softmax(logits, axis=axis)
+    weights = ops.softmax(ops.where(mask, logits, MASKED_LOGIT), axis=axis)
+    return ops.where(mask, weights, 0.0)
