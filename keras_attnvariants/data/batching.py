@@ -1,0 +1,201 @@
+"""Which sentence pairs go together: batches of few, fixed shapes under a token budget.
+
+XLA compiles a program per shape, and padding is work for nothing. So the plan
+chooses a handful of (rows, source length, target length) shapes to fit the
+lengths of the corpus, and every batch has one of them exactly.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attnvariants.data.bucketing import assign
+from keras_attnvariants.data.bucketing import choose_lengths
+
+
+class BatchShape(NamedTuple):
+    """The fixed size of a batch: rows, padded source and target positions."""
+
+    rows: int
+    source_length: int
+    target_length: int
+
+    @property
+    def positions(self) -> int:
+        """Padded source and target positions of the whole batch."""
+        return self.rows * (self.source_length + self.target_length)
+
+
+class BatchPlan:
+    """Assigns sentence pairs to batches as a pure function of (seed, batch index).
+
+    Pairs are bucketed by length. The buckets come from splitting the plane of
+    (source length, target length) greedily, each time where most padding is
+    saved, until there are `max_shapes` of them; a pair goes to the smallest
+    bucket that holds it. A bucket of `n` pairs with room for `r` rows in the
+    token budget makes `ceil(n / r)` batches of evenly many rows, so that the
+    rows without a pair, which fill its last batch, number less than its batches.
+
+    Every epoch shows every pair once, in an order drawn from (seed, epoch). Batch
+    `i` is batch `i % num_batches` of epoch `i // num_batches`. A worker `w` of `n`
+    takes the batches with `i % n == w`.
+
+    Args:
+        source_lengths: Integers `[N]`, source positions of each pair.
+        target_lengths: Integers `[N]`, target positions of each pair (the sentence
+            with its EOS).
+        batch_tokens: Most padded source and target positions in a batch.
+        seed: Non-negative integer, or `None` for the order of the corpus within
+            each bucket, the same in every epoch.
+        max_length: Longest source or target, in positions. Longer pairs, and
+            pairs with an empty side, are skipped and counted.
+        max_shapes: Most shapes to use.
+        multiple: Lengths are rounded up to a multiple of this.
+        shapes: The shapes of another plan, to compile nothing new; pairs that
+            fit none are skipped and counted. `batch_tokens`, `max_length`,
+            `max_shapes` and `multiple` are not used then.
+
+    Raises:
+        ValueError: If no pair is left, or an argument is out of range.
+
+    Example:
+
+    >>> from keras_attnvariants.data import BatchPlan
+    >>> plan = BatchPlan([3, 4, 9, 10], [4, 4, 8, 12], batch_tokens=64, seed=1)
+    >>> shape, pairs = plan.batch(0)
+    >>> shape in plan.shapes, len(pairs) <= shape.rows
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        source_lengths,
+        target_lengths,
+        batch_tokens: int = 4096,
+        seed: int | None = 0,
+        max_length: int = 256,
+        max_shapes: int = 12,
+        multiple: int = 4,
+        shapes: tuple[BatchShape, ...] | None = None,
+    ):
+        source_lengths = np.asarray(source_lengths)
+        target_lengths = np.asarray(target_lengths)
+        if source_lengths.shape != target_lengths.shape or source_lengths.ndim != 1:
+            raise ValueError(
+                "`source_lengths` and `target_lengths` must be vectors of one length. "
+                f"Received: {source_lengths.shape} and {target_lengths.shape}"
+            )
+        for name, value in (
+            ("batch_tokens", batch_tokens),
+            ("max_length", max_length),
+            ("max_shapes", max_shapes),
+            ("multiple", multiple),
+        ):
+            if value < 1:
+                raise ValueError(f"`{name}` must be positive. Received: {value}")
+        if seed is not None and seed < 0:
+            raise ValueError(f"`seed` must not be negative. Received: {seed}")
+        self.seed = seed
+        if shapes is None:
+            lengths = choose_lengths(
+                source_lengths, target_lengths, max_length, max_shapes, multiple
+            )
+        else:
+            lengths = [(s.source_length, s.target_length) for s in shapes]
+        bucket = assign(source_lengths, target_lengths, lengths)
+        self._members = [np.flatnonzero(bucket == b) for b in range(len(lengths))]
+        self.num_skipped = int(np.count_nonzero(bucket < 0))
+        self.num_pairs = len(bucket) - self.num_skipped
+        if self.num_pairs == 0:
+            raise ValueError(
+                "No sentence pair is left: all are empty or longer than allowed "
+                f"(max_length={max_length}). Received: {len(bucket)} pairs"
+            )
+        if shapes is None:
+            self.shapes = tuple(
+                BatchShape(_rows(len(m), batch_tokens, *size), *size)
+                for m, size in zip(self._members, lengths, strict=True)
+            )
+        else:
+            self.shapes = tuple(shapes)
+        # One entry per batch of an epoch: its bucket, and its place in the bucket.
+        counts = [
+            -(-len(m) // s.rows)
+            for m, s in zip(self._members, self.shapes, strict=True)
+        ]
+        self._bucket = np.repeat(np.arange(len(counts)), counts)
+        self._place = np.concatenate([np.arange(c) for c in counts])
+        used = bucket >= 0
+        self.num_positions = sum(
+            c * s.positions for c, s in zip(counts, self.shapes, strict=True)
+        )
+        self.num_tokens = int(
+            source_lengths[used].sum(dtype=np.int64)
+            + target_lengths[used].sum(dtype=np.int64)
+        )
+        self._epochs: dict[int, tuple] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def num_batches(self) -> int:
+        """Batches in an epoch."""
+        return len(self._bucket)
+
+    @property
+    def padding_share(self) -> float:
+        """Share of an epoch's positions that hold no token, empty rows included."""
+        return 1.0 - self.num_tokens / self.num_positions
+
+    def batch(self, index: int) -> tuple[BatchShape, np.ndarray]:
+        """Returns the shape of batch `index` and the numbers of its pairs.
+
+        There are at most `shape.rows` pairs; the other rows are padding.
+        """
+        if index < 0:
+            raise ValueError(f"`index` must not be negative. Received: {index}")
+        epoch, position = divmod(int(index), self.num_batches)
+        order, members = self._epoch(epoch)
+        entry = order[position]
+        bucket, place = self._bucket[entry], self._place[entry]
+        shape = self.shapes[bucket]
+        return shape, members[bucket][place * shape.rows : (place + 1) * shape.rows]
+
+    def summary(self) -> str:
+        """Returns one readable line about pairs, batches, shapes and padding."""
+        return (
+            f"{self.num_pairs:,} pairs in {self.num_batches:,} batches of "
+            f"{len(self.shapes)} shapes, {self.padding_share:.1%} padding, "
+            f"{self.num_skipped:,} pairs skipped (empty or too long)"
+        )
+
+    def _epoch(self, epoch: int):
+        if self.seed is None:
+            return np.arange(self.num_batches), self._members
+        with self._lock:
+            if epoch not in self._epochs:
+                # Two epochs are kept: prefetching straddles their border.
+                self._epochs = {
+                    e: v for e, v in self._epochs.items() if e == epoch - 1
+                }
+                random = np.random.default_rng([self.seed, epoch])
+                self._epochs[epoch] = (
+                    random.permutation(self.num_batches),
+                    [random.permutation(m) for m in self._members],
+                )
+            return self._epochs[epoch]
+
+
+def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:
+    most = batch_tokens // (source_length + target_length)
+    if most == 0:
+        raise ValueError(
+            "`batch_tokens` must hold at least one pair: raise it, or lower "
+            f"`max_length`. Received: batch_tokens={batch_tokens} for a pair of "
+            f"{source_length} + {target_length} positions"
+        )
+    if count == 0:
+        return most
+    return -(-count // -(-count // most))

@@ -1,0 +1,120 @@
+"""Padded lengths that fit a corpus: few of them, wasting little."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def choose_lengths(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    max_length: int,
+    max_shapes: int,
+    multiple: int,
+) -> list[tuple[int, int]]:
+    """Chooses padded lengths by greedy division of the plane of lengths.
+
+    All pairs begin in one box, padded to the longest source and target in it.
+    The box whose best division in two, across either axis, saves most padded
+    positions is divided, until there are `max_shapes` boxes or nothing is saved.
+
+    Args:
+        source_lengths: Integers `[N]`, in positions.
+        target_lengths: Integers `[N]`, in positions.
+        max_length: Longer pairs, and pairs with an empty side, do not count.
+        max_shapes: Most lengths to choose.
+        multiple: Lengths are rounded up to a multiple of this.
+
+    Returns:
+        (source length, target length), the cheapest first; every pair that counts
+        fits at least one. Empty if none counts.
+    """
+    counts = _histogram(source_lengths, target_lengths, max_length, multiple)
+    if not counts.any():
+        return []
+    boxes = [_Box(counts, 0, 0)]
+    while len(boxes) < max_shapes:
+        best = max(boxes, key=lambda box: box.gain)
+        if best.gain == 0:
+            break
+        boxes.remove(best)
+        boxes.extend(best.parts)
+    lengths = {
+        tuple(min(cells * multiple, max_length) for cells in box.size) for box in boxes
+    }
+    return sorted(lengths, key=_cost)
+
+
+def assign(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    lengths: list[tuple[int, int]],
+) -> np.ndarray:
+    """Returns `[N]` the index of the cheapest lengths that hold each pair, or -1."""
+    bucket = np.full(source_lengths.shape, -1, np.int32)
+    present = (source_lengths > 0) & (target_lengths > 0)
+    # From the dearest to the cheapest, so that the last assignment is the best.
+    for b in sorted(range(len(lengths)), key=lambda b: _cost(lengths[b]), reverse=True):
+        source, target = lengths[b]
+        fits = present & (source_lengths <= source) & (target_lengths <= target)
+        bucket[fits] = b
+    return bucket
+
+
+def _cost(lengths: tuple[int, int]) -> tuple:
+    return sum(lengths), lengths
+
+
+def _histogram(source_lengths, target_lengths, max_length, multiple) -> np.ndarray:
+    cells = -(-max_length // multiple)
+    counted = (
+        (source_lengths > 0)
+        & (target_lengths > 0)
+        & (source_lengths <= max_length)
+        & (target_lengths <= max_length)
+    )
+    rows = (source_lengths[counted].astype(np.int64) - 1) // multiple
+    columns = (target_lengths[counted].astype(np.int64) - 1) // multiple
+    flat = np.bincount(rows * cells + columns, minlength=cells * cells)
+    return flat.reshape(cells, cells)
+
+
+class _Box:
+    """A rectangle of the length histogram and the best way to divide it.
+
+    Attributes:
+        size: Padded (source, target) lengths of its pairs, in cells.
+        gain: Padded cells that dividing it saves.
+    """
+
+    def __init__(self, counts: np.ndarray, row: int, column: int):
+        self._counts = counts
+        self._origin = row, column
+        self.size, cost = _tight(counts, row, column)
+        self.gain, self._cut = 0, None
+        for axis in (0, 1):
+            for place in range(1, counts.shape[axis]):
+                gain = cost - sum(_tight(*part)[1] for part in self._divide(axis, place))
+                if gain > self.gain:
+                    self.gain, self._cut = gain, (axis, place)
+
+    @property
+    def parts(self) -> list[_Box]:
+        """The two boxes of the best division."""
+        return [_Box(*part) for part in self._divide(*self._cut)]
+
+    def _divide(self, axis: int, place: int):
+        row, column = self._origin
+        first, second = np.split(self._counts, [place], axis=axis)
+        moved = (row + place, column) if axis == 0 else (row, column + place)
+        return (first, row, column), (second, *moved)
+
+
+def _tight(counts: np.ndarray, row: int, column: int) -> tuple[tuple[int, int], int]:
+    """Returns the padded size of a rectangle in cells, and its cells in all."""
+    sources = np.flatnonzero(counts.any(axis=1))
+    if not len(sources):
+        return (0, 0), 0
+    targets = np.flatnonzero(counts.any(axis=0))
+    size = row + int(sources[-1]) + 1, column + int(targets[-1]) + 1
+    return size, int(counts.sum()) * sum(size)

@@ -1,0 +1,187 @@
+"""Reads parallel lines of any quality, and says what was wrong with them."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import os
+from collections import Counter
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
+from itertools import zip_longest
+from pathlib import Path
+
+# In the order in which a line is looked at; a pair is counted under the first.
+PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long")
+
+_SAMPLE_BYTES = 1 << 16
+_WIDE_BOMS = (
+    codecs.BOM_UTF32_LE,
+    codecs.BOM_UTF32_BE,
+    codecs.BOM_UTF16_LE,
+    codecs.BOM_UTF16_BE,
+)
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass
+class SplitReport:
+    """What became of the lines of one split.
+
+    Attributes:
+        split: Name of the split.
+        read: Pairs of lines in the files.
+        written: Pairs in the cleaned split.
+        kept: Whether bad pairs were kept (everywhere but in training splits, so
+            that line numbers stay those of the files).
+        problems: Number of bad pairs by kind.
+    """
+
+    split: str
+    read: int = 0
+    written: int = 0
+    kept: bool = False
+    problems: dict[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        line = f"{self.split}: {self.read:,} pairs read, {self.written:,} written"
+        if not self.problems:
+            return f"{line}, no bad lines"
+        counts = ", ".join(f"{n:,} {kind}" for kind, n in self.problems.items())
+        return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
+
+
+def check_text_file(path: Path) -> None:
+    """Refuses what is no text in UTF-8, with a reason.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If the file is UTF-16, UTF-32 or binary.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no such file. Received: {path}")
+    with open_bytes(path) as file:
+        try:
+            sample = file.read(_SAMPLE_BYTES)
+        except (OSError, EOFError) as error:
+            raise ValueError(f"Broken gzip file: {error}. Received: {path}") from error
+    if sample.startswith(_WIDE_BOMS):
+        raise ValueError(
+            f"A corpus file must be UTF-8, this one is UTF-16 or UTF-32. "
+            f"Received: {path}"
+        )
+    text = sample.decode("utf-8", "replace")
+    odd = sum(c == "\ufffd" or (c < " " and c not in "\t\n\v\f\r") for c in text)
+    # Corpora with a few broken lines are common; a tenth of the bytes is no text.
+    if odd > 0.1 * len(text):
+        raise ValueError(
+            "A corpus file must be UTF-8 text, this one is binary or in another "
+            f"encoding. Received: {path}"
+        )
+
+
+def open_bytes(path: os.PathLike):
+    """Opens a file for reading bytes, through gzip if its first bytes say so."""
+    with open(path, "rb") as file:
+        compressed = file.read(2) == _GZIP_MAGIC
+    return gzip.open(path, "rb") if compressed else open(path, "rb")
+
+
+def read_byte_lines(path: os.PathLike) -> Iterator[bytes]:
+    """Yields lines without line end; a byte order mark and CR are dropped."""
+    with open_bytes(path) as file:
+        for number, line in enumerate(file):
+            if number == 0:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            yield line.rstrip(b"\r\n")
+
+
+def read_parallel(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Yields pairs of lines of two files that must have equally many.
+
+    Raises:
+        ValueError: If they have not; after the last pair.
+    """
+    counts = [0, 0]
+    for pair in zip_longest(read_byte_lines(source), read_byte_lines(target)):
+        for side, line in enumerate(pair):
+            counts[side] += line is not None
+        if None not in pair:
+            yield pair
+    if counts[0] != counts[1]:
+        raise ValueError(
+            "The two files of a split must have equally many lines. Received: "
+            f"{counts[0]:,} lines in {source} and {counts[1]:,} lines in {target}"
+        )
+
+
+def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:
+    """Returns the text of a line and what is wrong with it, if anything.
+
+    Characters that some readers take for a line end become spaces, since they
+    would break the alignment of the two sides.
+    """
+    problem = None
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        text, problem = line.decode("utf-8", "replace"), PROBLEMS[1]
+    if "\0" in text:
+        text, problem = text.replace("\0", ""), problem or PROBLEMS[2]
+    text = " ".join(text.splitlines()).strip()
+    if not text:
+        problem = problem or PROBLEMS[3]
+    elif len(text) > max_characters:
+        problem = problem or PROBLEMS[4]
+    return text, problem
+
+
+def write_clean(
+    pairs: Iterable[tuple[bytes, bytes] | None],
+    files: tuple[Path, Path],
+    split: str,
+    max_characters: int,
+    keep_bad: bool,
+) -> SplitReport:
+    """Writes the pairs of a split as two plain UTF-8 files.
+
+    Args:
+        pairs: Source and target lines; `None` for a line that is no pair.
+        files: Source and target file to write.
+        split: Name of the split, for the report.
+        max_characters: Longer lines are over-long.
+        keep_bad: Whether to write bad pairs all the same, as far as they are text.
+
+    Returns:
+        The report on the split.
+    """
+    report = SplitReport(split, kept=keep_bad)
+    problems: Counter[str] = Counter()
+    with (
+        open(files[0], "w", encoding="utf-8", newline="\n") as source,
+        open(files[1], "w", encoding="utf-8", newline="\n") as target,
+    ):
+        for pair in pairs:
+            report.read += 1
+            texts, problem = _clean_pair(pair, max_characters)
+            if problem:
+                problems[problem] += 1
+            if problem and not keep_bad:
+                continue
+            report.written += 1
+            source.write(texts[0] + "\n")
+            target.write(texts[1] + "\n")
+    report.problems = {kind: problems[kind] for kind in PROBLEMS if problems[kind]}
+    return report
+
+
+def _clean_pair(pair, max_characters: int) -> tuple[tuple[str, str], str | None]:
+    """Returns the texts of a pair and the first of its problems."""
+    if pair is None:
+        return ("", ""), PROBLEMS[0]
+    texts, problems = zip(
+        *(clean_line(line, max_characters) for line in pair), strict=True
+    )
+    return texts, min(filter(None, problems), key=PROBLEMS.index, default=None)

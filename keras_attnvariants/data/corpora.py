@@ -1,0 +1,322 @@
+"""Parallel corpora: folders of text files, TSV files and registered names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_attnvariants.data import registry
+from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
+from keras_attnvariants.data.cleaning import SplitReport
+from keras_attnvariants.data.cleaning import check_text_file
+from keras_attnvariants.data.cleaning import read_parallel
+from keras_attnvariants.data.cleaning import write_clean
+from keras_attnvariants.data.files import fingerprint
+from keras_attnvariants.data.files import whole_folder
+from keras_attnvariants.data.tsv import read_tsv
+
+_SPLITS = ("train", "validation", "test")
+_VALIDATION_NAMES = ("validation", "valid", "dev", "val")
+_FILE_NAME = re.compile(r"(?P<split>.+?)\.(?P<language>[A-Za-z][\w-]*)(\.gz)?")
+_LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
+# Part of the key of the cache: raise it when cleaning changes.
+_CLEANING_VERSION = 1
+
+
+class ParallelFiles(NamedTuple):
+    """Two UTF-8 text files; line `i` of one translates line `i` of the other."""
+
+    source: Path
+    target: Path
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A cleaned parallel corpus on disk.
+
+    Attributes:
+        name: Name of the corpus.
+        source_language: Code of the language to translate from.
+        target_language: Code of the language to translate into.
+        folder: Cache folder with the cleaned files.
+        splits: `ParallelFiles` by name of the split: "train", "validation", "test"
+            and whatever else there is.
+        reports: A `SplitReport` by name of the split.
+        notes: What else should be known, one line each.
+    """
+
+    name: str
+    source_language: str
+    target_language: str
+    folder: Path
+    splits: dict[str, ParallelFiles]
+    reports: dict[str, SplitReport]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def report(self) -> str:
+        """What was read and what was wrong, one line per split."""
+        lines = [str(report) for report in self.reports.values()]
+        return "\n".join([*lines, *self.notes])
+
+    def files(self, split: str) -> ParallelFiles:
+        """Returns the files of a split.
+
+        Raises:
+            ValueError: If there is no such split.
+        """
+        if split not in self.splits:
+            raise ValueError(
+                f"Corpus {self.name!r} has no such split, only {list(self.splits)}. "
+                f"Received: {split!r}"
+            )
+        return self.splits[split]
+
+    def read_lines(self, split: str) -> tuple[list[str], list[str]]:
+        """Returns the source and the target sentences of a split."""
+        return tuple(
+            file.read_text(encoding="utf-8").split("\n")[:-1]
+            for file in self.files(split)
+        )
+
+
+def load_corpus(
+    spec: os.PathLike | str,
+    source_language: str,
+    target_language: str,
+    cache_dir: os.PathLike | str | None = None,
+    max_characters: int = 2000,
+) -> Corpus:
+    """Finds, checks and cleans a parallel corpus.
+
+    The cleaned splits are plain UTF-8 files in the cache, written once, so that
+    later steps stream them. Pairs with invalid UTF-8, a NUL, an empty or an
+    over-long side are counted in `corpus.report`; they are left out of splits
+    whose name begins with "train", and kept, as far as they are text, in all
+    others, so that line `i` stays line `i` of the file. Byte order marks and CR at
+    line ends are dropped.
+
+    Args:
+        spec: One of
+            - a folder with files `<split>.<language>`, each plain or `.gz`:
+              `train`, `validation` (or `valid`, `dev`, `val`), `test` and any
+              others, such as `test2016`, which keep their names;
+            - a TSV file (plain or `.gz`) with two columns, source and target, or
+              in the order that a header line with the two language codes gives.
+              3 % of the lines each become validation and test, chosen by hash;
+            - the name of a registered corpus, such as `"bible-de-en"`, which is
+              fetched once. `corpus_names()` lists them.
+        source_language: Language code as in the file names.
+        target_language: Language code as in the file names.
+        cache_dir: Where cleaned and fetched files go; default
+            `~/.cache/keras_attnvariants`, or the folder that the environment
+            variable `KAV_CACHE` names.
+        max_characters: Longer sentences are over-long.
+
+    Returns:
+        The `Corpus`.
+
+    Raises:
+        FileNotFoundError: If the path does not exist.
+        ValueError: If the name is unknown, a language is missing, the two files of
+            a split differ in length, or a file is empty or no text.
+        FetchError: If a registered corpus cannot be fetched.
+
+    Example:
+
+    ```python
+    corpus = kav.data.load_corpus("multi30k", "en", "de")
+    print(corpus.report)
+    sources, references = corpus.read_lines("test2016")
+    ```
+    """
+    _check_languages(source_language, target_language)
+    cache = Path(cache_dir) if cache_dir else default_cache()
+    languages = (source_language, target_language)
+    path = Path(spec)
+    if path.is_dir():
+        name, folder = path.resolve().name, path
+    elif path.is_file():
+        return _load_tsv(path, languages, cache, max_characters)
+    elif isinstance(spec, str) and not _looks_like_path(spec):
+        name, folder = spec, registry.fetch(spec, languages, cache / "sources")
+    else:
+        raise FileNotFoundError(
+            f"There is no such folder or TSV file. Received: {spec}"
+        )
+    return _load_folder(name, folder, languages, cache, max_characters)
+
+
+def default_cache() -> Path:
+    """Returns the folder for fetched and cleaned corpora."""
+    if folder := os.environ.get("KAV_CACHE"):
+        return Path(folder)
+    return (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "keras_attnvariants"
+    )
+
+
+def _check_languages(source_language: str, target_language: str) -> None:
+    for name, value in (
+        ("source_language", source_language),
+        ("target_language", target_language),
+    ):
+        if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
+            raise ValueError(
+                f"`{name}` must be a language code such as 'de'. Received: {value!r}"
+            )
+    if source_language == target_language:
+        raise ValueError(
+            "`source_language` and `target_language` must differ. "
+            f"Received: {source_language!r} twice"
+        )
+
+
+def _looks_like_path(spec: str) -> bool:
+    return "/" in spec or os.sep in spec or spec.endswith((".tsv", ".gz"))
+
+
+def _load_folder(name, folder, languages, cache, max_characters) -> Corpus:
+    splits, notes = find_splits(folder, languages)
+    for files in splits.values():
+        for file in files:
+            check_text_file(file)
+
+    def write(into: Path) -> list[SplitReport]:
+        return [
+            write_clean(
+                read_parallel(*files),
+                _split_files(into, split, languages),
+                split,
+                max_characters,
+                keep_bad=not split.startswith("train"),
+            )
+            for split, files in splits.items()
+        ]
+
+    inputs = [file for files in splits.values() for file in files]
+    return _cached(name, languages, cache, inputs, max_characters, notes, write)
+
+
+def _load_tsv(path, languages, cache, max_characters) -> Corpus:
+    check_text_file(path)
+
+    def write(into: Path) -> list[SplitReport]:
+        return [
+            write_clean(
+                read_tsv(path, languages, split),
+                _split_files(into, split, languages),
+                split,
+                max_characters,
+                keep_bad=False,
+            )
+            for split in _SPLITS
+        ]
+
+    name = path.name.split(".")[0]
+    return _cached(name, languages, cache, [path], max_characters, (), write)
+
+
+def find_splits(
+    folder: Path, languages: tuple[str, str]
+) -> tuple[dict[str, ParallelFiles], tuple[str, ...]]:
+    """Finds the splits of a folder that have both languages.
+
+    Returns:
+        The files by split, and a note on each split that has only one of the
+        two languages.
+    """
+    found: dict[str, dict[str, Path]] = defaultdict(dict)
+    for file in sorted(folder.iterdir()):
+        match = _FILE_NAME.fullmatch(file.name)
+        if not match or not file.is_file():
+            continue
+        split, language = match["split"], match["language"]
+        split = "validation" if split in _VALIDATION_NAMES else split
+        if language in languages and language in found[split]:
+            raise ValueError(
+                f"Two files for split {split!r} in language {language!r}: keep one. "
+                f"Received: {found[split][language]} and {file}"
+            )
+        found[split][language] = file
+    # A README.md is a file with the name of a split, too: only pairs count.
+    present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
+    for language in languages:
+        if language not in present:
+            raise ValueError(
+                f"No parallel files in language {language!r} in {folder}; "
+                f"languages there: {', '.join(present) or 'none'}. "
+                f"Received: {languages[0]!r} to {languages[1]!r}"
+            )
+    splits, notes = {}, []
+    for split in sorted(found, key=_split_order):
+        here = [language for language in languages if language in found[split]]
+        if len(here) == 2:
+            splits[split] = ParallelFiles(*(found[split][lang] for lang in languages))
+        elif here and len(found[split]) > 1:
+            notes.append(f"{split}: left out, there is only {here[0]!r}")
+    if not splits:
+        raise ValueError(
+            f"No split in {folder} has both languages. "
+            f"Received: {languages[0]!r} to {languages[1]!r}"
+        )
+    return splits, tuple(notes)
+
+
+def _split_order(split: str) -> tuple:
+    return _SPLITS.index(split) if split in _SPLITS else len(_SPLITS), split
+
+
+def _split_files(folder: Path, split: str, languages) -> ParallelFiles:
+    return ParallelFiles(*(folder / f"{split}.{language}" for language in languages))
+
+
+def _cached(
+    name: str,
+    languages: tuple[str, str],
+    cache: Path,
+    inputs: list[Path],
+    max_characters: int,
+    notes: tuple[str, ...],
+    write: Callable[[Path], list[SplitReport]],
+) -> Corpus:
+    """Returns the cleaned corpus of these inputs, writing it if it is new."""
+    digest = fingerprint(inputs, _CLEANING_VERSION, languages, max_characters)
+    folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"
+    if not (folder / "report.json").is_file():
+        with whole_folder(folder) as partial:
+            reports = write(partial)
+            _check_not_empty(reports, inputs)
+            text = json.dumps([asdict(report) for report in reports], indent=1)
+            (partial / "report.json").write_text(text, encoding="utf-8")
+    reports = [
+        SplitReport(**report)
+        for report in json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    ]
+    return Corpus(
+        name=name,
+        source_language=languages[0],
+        target_language=languages[1],
+        folder=folder,
+        splits={r.split: _split_files(folder, r.split, languages) for r in reports},
+        reports={r.split: r for r in reports},
+        notes=tuple(notes),
+    )
+
+
+def _check_not_empty(reports: list[SplitReport], inputs: list[Path]) -> None:
+    for report in reports:
+        if report.written == 0:
+            raise ValueError(
+                f"Split {report.split!r} holds no usable pair ({report}). "
+                f"Received: {', '.join(str(file) for file in inputs)}"
+            )

@@ -1,0 +1,263 @@
+"""Token files on disk, and `tf.data` datasets of fixed-shape batches from them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attnvariants.data.batching import BatchPlan
+from keras_attnvariants.data.batching import BatchShape
+from keras_attnvariants.data.corpora import Corpus
+from keras_attnvariants.data.corpora import ParallelFiles
+from keras_attnvariants.data.files import fingerprint
+from keras_attnvariants.data.files import whole_folder
+from keras_attnvariants.data.tokenizer import Tokenizer
+
+_LINES_PER_BLOCK = 4096
+# `tf.data` needs an end; no training reaches this many steps.
+_ENDLESS = np.iinfo(np.int64).max
+
+
+class TokenizedText:
+    """The token ids of a text file, memory-mapped.
+
+    Attributes:
+        ids: int32 `[tokens]`, the ids of all lines one after another.
+        offsets: int64 `[lines + 1]`, where each line begins.
+    """
+
+    def __init__(self, path: Path):
+        self.offsets = np.fromfile(path.with_suffix(".offsets"), np.int64)
+        ids = path.with_suffix(".ids")
+        # An empty file cannot be mapped.
+        self.ids = (
+            np.memmap(ids, np.int32, mode="r")
+            if ids.stat().st_size
+            else np.zeros(0, np.int32)
+        )
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each line, `[lines]`."""
+        return np.diff(self.offsets)
+
+    def padded(self, lines: np.ndarray, rows: int, length: int) -> np.ndarray:
+        """Returns int32 `[rows, length]`: the given lines, padded with 0."""
+        starts = self.offsets[lines]
+        lengths = self.offsets[lines + 1] - starts
+        columns = np.arange(length)
+        used = np.zeros((rows, length), bool)
+        used[: len(lines)] = columns < lengths[:, None]
+        batch = np.zeros((rows, length), np.int32)
+        batch[used] = self.ids[(starts[:, None] + columns)[used[: len(lines)]]]
+        return batch
+
+
+class TokenizedCorpus:
+    """A corpus as token ids on disk, and the datasets that training reads.
+
+    Each split is tokenised once, when it is first asked for, by
+    `tensorflow_text` inside `tf.data`; neither the text nor the ids need to
+    fit in memory.
+
+    Args:
+        corpus: A `Corpus` from `load_corpus`.
+        tokenizer: The `Tokenizer` of both languages.
+        folder: Where the token files go; default beside the cleaned corpus. They
+            are reused if corpus and tokenizer are the same.
+        max_length: Longest source or target in positions (a target has its EOS).
+            Longer pairs, and pairs with an empty side, are in no batch, which
+            `plan(…).num_skipped` counts.
+
+    Example:
+
+    ```python
+    corpus = kav.data.load_corpus("folder", "en", "de")
+    tokenizer = kav.data.Tokenizer.train(corpus.splits["train"], 8000)
+    tokens = kav.data.TokenizedCorpus(corpus, tokenizer)
+    model.fit(
+        tokens.training_dataset(batch_tokens=4096, seed=1),
+        steps_per_epoch=tokens.num_batches(batch_tokens=4096),
+        validation_data=tokens.validation_dataset(batch_tokens=4096),
+    )
+    ```
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        folder: os.PathLike | str | None = None,
+        max_length: int = 256,
+    ):
+        self.corpus = corpus
+        self.tokenizer = tokenizer
+        self.folder = Path(folder) if folder else corpus.folder / "tokens"
+        self.max_length = max_length
+        self._splits: dict[str, tuple[TokenizedText, TokenizedText]] = {}
+        self._plans: dict[tuple, BatchPlan] = {}
+
+    def split(self, name: str) -> tuple[TokenizedText, TokenizedText]:
+        """Returns source and target ids of a split, tokenising it if need be."""
+        if name not in self._splits:
+            files = self.corpus.files(name)
+            folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
+            if not folder.is_dir():
+                _write_tokens(files, self.tokenizer, folder)
+            self._splits[name] = (
+                TokenizedText(folder / "source"),
+                TokenizedText(folder / "target"),
+            )
+        return self._splits[name]
+
+    def plan(
+        self,
+        split: str = "train",
+        batch_tokens: int = 4096,
+        seed: int | None = 0,
+        shapes: tuple[BatchShape, ...] | None = None,
+    ) -> BatchPlan:
+        """Returns the `BatchPlan` of a split: shapes, batches, padding, skipped."""
+        key = (split, batch_tokens, seed, shapes)
+        if key not in self._plans:
+            source, target = self.split(split)
+            self._plans[key] = BatchPlan(
+                source.lengths,
+                # BOS y and y EOS; an empty target stays empty and is skipped.
+                target.lengths + (target.lengths > 0),
+                batch_tokens=batch_tokens,
+                seed=seed,
+                max_length=self.max_length,
+                shapes=shapes,
+            )
+        return self._plans[key]
+
+    def num_batches(self, batch_tokens: int = 4096, split: str = "train") -> int:
+        """Number of batches in an epoch."""
+        return self.plan(split, batch_tokens).num_batches
+
+    def training_dataset(
+        self,
+        batch_tokens: int = 4096,
+        seed: int = 0,
+        start_step: int = 0,
+        shard: int = 0,
+        num_shards: int = 1,
+        split: str = "train",
+    ) -> tf.data.Dataset:
+        """Returns an endless dataset of shuffled batches.
+
+        Batch `i` is a pure function of (seed, i), and this worker's step `k` is
+        batch `shard + num_shards * k`.
+
+        Args:
+            batch_tokens: Most padded source and target positions in a batch.
+            seed: Non-negative; decides the order in every epoch.
+            start_step: The worker's steps to leave out: a resumed training
+                continues with exactly the batch it would have seen.
+            shard: This worker's number.
+            num_shards: Number of workers.
+            split: The split to read.
+
+        Returns:
+            `({"source_ids" [B, S], "target_ids" [B, T]}, labels [B, T], weights
+            [B, T])`: the source without BOS and EOS, BOS y, y EOS, and 1.0 on real
+            labels; int32 ids, float32 weights.
+
+        Raises:
+            ValueError: If `shard` or `start_step` is out of range.
+        """
+        if not 0 <= shard < num_shards:
+            raise ValueError(
+                "`shard` must be in [0, num_shards). "
+                f"Received: shard={shard}, num_shards={num_shards}"
+            )
+        if start_step < 0:
+            raise ValueError(
+                f"`start_step` must not be negative. Received: {start_step}"
+            )
+        indices = tf.data.Dataset.range(
+            shard + num_shards * start_step, _ENDLESS, num_shards
+        )
+        return self._dataset(indices, split, self.plan(split, batch_tokens, seed))
+
+    def validation_dataset(
+        self, batch_tokens: int = 4096, split: str = "validation"
+    ) -> tf.data.Dataset:
+        """Returns a finite dataset over a split, always in the same order.
+
+        It has the batch shapes of `training_dataset(batch_tokens)`, if there is a
+        training split, so that evaluating compiles nothing new. Elements are as
+        there; `plan` tells what is too long for these shapes.
+        """
+        shapes = (
+            self.plan("train", batch_tokens).shapes
+            if "train" in self.corpus.splits
+            else None
+        )
+        plan = self.plan(split, batch_tokens, None, shapes)
+        return self._dataset(tf.data.Dataset.range(plan.num_batches), split, plan)
+
+    def _dataset(self, indices, split: str, plan: BatchPlan) -> tf.data.Dataset:
+        source, target = self.split(split)
+
+        def batch(index):
+            return _batch(source, target, plan, self.tokenizer, index)
+
+        def element(index):
+            source_ids, target_ids, labels, weights = tf.numpy_function(
+                batch, [index], (tf.int32, tf.int32, tf.int32, tf.float32)
+            )
+            for tensor in (source_ids, target_ids, labels, weights):
+                tensor.set_shape((None, None))
+            inputs = {"source_ids": source_ids, "target_ids": target_ids}
+            return inputs, labels, weights
+
+        return indices.map(element).prefetch(tf.data.AUTOTUNE)
+
+
+def _batch(source, target, plan: BatchPlan, tokenizer: Tokenizer, index: int):
+    """Returns source ids, target ids, labels and weights of a batch."""
+    shape, lines = plan.batch(index)
+    source_ids = source.padded(lines, shape.rows, shape.source_length)
+    labels = target.padded(lines, shape.rows, shape.target_length)
+    target_ids = np.zeros_like(labels)
+    target_ids[:, 1:] = labels[:, :-1]
+    rows = np.arange(len(lines))
+    target_ids[rows, 0] = tokenizer.bos_id
+    labels[rows, target.offsets[lines + 1] - target.offsets[lines]] = tokenizer.eos_id
+    weights = (labels != tokenizer.pad_id).astype(np.float32)
+    return source_ids, target_ids, labels, weights
+
+
+def _write_tokens(files: ParallelFiles, tokenizer: Tokenizer, folder: Path) -> None:
+    with whole_folder(folder) as partial:
+        for side, file in zip(("source", "target"), files, strict=True):
+            _tokenize_file(file, tokenizer, partial / side)
+
+
+def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
+    blocks = (
+        tf.data.TextLineDataset(str(file))
+        .batch(_LINES_PER_BLOCK)
+        .map(
+            tokenizer.tf_tokenizer().tokenize,
+            num_parallel_calls=tf.data.AUTOTUNE,
+            deterministic=True,
+        )
+        .prefetch(tf.data.AUTOTUNE)
+    )
+    end = 0
+    with (
+        open(path.with_suffix(".ids"), "wb") as ids,
+        open(path.with_suffix(".offsets"), "wb") as offsets,
+    ):
+        np.zeros(1, np.int64).tofile(offsets)
+        for block in blocks:
+            block.flat_values.numpy().astype(np.int32).tofile(ids)
+            ends = end + np.cumsum(block.row_lengths().numpy(), dtype=np.int64)
+            ends.tofile(offsets)
+            end = int(ends[-1])

@@ -1,0 +1,106 @@
+"""The registry of corpora that can be fetched by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from keras_attnvariants.data.files import whole_folder
+
+_CORPORA: dict[str, RegisteredCorpus] = {}
+
+
+class FetchError(OSError):
+    """A registered corpus could not be fetched; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class RegisteredCorpus:
+    """A corpus with a place to get it from.
+
+    Attributes:
+        name: What users call it.
+        languages: Codes of its languages; any two of them can be asked for.
+        origin: Where it comes from: an https address or a package.
+        megabytes: Size of the download, roughly.
+        licence: The terms as far as the origin states them.
+        write: Fetches the corpus and writes `<split>.<language>` files, plain or
+            `.gz`, for the two languages into the folder given.
+    """
+
+    name: str
+    languages: tuple[str, ...]
+    origin: str
+    megabytes: int
+    licence: str
+    write: Callable[[Path, tuple[str, str]], None]
+
+
+def register_corpus(name: str, languages, origin: str, megabytes: int, licence: str):
+    """Decorates the function that writes a corpus, see `RegisteredCorpus.write`."""
+
+    def register(write):
+        _CORPORA[name] = RegisteredCorpus(
+            name, tuple(languages), origin, megabytes, licence, write
+        )
+        return write
+
+    return register
+
+
+def names() -> list[str]:
+    """Returns the names of all registered corpora."""
+    return sorted(_CORPORA)
+
+
+def get(name: str) -> RegisteredCorpus:
+    """Returns a registered corpus.
+
+    Raises:
+        ValueError: If the name is unknown; the message has the nearest names.
+    """
+    if name not in _CORPORA:
+        near = difflib.get_close_matches(name, _CORPORA, n=3, cutoff=0.4)
+        raise ValueError(
+            f"Neither a folder, nor a TSV file, nor a registered corpus; "
+            f"{'nearest' if near else 'registered'} names: "
+            f"{', '.join(near or names())}. Received: {name!r}"
+        )
+    return _CORPORA[name]
+
+
+def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
+    """Returns the folder of a registered corpus, fetching it the first time.
+
+    Raises:
+        ValueError: If the name is unknown or the corpus lacks a language.
+        FetchError: If it cannot be fetched, or not what was registered arrives.
+    """
+    corpus = get(name)
+    for language in languages:
+        if language not in corpus.languages:
+            raise ValueError(
+                f"Corpus {name!r} has the languages {', '.join(corpus.languages)}. "
+                f"Received: {languages[0]!r} to {languages[1]!r}"
+            )
+    pair = tuple(sorted(languages))
+    folder = cache / f"{name}-{'-'.join(pair)}"
+    if folder.is_dir():
+        return folder
+    print(
+        f"Fetching {name} ({corpus.megabytes} MB) from {corpus.origin} …",
+        flush=True,
+    )
+    try:
+        with whole_folder(folder) as partial:
+            corpus.write(partial, pair)
+    except FetchError as error:
+        raise FetchError(
+            f"Cannot fetch {name!r}: {error} You can download it from "
+            f"{corpus.origin}, write it as files such as train.{pair[0]} and "
+            f"train.{pair[1]} into a folder, and give that folder instead of the "
+            f"name. Received: {name!r}"
+        ) from error
+    return folder

@@ -1,0 +1,1 @@
+"""Registered corpora: importing this package registers all of them."""

@@ -1,0 +1,286 @@
+"""Joint subword vocabulary: SentencePiece with the package's fixed special ids."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+
+# Expectation steps are summed per thread, so the thread count is part of the result.
+_TRAINING_THREADS = 4
+_ERRORS_ONLY = 2
+_MODEL_TYPES = ("unigram", "bpe")
+
+
+class Tokenizer:
+    """Turns text into subword ids and back with one SentencePiece model.
+
+    The special ids are the same in every model of this package: padding 0,
+    unknown 1, beginning of sentence 2, end of sentence 3. `encode` adds none
+    of them, and `decode` drops padding, beginning and end.
+
+    Args:
+        model_bytes: A serialized SentencePiece model with those special ids.
+
+    Raises:
+        TypeError: If `model_bytes` is not `bytes`.
+        ValueError: If the bytes are no SentencePiece model, or one with other
+            special ids.
+
+    Example:
+
+    >>> from keras_attnvariants.data import Tokenizer
+    >>> texts = ["a small house", "the small mouse", "a house for the mouse"]
+    >>> tokenizer = Tokenizer.train(texts, vocabulary_size=24)
+    >>> tokenizer.decode(tokenizer.encode(["the small house"]))
+    ['the small house']
+    """
+
+    def __init__(self, model_bytes: bytes):
+        if not isinstance(model_bytes, bytes):
+            raise TypeError(
+                "`model_bytes` must be the bytes of a SentencePiece model. "
+                f"Received: {type(model_bytes).__name__}"
+            )
+        self.model_bytes = model_bytes
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model_bytes)
+        except (RuntimeError, OSError) as error:
+            raise ValueError(
+                "`model_bytes` is not a SentencePiece model. "
+                f"Received: {len(model_bytes)} bytes beginning {model_bytes[:16]!r}"
+            ) from error
+        found = tuple(
+            getattr(self._processor, name)()
+            for name in ("pad_id", "unk_id", "bos_id", "eos_id")
+        )
+        if found != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
+            raise ValueError(
+                "The SentencePiece model must have been trained with pad 0, unk 1, "
+                "bos 2 and eos 3 (`Tokenizer.train` does so). "
+                f"Received: (pad, unk, bos, eos) = {found}"
+            )
+
+    @classmethod
+    def train(
+        cls,
+        files_or_texts: Iterable[os.PathLike | str],
+        vocabulary_size: int,
+        model_type: str = "unigram",
+        character_coverage: float = 1.0,
+        max_sentences: int = 5_000_000,
+    ) -> Tokenizer:
+        """Learns a vocabulary; the same input always gives the same bytes.
+
+        Args:
+            files_or_texts: What to learn from. `pathlib.Path` elements are UTF-8
+                files with one sentence per line, `str` elements are sentences.
+                For a joint vocabulary give the files of both languages.
+            vocabulary_size: Number of pieces, the four special ones included.
+            model_type: `"unigram"` (Kudo, 2018) or `"bpe"` (Sennrich et al., 2016).
+            character_coverage: Share of the characters, by frequency, that get a
+                piece of their own; the rest becomes unknown. 1.0 suits alphabets,
+                0.9995 Japanese and Chinese.
+            max_sentences: From a larger corpus an evenly spaced sample of about
+                this many sentences is used.
+
+        Returns:
+            The trained `Tokenizer`.
+
+        Raises:
+            TypeError: If `files_or_texts` is a lone string.
+            ValueError: If there is no text, an option is out of range, or the text
+                is too small for the vocabulary.
+        """
+        _check_options(vocabulary_size, model_type, character_coverage)
+        inputs = _check_inputs(files_or_texts)
+        count = sum(1 for _ in _sentences(inputs))
+        if count == 0:
+            raise ValueError(
+                f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
+            )
+        stride = -(-count // max_sentences)
+        sample = (s for i, s in enumerate(_sentences(inputs)) if i % stride == 0)
+        model = io.BytesIO()
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=sample,
+                model_writer=model,
+                vocab_size=vocabulary_size,
+                model_type=model_type,
+                character_coverage=character_coverage,
+                byte_fallback=False,
+                max_sentence_length=1 << 16,
+                num_threads=_TRAINING_THREADS,
+                pad_id=PAD_ID,
+                unk_id=UNK_ID,
+                bos_id=BOS_ID,
+                eos_id=EOS_ID,
+                minloglevel=_ERRORS_ONLY,
+            )
+        except RuntimeError as error:
+            raise ValueError(
+                f"SentencePiece cannot learn this vocabulary: {error} Received: "
+                f"vocabulary_size={vocabulary_size}, {count} sentences"
+            ) from error
+        return cls(model.getvalue())
+
+    @classmethod
+    def load(cls, path_or_bytes: os.PathLike | str | bytes) -> Tokenizer:
+        """Reads a tokenizer from a `.model` file or from its bytes."""
+        if isinstance(path_or_bytes, bytes):
+            return cls(path_or_bytes)
+        path = Path(path_or_bytes)
+        if not path.is_file():
+            raise FileNotFoundError(f"No tokenizer file there. Received: {path}")
+        return cls(path.read_bytes())
+
+    def save(self, path: os.PathLike | str) -> None:
+        """Writes the SentencePiece model; the file appears whole or not at all."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        partial.write_bytes(self.model_bytes)
+        os.replace(partial, path)
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the subword ids of each text, without BOS and EOS."""
+        if isinstance(texts, str):
+            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
+        return self._processor.encode([_well_formed(text) for text in texts])
+
+    def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
+        """Returns the text of each row of ids; padding, BOS and EOS are dropped."""
+        return [self._decode_row(row) for row in ids]
+
+    def _decode_row(self, row: Iterable[int]) -> str:
+        kept = [int(i) for i in row if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]
+        if any(not 0 <= i < self.vocabulary_size for i in kept):
+            raise ValueError(
+                f"`ids` must be in [0, {self.vocabulary_size}). Received: {kept}"
+            )
+        return self._processor.decode(kept)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of pieces, special ones included."""
+        return self._processor.get_piece_size()
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces, in the order of their ids."""
+        return [self._processor.id_to_piece(i) for i in range(self.vocabulary_size)]
+
+    @property
+    def pad_id(self) -> int:
+        """Id that fills rows up on the right."""
+        return PAD_ID
+
+    @property
+    def unk_id(self) -> int:
+        """Id of what the vocabulary does not cover."""
+        return UNK_ID
+
+    @property
+    def bos_id(self) -> int:
+        """Id that begins a target sentence."""
+        return BOS_ID
+
+    @property
+    def eos_id(self) -> int:
+        """Id that ends a target sentence."""
+        return EOS_ID
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the model: equal digests give equal ids."""
+        return hashlib.sha256(self.model_bytes).hexdigest()
+
+    def tf_tokenizer(self):
+        """Returns the same model as a `tensorflow_text.SentencepieceTokenizer`.
+
+        It maps strings `[B]` to a ragged int32 tensor without BOS and EOS, inside
+        `tf.data` and inside a SavedModel.
+        """
+        import tensorflow as tf
+        import tensorflow_text
+
+        return tensorflow_text.SentencepieceTokenizer(
+            model=self.model_bytes, out_type=tf.int32
+        )
+
+    def __reduce__(self):
+        return Tokenizer, (self.model_bytes,)
+
+    def __repr__(self) -> str:
+        return (
+            f"Tokenizer(vocabulary_size={self.vocabulary_size}, "
+            f"sha256={self.sha256[:12]}…)"
+        )
+
+
+def _check_options(vocabulary_size, model_type, character_coverage) -> None:
+    if vocabulary_size <= EOS_ID + 1:
+        raise ValueError(
+            "`vocabulary_size` must leave room beside the four special pieces. "
+            f"Received: {vocabulary_size}"
+        )
+    if model_type not in _MODEL_TYPES:
+        raise ValueError(
+            f"`model_type` must be one of {_MODEL_TYPES}. Received: {model_type!r}"
+        )
+    if not 0.9 <= character_coverage <= 1.0:
+        raise ValueError(
+            "`character_coverage` must be between 0.9 and 1.0. "
+            f"Received: {character_coverage}"
+        )
+
+
+def _check_inputs(files_or_texts) -> list[Path | str]:
+    if isinstance(files_or_texts, str):
+        raise TypeError(
+            "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
+            f"for sentences. Received: {files_or_texts!r}"
+        )
+    if isinstance(files_or_texts, os.PathLike):
+        files_or_texts = [files_or_texts]
+    inputs = []
+    for item in files_or_texts:
+        if isinstance(item, os.PathLike):
+            item = Path(item)
+            if not item.is_file():
+                raise FileNotFoundError(
+                    f"No such file to learn a vocabulary from. Received: {item}"
+                )
+        inputs.append(item)
+    return inputs
+
+
+def _sentences(inputs: list[Path | str]) -> Iterator[str]:
+    for item in inputs:
+        if isinstance(item, str):
+            if item.strip():
+                yield item
+            continue
+        with open(item, encoding="utf-8", newline="\n") as lines:
+            for line in lines:
+                if line.strip():
+                    yield line.rstrip("\n")
+
+
+def _well_formed(text: str) -> str:
+    """Replaces lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,50 @@
+"""Parallel corpora in one file with two columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from keras_attnvariants.data.cleaning import read_byte_lines
+from keras_attnvariants.data.files import held_out_split
+
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
+
+
+def read_tsv(
+    path: Path, languages: tuple[str, str], split: str
+) -> Iterator[tuple[bytes, bytes] | None]:
+    """Yields the pairs of one split, and `None` for lines that are no two columns.
+
+    A header line of the two language codes gives the order of the columns; without
+    it they are source, target. A hash of the line decides its split, so that equal
+    lines never fall on both sides.
+
+    Raises:
+        ValueError: If the header names other languages.
+    """
+    header = _header(path)
+    if header is not None and set(header) != set(languages):
+        raise ValueError(
+            f"The header of {path} names the languages {' and '.join(header)}. "
+            f"Received: {languages[0]!r} to {languages[1]!r}"
+        )
+    reverse = header == languages[::-1]
+    for line in islice(read_byte_lines(path), header is not None, None):
+        # Hashing must not fail on broken bytes; equal bytes still agree.
+        if held_out_split(line.decode("utf-8", "replace")) != split:
+            continue
+        cells = line.split(b"\t")
+        if len(cells) == 2:
+            yield tuple(reversed(cells)) if reverse else tuple(cells)
+        else:
+            yield None
+
+
+def _header(path: Path) -> tuple[str, str] | None:
+    first = next(read_byte_lines(path), b"").decode("utf-8", "replace").split("\t")
+    if len(first) == 2 and all(_LANGUAGE_CODE.fullmatch(cell) for cell in first):
+        return tuple(first)
+    return None
