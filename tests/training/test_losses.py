@@ -1,0 +1,88 @@
+"""Losses against a one-hot reference written from the equation."""
+
+import keras
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
+
+LABELS = np.array([[3, 5, 1, 0], [2, 2, 0, 0]])
+WEIGHTS = (LABELS != 0).astype("float32")
+
+
+def distribution(labels, classes, smoothing):
+    """Target distribution of every position, one-hot style, [B, T, V]."""
+    target = np.full((*labels.shape, classes), smoothing / classes)
+    np.put_along_axis(target, labels[..., None], 1.0 - smoothing, axis=-1)
+    target[..., 0] = 0.0
+    return target * (labels != 0)[..., None]
+
+
+def reference(labels, logits, smoothing, weights):
+    """Mean over real tokens and its gradient with respect to the logits."""
+    logits = logits.astype("float64")
+    target = distribution(labels, logits.shape[-1], smoothing)
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_p = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    value = -(target * log_p).sum(-1)
+    slope = target.sum(-1, keepdims=True) * np.exp(log_p) - target
+    total = weights.sum()
+    return (value * weights).sum() / total, slope * weights[..., None] / total
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_value_and_gradient(smoothing, dtype):
+    logits = np.random.default_rng(0).normal(0, 3, (2, 4, 7))
+    logits = logits.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    loss = LabelSmoothedCrossEntropy(smoothing)
+    x = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        value = loss(LABELS, x, sample_weight=WEIGHTS)
+    gradient = tape.gradient(value, x)
+    expected, slope = reference(LABELS, logits, smoothing, WEIGHTS)
+    assert value.dtype == tf.float32 and gradient.dtype == x.dtype
+    np.testing.assert_allclose(float(value), expected, rtol=1e-5)
+    # The gradient is rounded once, to the dtype of the logits.
+    tolerance = {"float32": 1e-6, "float16": 1e-3, "bfloat16": 4e-3}[dtype]
+    np.testing.assert_allclose(
+        tf.cast(gradient, "float64"), slope, rtol=tolerance, atol=1e-6
+    )
+
+
+def test_padding_label_has_no_loss_even_without_weights():
+    logits = np.random.default_rng(1).normal(size=(1, 2, 5)).astype("float32")
+    loss = LabelSmoothedCrossEntropy(0.1, reduction="sum")
+    both = loss(np.array([[4, 0]]), logits)
+    np.testing.assert_allclose(both, loss(np.array([[4]]), logits[:, :1]), rtol=1e-6)
+
+
+def test_large_logits_are_finite():
+    logits = np.array([[[1e4, -1e4, 0.0, 5.0, 1e4, 0.0]]], "float32")
+    labels = np.array([[1]])
+    expected, _ = reference(labels, logits, 0.1, np.ones((1, 1)))
+    value = LabelSmoothedCrossEntropy(0.1)(labels, logits, np.ones((1, 1)))
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
+
+
+def test_batch_of_padding_only_gives_zero():
+    loss = LabelSmoothedCrossEntropy(0.1)
+    zeros = np.zeros((1, 3), "int32")
+    assert float(loss(zeros, np.ones((1, 3, 5), "float32"), np.zeros((1, 3)))) == 0.0
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_smoothing_out_of_range_is_refused(smoothing):
+    with pytest.raises(ValueError, match=r"`smoothing`.*Received: "):
+        LabelSmoothedCrossEntropy(smoothing)
+
+
+def test_loss_survives_serialization():
+    loss = LabelSmoothedCrossEntropy(0.2, pad_id=1)
+    copy = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(loss)
+    )
+    assert copy.get_config() == loss.get_config()

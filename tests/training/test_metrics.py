@@ -1,0 +1,31 @@
+"""Metrics against sums over the real tokens."""
+
+import numpy as np
+
+from keras_attnvariants.training.metrics import Perplexity
+from keras_attnvariants.training.metrics import TokenCount
+
+LABELS = np.array([[3, 5, 1, 0], [2, 2, 0, 0]])
+WEIGHTS = (LABELS != 0).astype("float32")
+
+
+def test_perplexity_is_over_weighted_tokens_of_all_batches():
+    generator = np.random.default_rng(2)
+    metric, nll = Perplexity(), []
+    for labels in (LABELS, LABELS[::-1, ::-1]):
+        logits = generator.normal(size=(2, 4, 7)).astype("float32")
+        weights = (labels != 0).astype("float32")
+        metric.update_state(labels, logits, weights)
+        log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        picked = np.take_along_axis(log_p, labels[..., None], -1)[..., 0]
+        nll.extend(-picked[weights > 0])
+    np.testing.assert_allclose(metric.result(), np.exp(np.mean(nll)), rtol=1e-5)
+    copy = Perplexity.from_config(metric.get_config())
+    assert copy.name == "perplexity"
+
+
+def test_token_count_sums_weights():
+    metric = TokenCount()
+    metric.update_state(LABELS, np.zeros((2, 4, 7)), WEIGHTS)
+    metric.update_state(LABELS, np.zeros((2, 4, 7)))
+    assert float(metric.result()) == 5 + 8
