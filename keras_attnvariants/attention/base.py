@@ -197,9 +197,7 @@ class BaseAttention(keras.layers.Layer):
         """
         return {}
 
-    def step(
-        self, query, position, state, memory=None, return_attention_scores=False
-    ):
+    def step(self, query, position, state, memory=None, return_attention_scores=False):
         """One position of `call`, for every hypothesis.
 
         Args:

@@ -75,9 +75,7 @@ class DotProductAttention(BaseAttention):
         key_dim = self.key_dim or self.divide_width(query_shape[-1])
         self.scale = key_dim**-0.5
         self.query_dense = self.projection(key_dim, "query", query_shape[-1])
-        self.key_dense = self.projection(
-            key_dim, "key", (key_shape or value_shape)[-1]
-        )
+        self.key_dense = self.projection(key_dim, "key", (key_shape or value_shape)[-1])
 
     def attend(self, query, value, key, masks, return_scores, training):
         q = self.project_query(query)
@@ -120,9 +118,7 @@ class DotProductAttention(BaseAttention):
             "value": ops.zeros((*lead, self.head_dim), self.compute_dtype),
         }
 
-    def step(
-        self, query, position, state, memory=None, return_attention_scores=False
-    ):
+    def step(self, query, position, state, memory=None, return_attention_scores=False):
         q = self.project_query(query)  # [B, K, H, D]
         if memory is not None:
             # The beams of a sentence are queries of one attention call.

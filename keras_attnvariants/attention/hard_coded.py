@@ -113,13 +113,13 @@ class HardCodedAttention(GaussianAttention):
         kernel, first = self.kernel(masks.causal)
         weights = None
         if return_scores or masks.attention is not None:
-            weights = self.weights(kernel, first, ops.shape(values)[1], masks)
+            weights = self.weight_matrix(kernel, first, ops.shape(values)[1], masks)
         if masks.attention is None:
             return banded_mix(values, kernel, first), weights
         mixing = ops.cast(weights, values.dtype)
         return ops.einsum("bhts,bshd->bthd", mixing, values), weights
 
-    def weights(self, kernel, first, length, masks):
+    def weight_matrix(self, kernel, first, length, masks):
         """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
         weights = ops.convert_to_tensor(dense_band(kernel, first, length))[None]
         mask = masks._replace(causal=False).combined(length, length)
@@ -141,9 +141,7 @@ class HardCodedAttention(GaussianAttention):
         shape = (batch, beams, len(kernel), self.num_heads, self.head_dim)
         return {"values": ops.zeros(shape, self.compute_dtype)}
 
-    def step(
-        self, query, position, state, memory=None, return_attention_scores=False
-    ):
+    def step(self, query, position, state, memory=None, return_attention_scores=False):
         new = self.values(query)[:, :, None]  # [B, K, 1, H, D]
         values = ops.concatenate([state["values"][:, :, 1:], new], axis=2)
         kernel, first = self.kernel(causal=True)

@@ -96,7 +96,9 @@ class HardCodedCrossAttention(GaussianAttention):
             )
         values = self.values(value, masks.key)
         length = ops.shape(query)[1]
-        weights = self.weights(length, values, masks.key) if return_scores else None
+        weights = (
+            self.weight_matrix(length, values, masks.key) if return_scores else None
+        )
         return self.mix(values, length), weights
 
     def mix(self, values, length):
@@ -125,7 +127,7 @@ class HardCodedCrossAttention(GaussianAttention):
         near = ops.abs(distance) <= self.radius
         return ops.where(ops.logical_and(near, weights >= self.threshold), weights, 0.0)
 
-    def weights(self, length, values, mask):
+    def weight_matrix(self, length, values, mask):
         """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
         batch, source = ops.shape(values)[:2]
         weights = self.weights_at(
@@ -139,11 +141,11 @@ class HardCodedCrossAttention(GaussianAttention):
     def prepare(self, value, value_mask=None):
         return {"values": self.values(value, value_mask)}
 
-    def step(
-        self, query, position, state, memory=None, return_attention_scores=False
-    ):
+    def step(self, query, position, state, memory=None, return_attention_scores=False):
         batch, beams = ops.shape(query)[:2]
-        source = ops.take(self.centres, position) + ops.arange(self.first, self.last + 1)
+        source = ops.take(self.centres, position) + ops.arange(
+            self.first, self.last + 1
+        )
         window = take_rows(memory["values"], source[None])[:, 0]  # [B, W, H, D]
         weights = ops.cast(self.weights_at(source, position), window.dtype)
         context = ops.einsum("wh,bwhd->bhd", weights, window)

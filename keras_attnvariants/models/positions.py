@@ -1,0 +1,119 @@
+"""How a model knows where a token stands."""
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.registry import PACKAGE
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class SinusoidalPositions(keras.layers.Layer):
+    """Adds fixed sinusoids: all sines, then all cosines.
+
+    `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, the form of
+    tensor2tensor and of the code of You et al. 2020.
+
+    Args:
+        max_length: number of positions that are tabulated.
+
+    Raises:
+        ValueError: the width is odd or below 4, or, on a call with static
+            shapes, a position lies beyond the table.
+    """
+
+    # How much of the model's width the positions take from the embeddings.
+    concatenated_dim = 0
+
+    def __init__(self, max_length: int = 512, **kwargs: Any):
+        super().__init__(**kwargs)
+        self.max_length = max_length
+
+    def build(self, input_shape):
+        width = input_shape[-1]
+        if width % 2 or width < 4:
+            raise ValueError(
+                f"Sinusoidal positions need an even width of 4 or more. "
+                f"Received: width={width}"
+            )
+        exponent = 2 * np.arange(width // 2) / (width - 2)
+        angle = np.arange(self.max_length)[:, None] / 10000**exponent
+        self.table = np.concatenate([np.sin(angle), np.cos(angle)], 1).astype("float32")
+
+    def call(self, inputs, start=0):
+        """`[B, T, width]` plus the positions `start .. start + T - 1`."""
+        check_range(self.max_length, start, inputs.shape[1])
+        size = (ops.shape(inputs)[1], self.table.shape[1])
+        positions = ops.slice(ops.convert_to_tensor(self.table), (start, 0), size)
+        return inputs + ops.cast(positions, inputs.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class ConcatenatedPositions(keras.layers.Layer):
+    """Concatenates learned position embeddings to the word embeddings.
+
+    Positions from `max_position` on share one embedding (CS287 2019).
+
+    Args:
+        position_dim: width of the position embeddings.
+        max_position: position at which the table is clipped.
+        max_length: longest sequence accepted.
+    """
+
+    def __init__(
+        self,
+        position_dim: int = 20,
+        max_position: int = 20,
+        max_length: int = 512,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.position_dim = position_dim
+        self.max_position = max_position
+        self.max_length = max_length
+        self.embedding = keras.layers.Embedding(
+            max_position + 1, position_dim, dtype=self.dtype_policy, name="embedding"
+        )
+
+    @property
+    def concatenated_dim(self) -> int:
+        return self.position_dim
+
+    def build(self, input_shape):
+        self.embedding.build((None,))
+
+    def call(self, inputs, start=0):
+        """`[B, T, width]` to `[B, T, width + position_dim]`."""
+        check_range(self.max_length, start, inputs.shape[1])
+        batch, length = ops.shape(inputs)[:2]
+        index = ops.minimum(ops.arange(length) + start, self.max_position)
+        positions = ops.cast(self.embedding(index), inputs.dtype)[None]
+        positions = ops.broadcast_to(positions, (batch, length, self.position_dim))
+        return ops.concatenate([inputs, positions], axis=-1)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], input_shape[-1] + self.position_dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "position_dim": self.position_dim,
+            "max_position": self.max_position,
+            "max_length": self.max_length,
+        }
+
+
+def check_range(max_length: int, start, length) -> None:
+    """Raises if a statically known range of positions exceeds `max_length`."""
+    if not isinstance(start, int) or not isinstance(length, int):
+        return
+    if start + length > max_length:
+        raise ValueError(
+            f"The sequence is longer than `max_length`={max_length} positions. "
+            f"Received: length {start + length}"
+        )

@@ -1,0 +1,319 @@
+"""The encoder-decoder Transformer, with any attention variant in any place."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention import BaseAttention
+from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.models import templates
+from keras_attnvariants.models.blocks import PLACEMENTS
+from keras_attnvariants.models.blocks import DecoderBlock
+from keras_attnvariants.models.blocks import EncoderBlock
+from keras_attnvariants.models.blocks import FeedForward
+from keras_attnvariants.models.blocks import layer_norm
+from keras_attnvariants.models.embeddings import TYING
+from keras_attnvariants.models.embeddings import TokenEmbeddings
+from keras_attnvariants.models.positions import SinusoidalPositions
+from keras_attnvariants.models.saving import from_preset
+from keras_attnvariants.models.saving import save_preset
+
+Templates = BaseAttention | None | Sequence[BaseAttention | None]
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class Transformer(keras.Model):
+    """An encoder-decoder Transformer (Vaswani et al. 2017) of attention variants.
+
+    Attention layers are given as templates, which are cloned for every layer.
+    The model is a *step model*: `encode`, `initial_state` and `step` are all
+    that decoding, scoring and serving know of it.
+
+    Args:
+        vocabulary_size: number of tokens, shared by source and target.
+        num_layers: number of encoder blocks, and of decoder blocks.
+        hidden_dim: width of the model.
+        intermediate_dim: width of the feed-forward sub-layers.
+        encoder_attention, decoder_attention, cross_attention: a template, a
+            list of one per layer, or `None`; `None` removes the sub-layer with
+            its residual and normalisation.
+        num_decoder_layers: number of decoder blocks, if it differs.
+        feed_forward: whether blocks have a feed-forward sub-layer; one bool, or
+            one per layer, the same for encoder and decoder.
+        dropout: rate on the embeddings and on the output of every sub-layer.
+        feed_forward_dropout: rate inside the feed-forward sub-layers.
+        activation: of the feed-forward sub-layers.
+        normalization: `"pre"` (and once after the last block) or `"post"`.
+        positions: layer that gives embeddings their positions; `None` for
+            `SinusoidalPositions`.
+        embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
+        tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
+        softmax_bias: whether the output projection has a bias.
+        max_length: longest source or target, in tokens, that is accepted.
+        pad_id, bos_id, eos_id: ids of the special tokens.
+
+    Raises:
+        TypeError, ValueError: an argument is out of range, a list has the wrong
+            length, or a variant was put where its equation makes no sense.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_attnvariants.attention import DotProductAttention
+    >>> from keras_attnvariants.attention import HardCodedAttention
+    >>> model = Transformer(
+    ...     vocabulary_size=100, num_layers=2, hidden_dim=16, intermediate_dim=32,
+    ...     encoder_attention=HardCodedAttention(num_heads=4, offsets=(-1, 1)),
+    ...     decoder_attention=HardCodedAttention(num_heads=4, offsets=(-1, 0)),
+    ...     cross_attention=[None, DotProductAttention(num_heads=1)],
+    ... )
+    >>> ids = np.array([[5, 6, 7, 0]])
+    >>> model({"source_ids": ids, "target_ids": ids}).shape
+    TensorShape([1, 4, 100])
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        num_layers: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        encoder_attention: Templates,
+        decoder_attention: Templates,
+        cross_attention: Templates,
+        num_decoder_layers: int | None = None,
+        feed_forward: bool | Sequence[bool] = True,
+        dropout: float = 0.1,
+        feed_forward_dropout: float = 0.0,
+        activation: str = "relu",
+        normalization: str = "pre",
+        positions: keras.layers.Layer | None = None,
+        embedding_scale: bool = True,
+        tie_embeddings: str = "all",
+        softmax_bias: bool = False,
+        max_length: int = 512,
+        pad_id: int = 0,
+        bos_id: int = 2,
+        eos_id: int = 3,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self._config = {
+            name: value
+            for name, value in locals().items()
+            if name not in ("self", "kwargs", "__class__")
+        }
+        self.vocabulary_size = check_positive("vocabulary_size", vocabulary_size)
+        self.hidden_dim = check_positive("hidden_dim", hidden_dim)
+        self.max_length = check_positive("max_length", max_length)
+        self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
+        check_choice("normalization", normalization, PLACEMENTS)
+        check_choice("tie_embeddings", tie_embeddings, TYING)
+        self.embeddings = TokenEmbeddings(
+            vocabulary_size,
+            hidden_dim,
+            templates.clone(
+                positions or SinusoidalPositions(max_length), self.dtype_policy
+            ),
+            embedding_scale,
+            tie_embeddings,
+            softmax_bias,
+            dropout,
+            dtype=self.dtype_policy,
+            name="embeddings",
+        )
+        self.encoder_blocks = self.make_encoder(num_layers)
+        self.decoder_blocks = self.make_decoder(num_decoder_layers or num_layers)
+        self.encoder_norm = self.decoder_norm = None
+        if normalization == "pre":
+            self.encoder_norm = layer_norm(self.dtype_policy)
+            self.decoder_norm = layer_norm(self.dtype_policy)
+        self.build()
+
+    def make_encoder(self, num_layers: int) -> list[EncoderBlock]:
+        """The encoder blocks, from the templates."""
+        check_positive("num_layers", num_layers)
+        attentions = self.sublayers("encoder_attention", "encoder", num_layers)
+        feed_forwards = self.feed_forwards(num_layers)
+        return [
+            EncoderBlock(*sublayers, **self.block_options(f"encoder_{i}"))
+            for i, sublayers in enumerate(zip(attentions, feed_forwards, strict=True))
+        ]
+
+    def make_decoder(self, num_layers: int) -> list[DecoderBlock]:
+        """The decoder blocks, from the templates."""
+        check_positive("num_decoder_layers", num_layers)
+        attentions = self.sublayers("decoder_attention", "decoder", num_layers)
+        crosses = self.sublayers("cross_attention", "cross", num_layers)
+        feed_forwards = self.feed_forwards(num_layers)
+        return [
+            DecoderBlock(*sublayers, **self.block_options(f"decoder_{i}"))
+            for i, sublayers in enumerate(
+                zip(attentions, crosses, feed_forwards, strict=True)
+            )
+        ]
+
+    def sublayers(self, name: str, role: str, num_layers: int) -> list:
+        """One fresh attention layer, or `None`, per block."""
+        entries = templates.per_layer(name, self._config[name], num_layers)
+        for entry in entries:
+            templates.check_role(name, entry, role)
+        return [templates.clone(entry, self.dtype_policy) for entry in entries]
+
+    def feed_forwards(self, num_layers: int) -> list[FeedForward | None]:
+        """One feed-forward layer, or `None`, per block."""
+        flags = templates.per_layer(
+            "feed_forward", self._config["feed_forward"], num_layers
+        )
+        return [
+            FeedForward(
+                check_positive("intermediate_dim", self._config["intermediate_dim"]),
+                self._config["activation"],
+                self._config["feed_forward_dropout"],
+                dtype=self.dtype_policy,
+            )
+            if flag
+            else None
+            for flag in flags
+        ]
+
+    def block_options(self, name: str) -> dict[str, Any]:
+        return {
+            "normalization": self._config["normalization"],
+            "dropout": self._config["dropout"],
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+
+    def build(self, input_shape=None):
+        shape = (None, None, self.hidden_dim)
+        self.embeddings.build()
+        for block in (*self.encoder_blocks, *self.decoder_blocks):
+            block.build(shape)
+        if self.encoder_norm is not None:
+            self.encoder_norm.build(shape)
+            self.decoder_norm.build(shape)
+        self.built = True
+
+    def call(self, inputs, training=None):
+        """Logits for every target position, given all target tokens before it.
+
+        Args:
+            inputs: dict of int `source_ids` `[B, S]` and `target_ids` `[B, T]`,
+                padded on the right with `pad_id`; the target starts with BOS.
+            training: whether dropout is applied.
+
+        Returns:
+            `[B, T, vocabulary_size]`.
+        """
+        encoded, mask = self.encode_source(inputs["source_ids"], training)
+        x = self.embeddings.embed_target(inputs["target_ids"], training=training)
+        for block in self.decoder_blocks:
+            x = block(x, encoded, encoded_mask=mask, training=training)
+        return self.logits(x)
+
+    def encode_source(self, source_ids, training=None):
+        """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
+        mask = ops.not_equal(source_ids, self.pad_id)
+        x = self.embeddings.embed_source(source_ids, training=training)
+        for block in self.encoder_blocks:
+            x = block(x, source_mask=mask, training=training)
+        return (x if self.encoder_norm is None else self.encoder_norm(x)), mask
+
+    def logits(self, x):
+        """`[..., hidden_dim]` to `[..., vocabulary_size]`."""
+        if self.decoder_norm is not None:
+            x = self.decoder_norm(x)
+        return self.embeddings.logits(x)
+
+    # The step-model protocol
+
+    def encode(self, source_ids) -> dict[str, Any]:
+        """What decoding needs of the source: nested tensors `[B, ...]`.
+
+        Args:
+            source_ids: int `[B, S]`, padded on the right with `pad_id`.
+        """
+        encoded, mask = self.encode_source(source_ids, training=False)
+        return {
+            block.name: block.prepare(encoded, mask) for block in self.decoder_blocks
+        } | {"mask": mask}
+
+    def initial_state(self, context, beams: int, max_length: int) -> dict[str, Any]:
+        """The state before the first position: nested tensors `[B, K, ...]`."""
+        batch = ops.shape(context["mask"])[0]
+        return {
+            block.name: block.initial_state(
+                batch, beams, max_length, context[block.name]
+            )
+            for block in self.decoder_blocks
+        }
+
+    def step(self, tokens, position, state, context, return_attention_scores=False):
+        """Logits for the token after `tokens`.
+
+        Args:
+            tokens: int `[B, K]`, the tokens at this position (BOS at first).
+            position: int32 scalar, 0-based.
+            state: what the previous step, or `initial_state`, returned.
+            context: what `encode` returned.
+            return_attention_scores: whether to return an alignment as well.
+
+        Returns:
+            Logits `[B, K, vocabulary_size]` and the new state; with scores also
+            the weights of the last cross-attention, averaged over its heads:
+            float32 `[B, K, S]`, 0 if the model has none.
+        """
+        x = self.embeddings.embed_step(tokens, position)
+        state, alignment = dict(state), None
+        for block in self.decoder_blocks:
+            x, state[block.name], scores = block.step(
+                x,
+                position,
+                state[block.name],
+                context[block.name],
+                return_attention_scores,
+            )
+            alignment = alignment if scores is None else scores
+        logits = self.logits(x)
+        if not return_attention_scores:
+            return logits, state
+        if alignment is None:
+            shape = (*ops.shape(tokens), ops.shape(context["mask"])[1])
+            alignment = ops.zeros(shape, "float32")
+        return logits, state, alignment
+
+    def save_preset(self, directory, tokenizer=None):
+        """Writes the model, and a tokenizer, to a folder; see `save_preset`."""
+        return save_preset(self, directory, tokenizer)
+
+    @staticmethod
+    def from_preset(directory) -> keras.Model:
+        """Loads a model that `save_preset` wrote."""
+        return from_preset(directory)
+
+    def get_config(self) -> dict[str, Any]:
+        config = {
+            name: templates.serialize(value)
+            if name.endswith("_attention") or name == "positions"
+            else value
+            for name, value in self._config.items()
+        }
+        return {"name": self.name, "dtype": self.dtype_policy.name, **config}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        for name in config:
+            if name.endswith("_attention") or name == "positions":
+                config[name] = templates.deserialize(config[name])
+        return cls(**config)
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises `ValueError` unless `value` is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"`{name}` must be one of {choices}. Received: {value!r}")
