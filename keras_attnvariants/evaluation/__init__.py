@@ -1,0 +1,29 @@
+"""Quality and speed of translations, and where a model's parameters are."""
+
+from keras_attnvariants.evaluation.metrics import Score
+from keras_attnvariants.evaluation.metrics import corpus_bleu
+from keras_attnvariants.evaluation.metrics import corpus_chrf
+from keras_attnvariants.evaluation.metrics import corpus_ter
+from keras_attnvariants.evaluation.parameters import ParameterSummary
+from keras_attnvariants.evaluation.parameters import parameter_summary
+from keras_attnvariants.evaluation.report import Report
+from keras_attnvariants.evaluation.report import evaluate
+from keras_attnvariants.evaluation.significance import Comparison
+from keras_attnvariants.evaluation.significance import paired_bootstrap
+from keras_attnvariants.evaluation.speed import Speed
+from keras_attnvariants.evaluation.speed import measure_speed
+
+__all__ = [
+    "Comparison",
+    "ParameterSummary",
+    "Report",
+    "Score",
+    "Speed",
+    "corpus_bleu",
+    "corpus_chrf",
+    "corpus_ter",
+    "evaluate",
+    "measure_speed",
+    "paired_bootstrap",
+    "parameter_summary",
+]

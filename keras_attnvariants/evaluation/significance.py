@@ -1,0 +1,185 @@
+"""Whether one system is better than another, or was only lucky in its test set."""
+
+import os
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest
+from sacrebleu.significance import Result
+
+from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.metrics import References
+from keras_attnvariants.evaluation.metrics import check_references
+from keras_attnvariants.evaluation.metrics import check_texts
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One system under one metric, compared with the baseline.
+
+    Attributes:
+        system: its name.
+        metric: name of the metric, such as `"BLEU"`.
+        value: score on the test set.
+        mean: mean score over the resampled test sets.
+        interval: half the width of the 95 % interval around `mean`.
+        p_value: how often chance alone makes a difference to the baseline as
+            large as this one; `None` for the baseline, 1 for the same texts.
+        signature: sacrebleu's account of the settings.
+    """
+
+    system: str
+    metric: str
+    value: float
+    mean: float
+    interval: float
+    p_value: float | None
+    signature: str
+
+
+def paired_bootstrap(
+    systems: Mapping[str, Sequence[str]],
+    references: References,
+    metrics: Sequence[str | Metric] = ("bleu", "chrf"),
+    samples: int = 1000,
+    seed: int = 12345,
+) -> list[Comparison]:
+    """Paired bootstrap resampling (Koehn 2004), by sacrebleu.
+
+    The test set is drawn `samples` times, with replacement, and all systems
+    are scored on the same draws.
+
+    Args:
+        systems: translations of the same test set by name; the first system is
+            the baseline that the others are compared with.
+        references: one reference per sentence, or several such sequences.
+        metrics: `"bleu"`, `"chrf"`, `"ter"`, or metrics of sacrebleu with
+            settings of their own.
+        samples: number of resampled test sets.
+        seed: of the resampling; the same seed gives the same figures.
+
+    Returns:
+        One `Comparison` per metric and system, in the order given.
+
+    Raises:
+        ValueError: there are fewer than two systems, a metric is unknown, counts
+            differ, or a number is out of range.
+
+    Example:
+
+    >>> references = ["a b c d e", "f g h i j"] * 20
+    >>> rows = paired_bootstrap(
+    ...     {"base": ["a b c d x", "f g h i y"] * 20, "ours": references},
+    ...     references,
+    ...     metrics=["bleu"],
+    ... )
+    >>> [(row.system, round(row.value, 1)) for row in rows]
+    [('base', 66.9), ('ours', 100.0)]
+    """
+    named = check_systems(systems)
+    references = check_references(references, len(named[0][1]))
+    check_at_least_one("samples", samples)
+    # sacrebleu takes 0 for "draw a seed", which no one could repeat.
+    check_at_least_one("seed", seed)
+    chosen = {str(metric): make_metric(metric) for metric in metrics}
+    with sacrebleu_seed(seed):
+        test = PairedTest(named, chosen, references, "bs", n_samples=samples)
+    signatures, columns = test()
+    baseline = named[0][1]
+    return [
+        Comparison(
+            system=name,
+            metric=metric,
+            value=float(result.score),
+            mean=float(result.mean),
+            interval=float(result.ci),
+            p_value=p_value(result, texts == baseline),
+            signature=str(signature),
+        )
+        for metric, signature in signatures.items()
+        for (name, texts), result in zip(named, columns[metric], strict=True)
+    ]
+
+
+def p_value(result: Result, same_texts: bool) -> float | None:
+    """The p-value; `None` for the baseline, which is compared with nothing."""
+    # sacrebleu counts the draws that differ by more than the test set does. For a
+    # copy of the baseline none does, and it would call the two different.
+    return 1.0 if same_texts and result.p_value is not None else result.p_value
+
+
+def comparison_table(rows: Sequence[Comparison]) -> Table:
+    """The result of `paired_bootstrap` as a table for `rich.print`."""
+    # Names and signatures are `Text`: rich would read square brackets as markup.
+    table = Table("System", "Metric", title="Paired bootstrap", caption_justify="left")
+    for heading in ("Score", "Mean and 95 % interval", "p"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(
+            Text(row.system),
+            row.metric,
+            f"{row.value:.2f}",
+            f"{row.mean:.2f} ± {row.interval:.2f}",
+            "baseline" if row.p_value is None else f"{row.p_value:.4f}",
+        )
+    signatures = dict.fromkeys(f"{row.metric}|{row.signature}" for row in rows)
+    table.caption = Text("\n".join(signatures))
+    return table
+
+
+def check_systems(systems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
+    """Names and translations; `ValueError` unless there are two that can be paired."""
+    if not isinstance(systems, Mapping) or len(systems) < 2:
+        raise ValueError(
+            "`systems` must map the names of two or more systems to their "
+            f"translations. Received: {type(systems).__name__} with "
+            f"{list(systems) if isinstance(systems, Mapping) else systems!r}"
+        )
+    named = [
+        (name, check_texts(f"systems[{name!r}]", texts))
+        for name, texts in systems.items()
+    ]
+    counts = {name: len(texts) for name, texts in named}
+    if len(set(counts.values())) > 1:
+        raise ValueError(
+            f"`systems` must translate the same sentences. Received: {counts}"
+        )
+    return named
+
+
+def make_metric(metric: str | Metric) -> Metric:
+    """A metric of sacrebleu, by name or as it is."""
+    if isinstance(metric, Metric):
+        return metric
+    if metric not in METRICS:
+        raise ValueError(
+            f"`metrics` must be among {sorted(METRICS)}, or metrics of sacrebleu. "
+            f"Received: {metric!r}"
+        )
+    return METRICS[metric]()
+
+
+def check_at_least_one(name: str, value: int) -> None:
+    """Raises `ValueError` unless `value` is a positive integer."""
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
+
+
+@contextmanager
+def sacrebleu_seed(seed: int) -> Iterator[None]:
+    """Sets the environment variable that is sacrebleu's only way to take a seed."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before

@@ -1,0 +1,85 @@
+"""The report of a test set: what is in it, how it is shown and stored."""
+
+import json
+from io import StringIO
+
+import keras
+import pytest
+from rich.console import Console
+
+from keras_attnvariants.evaluation import corpus_bleu
+from keras_attnvariants.evaluation import corpus_ter
+from keras_attnvariants.evaluation import evaluate
+
+SOURCES = ["eins zwei drei vier fünf", "sechs sieben acht neun zehn"]
+REFERENCES = ["one two three four five", "six seven eight nine ten"]
+OUTPUT = {SOURCES[0]: "one two three four", SOURCES[1]: REFERENCES[1]}
+
+
+def translate(texts):
+    return [OUTPUT[text] for text in texts]
+
+
+def test_scores_are_those_of_the_metrics():
+    report = evaluate(translate, SOURCES, REFERENCES)
+    bleu, chrf, ter = report.scores
+    assert bleu == corpus_bleu(report.translations, REFERENCES)
+    assert chrf.name == "chrF2"
+    assert ter == corpus_ter(report.translations, REFERENCES)
+    assert ter.value == 10
+    assert report.translations == list(OUTPUT.values())
+    assert report.speed.tokens == 9
+
+
+def test_report_without_a_model_has_no_parameters():
+    assert evaluate(translate, SOURCES, REFERENCES).to_dict()["parameters"] is None
+
+
+def test_several_references_and_a_tokenisation():
+    report = evaluate(
+        translate, SOURCES, [REFERENCES, list(OUTPUT.values())], tokenize="char"
+    )
+    bleu = report.scores[0]
+    assert bleu.value == pytest.approx(100)
+    assert "nrefs:2" in bleu.signature
+    assert "tok:char" in bleu.signature
+
+
+def test_file_holds_the_whole_report(tmp_path):
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    report = evaluate(translate, SOURCES, REFERENCES, model=model, runs=2)
+    path = report.write(tmp_path / "new" / "report.json")
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored == report.to_dict()
+    assert stored["scores"]["TER"]["value"] == 10
+    assert stored["parameters"]["total"] == 15
+    assert len(stored["speed"]["seconds"]) == 2
+    assert stored["environment"]["backend"] == keras.backend.backend()
+    assert stored["environment"]["keras"] == keras.__version__
+
+
+def test_shown_report_names_scores_with_signatures_and_speed():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(evaluate(translate, SOURCES, REFERENCES, model=model))
+    text = console.export_text()
+    assert "Quality on 2 sentences" in text
+    assert "10.00" in text
+    assert "nrefs:1|case:lc|tok:tercom|norm:no" in text
+    assert "tokens / s" in text
+    assert "15 of 15 are trained" in text
+
+
+def test_wrong_references_are_found_before_anything_is_translated():
+    def never(texts):
+        pytest.fail("translated before the references were checked")
+
+    with pytest.raises(ValueError, match="1 references for 2 hypotheses"):
+        evaluate(never, SOURCES, REFERENCES[:1])
+    with pytest.raises(ValueError, match="`sources` holds no sentence"):
+        evaluate(never, [], [])
+
+
+def test_lost_translation_is_refused():
+    with pytest.raises(ValueError, match="Received: 1 strings for 2 texts"):
+        evaluate(lambda texts: translate(texts)[:1], SOURCES, REFERENCES)
