@@ -177,9 +177,7 @@ class BatchPlan:
         with self._lock:
             if epoch not in self._epochs:
                 # Two epochs are kept: prefetching straddles their border.
-                self._epochs = {
-                    e: v for e, v in self._epochs.items() if e == epoch - 1
-                }
+                self._epochs = {e: v for e, v in self._epochs.items() if e == epoch - 1}
                 random = np.random.default_rng([self.seed, epoch])
                 self._epochs[epoch] = (
                     random.permutation(self.num_batches),

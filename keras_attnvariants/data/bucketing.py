@@ -94,7 +94,8 @@ class _Box:
         self.gain, self._cut = 0, None
         for axis in (0, 1):
             for place in range(1, counts.shape[axis]):
-                gain = cost - sum(_tight(*part)[1] for part in self._divide(axis, place))
+                divided = sum(_tight(*part)[1] for part in self._divide(axis, place))
+                gain = cost - divided
                 if gain > self.gain:
                     self.gain, self._cut = gain, (axis, place)
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple
 
 from keras_attnvariants.data import registry
 from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
@@ -21,21 +19,14 @@ from keras_attnvariants.data.cleaning import read_parallel
 from keras_attnvariants.data.cleaning import write_clean
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.files import whole_folder
+from keras_attnvariants.data.folders import SPLITS
+from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.tsv import read_tsv
 
-_SPLITS = ("train", "validation", "test")
-_VALIDATION_NAMES = ("validation", "valid", "dev", "val")
-_FILE_NAME = re.compile(r"(?P<split>.+?)\.(?P<language>[A-Za-z][\w-]*)(\.gz)?")
 _LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1
-
-
-class ParallelFiles(NamedTuple):
-    """Two UTF-8 text files; line `i` of one translates line `i` of the other."""
-
-    source: Path
-    target: Path
 
 
 @dataclass(frozen=True)
@@ -147,7 +138,7 @@ def load_corpus(
     elif path.is_file():
         return _load_tsv(path, languages, cache, max_characters)
     elif isinstance(spec, str) and not _looks_like_path(spec):
-        name, folder = spec, registry.fetch(spec, languages, cache / "sources")
+        name, folder = spec, registry.fetch(spec, languages, cache)
     else:
         raise FileNotFoundError(
             f"There is no such folder or TSV file. Received: {spec}"
@@ -219,61 +210,11 @@ def _load_tsv(path, languages, cache, max_characters) -> Corpus:
                 max_characters,
                 keep_bad=False,
             )
-            for split in _SPLITS
+            for split in SPLITS
         ]
 
     name = path.name.split(".")[0]
     return _cached(name, languages, cache, [path], max_characters, (), write)
-
-
-def find_splits(
-    folder: Path, languages: tuple[str, str]
-) -> tuple[dict[str, ParallelFiles], tuple[str, ...]]:
-    """Finds the splits of a folder that have both languages.
-
-    Returns:
-        The files by split, and a note on each split that has only one of the
-        two languages.
-    """
-    found: dict[str, dict[str, Path]] = defaultdict(dict)
-    for file in sorted(folder.iterdir()):
-        match = _FILE_NAME.fullmatch(file.name)
-        if not match or not file.is_file():
-            continue
-        split, language = match["split"], match["language"]
-        split = "validation" if split in _VALIDATION_NAMES else split
-        if language in languages and language in found[split]:
-            raise ValueError(
-                f"Two files for split {split!r} in language {language!r}: keep one. "
-                f"Received: {found[split][language]} and {file}"
-            )
-        found[split][language] = file
-    # A README.md is a file with the name of a split, too: only pairs count.
-    present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
-    for language in languages:
-        if language not in present:
-            raise ValueError(
-                f"No parallel files in language {language!r} in {folder}; "
-                f"languages there: {', '.join(present) or 'none'}. "
-                f"Received: {languages[0]!r} to {languages[1]!r}"
-            )
-    splits, notes = {}, []
-    for split in sorted(found, key=_split_order):
-        here = [language for language in languages if language in found[split]]
-        if len(here) == 2:
-            splits[split] = ParallelFiles(*(found[split][lang] for lang in languages))
-        elif here and len(found[split]) > 1:
-            notes.append(f"{split}: left out, there is only {here[0]!r}")
-    if not splits:
-        raise ValueError(
-            f"No split in {folder} has both languages. "
-            f"Received: {languages[0]!r} to {languages[1]!r}"
-        )
-    return splits, tuple(notes)
-
-
-def _split_order(split: str) -> tuple:
-    return _SPLITS.index(split) if split in _SPLITS else len(_SPLITS), split
 
 
 def _split_files(folder: Path, split: str, languages) -> ParallelFiles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +27,9 @@ class RegisteredCorpus:
         origin: Where it comes from: an https address or a package.
         megabytes: Size of the download, roughly.
         licence: The terms as far as the origin states them.
-        write: Fetches the corpus and writes `<split>.<language>` files, plain or
-            `.gz`, for the two languages into the folder given.
+        write: `write(into, languages, downloads)` fetches the corpus and writes
+            `<split>.<language>` files, plain or `.gz`, for the two languages into
+            the folder `into`. Archives already in the folder `downloads` are used.
     """
 
     name: str
@@ -35,7 +37,7 @@ class RegisteredCorpus:
     origin: str
     megabytes: int
     licence: str
-    write: Callable[[Path, tuple[str, str]], None]
+    write: Callable[[Path, tuple[str, str], Path], None]
 
 
 def register_corpus(name: str, languages, origin: str, megabytes: int, licence: str):
@@ -86,21 +88,22 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
                 f"Received: {languages[0]!r} to {languages[1]!r}"
             )
     pair = tuple(sorted(languages))
-    folder = cache / f"{name}-{'-'.join(pair)}"
+    folder = cache / "sources" / f"{name}-{'-'.join(pair)}"
     if folder.is_dir():
         return folder
+    downloads = cache / "downloads"
     print(
-        f"Fetching {name} ({corpus.megabytes} MB) from {corpus.origin} …",
-        flush=True,
+        f"Fetching {name} (about {corpus.megabytes:,} MB) from {corpus.origin}",
+        file=sys.stderr,
     )
     try:
         with whole_folder(folder) as partial:
-            corpus.write(partial, pair)
+            corpus.write(partial, pair, downloads)
     except FetchError as error:
         raise FetchError(
-            f"Cannot fetch {name!r}: {error} You can download it from "
-            f"{corpus.origin}, write it as files such as train.{pair[0]} and "
-            f"train.{pair[1]} into a folder, and give that folder instead of the "
-            f"name. Received: {name!r}"
+            f"Cannot fetch corpus {name!r}: {error} You can download that file "
+            f"yourself and put it into {downloads}, or give, instead of the name, a "
+            f"folder with train.{pair[0]}, train.{pair[1]} and so on. "
+            f"Received: {name!r}"
         ) from error
     return folder

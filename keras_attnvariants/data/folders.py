@@ -1,0 +1,70 @@
+"""Folders of parallel text files: which splits and languages are there."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+SPLITS = ("train", "validation", "test")
+
+_VALIDATION_NAMES = ("validation", "valid", "dev", "val")
+_FILE_NAME = re.compile(r"(?P<split>.+?)\.(?P<language>[A-Za-z][\w-]*)(\.gz)?")
+
+
+class ParallelFiles(NamedTuple):
+    """Two UTF-8 text files; line `i` of one translates line `i` of the other."""
+
+    source: Path
+    target: Path
+
+
+def find_splits(
+    folder: Path, languages: tuple[str, str]
+) -> tuple[dict[str, ParallelFiles], tuple[str, ...]]:
+    """Finds the splits of a folder that have both languages.
+
+    Returns:
+        The files by split, and a note on each split that has only one of the
+        two languages.
+    """
+    found: dict[str, dict[str, Path]] = defaultdict(dict)
+    for file in sorted(folder.iterdir()):
+        match = _FILE_NAME.fullmatch(file.name)
+        if not match or not file.is_file():
+            continue
+        split, language = match["split"], match["language"]
+        split = "validation" if split in _VALIDATION_NAMES else split
+        if language in languages and language in found[split]:
+            raise ValueError(
+                f"Two files for split {split!r} in language {language!r}: keep one. "
+                f"Received: {found[split][language]} and {file}"
+            )
+        found[split][language] = file
+    # A README.md is a file with the name of a split, too: only pairs count.
+    present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
+    for language in languages:
+        if language not in present:
+            raise ValueError(
+                f"No parallel files in language {language!r} in {folder}; "
+                f"languages there: {', '.join(present) or 'none'}. "
+                f"Received: {languages[0]!r} to {languages[1]!r}"
+            )
+    splits, notes = {}, []
+    for split in sorted(found, key=_split_order):
+        here = [language for language in languages if language in found[split]]
+        if len(here) == 2:
+            splits[split] = ParallelFiles(*(found[split][lang] for lang in languages))
+        elif here and len(found[split]) > 1:
+            notes.append(f"{split}: left out, there is only {here[0]!r}")
+    if not splits:
+        raise ValueError(
+            f"No split in {folder} has both languages. "
+            f"Received: {languages[0]!r} to {languages[1]!r}"
+        )
+    return splits, tuple(notes)
+
+
+def _split_order(split: str) -> tuple:
+    return SPLITS.index(split) if split in SPLITS else len(SPLITS), split

@@ -1,0 +1,125 @@
+"""WMT 2014 and 2016: the news translation tasks (Bojar et al., 2014 and 2016)."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from keras_attnvariants.data.registry import register_corpus
+from keras_attnvariants.data.sources.archives import member_lines
+from keras_attnvariants.data.sources.archives import segments
+from keras_attnvariants.data.sources.archives import write_lines
+from keras_attnvariants.data.sources.download import download
+
+_LICENCE = "free for research; see the site"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file of a campaign: `{other}` stands for the language beside English."""
+
+    url: str
+    source: str
+    english: str
+    checksum: str | None = None
+
+    @classmethod
+    def text(cls, url: str, stem: str) -> _Part:
+        return cls(url, f"{stem}.{{other}}", f"{stem}.en")
+
+    def fetch(self, other: str, into: Path, downloads: Path) -> dict[str, tuple]:
+        """Returns archive and member by language."""
+        url = self.url.format(other=other)
+        archive = download(url, into, downloads, self.checksum)
+        return {
+            other: (archive, self.source.format(other=other)),
+            "en": (archive, self.english.format(other=other)),
+        }
+
+
+_EUROPARL_7 = _Part.text(
+    "https://www.statmt.org/europarl/v7/{other}-en.tgz", "europarl-v7.{other}-en"
+)
+_COMMON_CRAWL = _Part.text(
+    "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
+    "commoncrawl.{other}-en",
+)
+_NEWS_COMMENTARY_9 = _Part.text(
+    "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
+    "news-commentary-v9.{other}-en",
+)
+_NEWSTEST_2013 = _Part(
+    "https://statmt.org/wmt13/test.tgz",
+    "newstest2013-src.{other}.sgm",
+    "newstest2013-src.en.sgm",
+    "md5:48eca5d02f637af44e85186847141f67",
+)
+_NEWSTEST_2014 = _Part(
+    "https://statmt.org/wmt14/test-full.tgz",
+    "newstest2014-{other}en-src.{other}.sgm",
+    "newstest2014-{other}en-src.en.sgm",
+    "md5:a8cd784e006feb32ac6f3d9ec7eb389a",
+)
+_EUROPARL_8 = _Part.text(
+    "https://data.statmt.org/wmt16/translation-task/training-parallel-ep-v8.tgz",
+    "europarl-v8.{other}-en",
+)
+_SETIMES = _Part.text(
+    "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-{other}.txt.zip",
+    "SETIMES.en-{other}",
+)
+_NEWSDEV_2016 = _Part(
+    "https://data.statmt.org/wmt16/translation-task/dev.tgz",
+    "newsdev2016-{other}en-src.{other}.sgm",
+    "newsdev2016-{other}en-ref.en.sgm",
+    "md5:4a3dc2760bb077f4308cce96b06e6af6",
+)
+_NEWSTEST_2016 = _Part(
+    "https://data.statmt.org/wmt16/translation-task/test.tgz",
+    "newstest2016-{other}en-src.{other}.sgm",
+    "newstest2016-{other}en-ref.en.sgm",
+    "md5:3d809cd0c2c86adb2c67034d15c4e446",
+)
+
+
+@register_corpus(
+    "wmt14",
+    languages=("de", "en", "fr"),
+    origin="https://www.statmt.org/wmt14/translation-task.html",
+    megabytes=1200,
+    licence=_LICENCE,
+)
+def write_wmt14(into: Path, languages: tuple[str, str], downloads: Path) -> None:
+    """Writes Europarl 7, Common Crawl and News Commentary 9; newstest 2013, 2014."""
+    train = (_EUROPARL_7, _COMMON_CRAWL, _NEWS_COMMENTARY_9)
+    _write(into, languages, downloads, train, _NEWSTEST_2013, _NEWSTEST_2014)
+
+
+@register_corpus(
+    "wmt16",
+    languages=("en", "ro"),
+    origin="https://www.statmt.org/wmt16/translation-task.html",
+    megabytes=300,
+    licence=_LICENCE,
+)
+def write_wmt16(into: Path, languages: tuple[str, str], downloads: Path) -> None:
+    """Writes Europarl 8 and SETimes 2; newsdev 2016 and newstest 2016."""
+    train = (_EUROPARL_8, _SETIMES)
+    _write(into, languages, downloads, train, _NEWSDEV_2016, _NEWSTEST_2016)
+
+
+def _write(into, languages, downloads, train, validation: _Part, test: _Part) -> None:
+    if "en" not in languages:
+        raise ValueError(
+            f"One of the two languages must be English. Received: {languages}"
+        )
+    other = next(language for language in languages if language != "en")
+    with tempfile.TemporaryDirectory(dir=into) as folder:
+        parts = [part.fetch(other, Path(folder), downloads) for part in train]
+        for language in languages:
+            lines = (line for part in parts for line in member_lines(*part[language]))
+            write_lines(into / f"train.{language}", lines)
+        for split, part in (("validation", validation), ("test", test)):
+            for language, member in part.fetch(other, Path(folder), downloads).items():
+                write_lines(into / f"{split}.{language}", segments(*member))
