@@ -12,8 +12,13 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
 
 import keras  # noqa: E402
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+# The first example of a property may compile a graph: no deadline per example.
+settings.register_profile("suite", deadline=None, print_blob=True)
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)
