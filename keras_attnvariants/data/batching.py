@@ -53,7 +53,8 @@ class BatchPlan:
         max_length: Longest source or target, in positions. Longer pairs, and
             pairs with an empty side, are skipped and counted.
         max_shapes: Most shapes to use.
-        multiple: Lengths are rounded up to a multiple of this.
+        multiple: Lengths are rounded up to a multiple of this; 8 suits tensor cores,
+            and pads more.
         shapes: The shapes of another plan, to compile nothing new; pairs that
             fit none are skipped and counted. `batch_tokens`, `max_length`,
             `max_shapes` and `multiple` are not used then.
@@ -78,7 +79,7 @@ class BatchPlan:
         seed: int | None = 0,
         max_length: int = 256,
         max_shapes: int = 12,
-        multiple: int = 4,
+        multiple: int = 2,
         shapes: tuple[BatchShape, ...] | None = None,
     ):
         source_lengths = np.asarray(source_lengths)

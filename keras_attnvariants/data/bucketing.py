@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
+
+_MOVES = tuple(move for move in product((-1, 0, 1), repeat=2) if any(move))
 
 
 def choose_lengths(
@@ -12,11 +16,13 @@ def choose_lengths(
     max_shapes: int,
     multiple: int,
 ) -> list[tuple[int, int]]:
-    """Chooses padded lengths by greedy division of the plane of lengths.
+    """Chooses padded lengths by dividing the plane of lengths, and adjusting.
 
     All pairs begin in one box, padded to the longest source and target in it.
     The box whose best division in two, across either axis, saves most padded
     positions is divided, until there are `max_shapes` boxes or nothing is saved.
+    Then lengths move by one step as long as that saves positions, each pair
+    taking the cheapest lengths that hold it.
 
     Args:
         source_lengths: Integers `[N]`, in positions.
@@ -39,9 +45,8 @@ def choose_lengths(
             break
         boxes.remove(best)
         boxes.extend(best.parts)
-    lengths = {
-        tuple(min(cells * multiple, max_length) for cells in box.size) for box in boxes
-    }
+    sizes = _adjust(counts, [box.size for box in boxes])
+    lengths = {tuple(min(n * multiple, max_length) for n in size) for size in sizes}
     return sorted(lengths, key=_cost)
 
 
@@ -77,6 +82,34 @@ def _histogram(source_lengths, target_lengths, max_length, multiple) -> np.ndarr
     columns = (target_lengths[counted].astype(np.int64) - 1) // multiple
     flat = np.bincount(rows * cells + columns, minlength=cells * cells)
     return flat.reshape(cells, cells)
+
+
+def _adjust(
+    counts: np.ndarray, sizes: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Moves sizes, in cells, to a local minimum of the padded positions."""
+    rows, columns = (max(side) for side in zip(*sizes, strict=True))
+    counts = counts[:rows, :columns]
+    total = _padded(counts, sizes)
+    moved = True
+    while moved:
+        moved = False
+        for i, (down, right) in product(range(len(sizes)), _MOVES):
+            size = sizes[i][0] + down, sizes[i][1] + right
+            trial = sizes[:i] + [size] + sizes[i + 1 :]
+            if (padded := _padded(counts, trial)) < total:
+                total, sizes, moved = padded, trial, True
+    return sizes
+
+
+def _padded(counts: np.ndarray, sizes: list[tuple[int, int]]) -> int:
+    """Padded cells if each pair takes the cheapest size that holds it."""
+    # So dear that a pair which fits nowhere outweighs whatever is saved elsewhere.
+    cheapest = np.full(counts.shape, sum(counts.shape) * (int(counts.sum()) + 1))
+    for rows, columns in sizes:
+        part = cheapest[: max(rows, 0), : max(columns, 0)]
+        np.minimum(part, rows + columns, out=part)
+    return int((counts * cheapest).sum())
 
 
 class _Box:
