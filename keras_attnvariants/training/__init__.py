@@ -1,15 +1,29 @@
 """Losses, metrics and learning-rate schedules, and exactly resumable training runs."""
 
+from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.run import train
 from keras_attnvariants.training.schedules import LinearDecay
 from keras_attnvariants.training.schedules import NoamSchedule
+from keras_attnvariants.training.state import NonFiniteError
+from keras_attnvariants.training.state import StateWriteError
+from keras_attnvariants.training.state import TrainingState
 
 __all__ = [
     "LabelSmoothedCrossEntropy",
     "LinearDecay",
     "NoamSchedule",
+    "NonFiniteError",
     "Perplexity",
+    "StateWriteError",
+    "StatefulCallback",
     "TokenCount",
+    "TrainingConfig",
+    "TrainingResult",
+    "TrainingState",
+    "train",
 ]

@@ -1,0 +1,89 @@
+"""Averages of the weights of the last validated steps."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_attnvariants.training.callbacks import Logs
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.folders import DamagedFolderError
+from keras_attnvariants.training.folders import check_folder
+from keras_attnvariants.training.folders import new_folder
+from keras_attnvariants.training.folders import remove_leftovers
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import is_floating
+from keras_attnvariants.training.state import read_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.state import write_arrays
+
+WEIGHTS = "weights.npz"
+
+
+class CheckpointAverager(keras.callbacks.Callback):
+    """Keeps the weights of the last validated steps, to average them at the end.
+
+    Args:
+        directory: folder of the weights, one subfolder a step.
+        last: how many are kept.
+        progress: the place of the run.
+    """
+
+    def __init__(self, directory: Path, last: int, progress: Progress) -> None:
+        super().__init__()
+        self._directory = directory
+        self._last = last
+        self._progress = progress
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        path = self._directory / f"step-{self._progress.step:09d}"
+        with new_folder(path) as folder:
+            write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
+        for old in self._paths()[: -self._last]:
+            shutil.rmtree(old)
+
+    def forget_after(self, step: int) -> None:
+        """Remove the weights of steps that a resumed run has still to do."""
+        remove_leftovers(self._directory)
+        for path in self._paths():
+            if int(path.name.removeprefix("step-")) > step:
+                shutil.rmtree(path)
+
+    def average_into(self, model: keras.Model) -> int:
+        """Set the weights of a model to the mean of those kept.
+
+        The mean is taken in float64. Weights that are no floating-point numbers are
+        taken from the last step.
+
+        Returns:
+            How many were averaged; damaged ones are left out, and named.
+        """
+        count, totals, arrays = 0, None, []
+        for arrays in self._intact():
+            wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
+            totals = wide if totals is None else list(map(np.add, totals, wide))
+            count += 1
+        if totals is not None:
+            means = [
+                (total / count).astype(a.dtype) if is_floating(a.dtype) else a
+                for total, a in zip(totals, arrays, strict=True)
+            ]
+            assign_arrays(model.weights, means, "weight")
+        return count
+
+    def _paths(self) -> list[Path]:
+        found = self._directory.glob("step-*")
+        return sorted(path for path in found if re.fullmatch(r"step-\d+", path.name))
+
+    def _intact(self) -> Iterator[list[np.ndarray]]:
+        for path in self._paths():
+            try:
+                check_folder(path)
+            except DamagedFolderError as error:
+                print(f"{path} is damaged ({error}); left out.", file=sys.stderr)
+            else:
+                yield read_arrays(path / WEIGHTS)["model"]

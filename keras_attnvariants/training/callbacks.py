@@ -1,0 +1,244 @@
+"""Callbacks that make a Keras `fit` a run that can be killed and resumed."""
+
+import dataclasses
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attnvariants.training.signals import StopRequest
+from keras_attnvariants.training.state import NonFiniteError
+from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import check_finite
+from keras_attnvariants.training.state import to_arrays
+
+Logs = dict[str, Any] | None
+
+
+@dataclasses.dataclass
+class Progress:
+    """Where a run stands; shared by its callbacks, written with every state.
+
+    Attributes:
+        step: updates done.
+        period_end: update after which the current period ends.
+        validation_pending: the period's updates are done, its validation is not.
+        stopped: early stopping has ended the run.
+        logs: the metrics of the current period so far.
+    """
+
+    step: int = 0
+    period_end: int = 0
+    validation_pending: bool = False
+    stopped: bool = False
+    logs: dict[str, float] = dataclasses.field(default_factory=dict)
+
+
+class StatefulCallback(keras.callbacks.Callback):
+    """A callback whose memory is saved with every state of the run.
+
+    A callback of yours takes part if it subclasses this and is handed to `train`.
+    """
+
+    def get_state(self) -> dict[str, Any]:
+        """Memory of the callback, a JSON value."""
+        return {}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Take back what `get_state` gave."""
+
+
+class StepCounter(keras.callbacks.Callback):
+    """Counts updates, and ends the run when a number stops being finite.
+
+    It comes first among the callbacks, so that nothing is saved of such a step.
+
+    Args:
+        progress: the place of the run.
+
+    Attributes:
+        metrics: values of the model's metric variables in the middle of a period, for
+            the next period to start from; None starts it from zero.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        super().__init__()
+        self._progress = progress
+        self.metrics: list[np.ndarray] | None = None
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        self._progress.period_end = self._progress.step + self.params["steps"]
+        if self.metrics is not None:
+            assign_arrays(self.model.metrics_variables, self.metrics, "metric")
+            self.metrics = None
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        progress = self._progress
+        progress.step += 1
+        progress.validation_pending = progress.step == progress.period_end
+        progress.logs = dict(logs or {})
+        self._check("loss", progress.logs)
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        progress = self._progress
+        if progress.step != progress.period_end:
+            raise ValueError(
+                "`training_data` must give an endless dataset. "
+                f"Received: one that ended at step {progress.step}"
+            )
+        self._check("val_loss", logs or {})
+        try:
+            check_finite(to_arrays(self.model.weights), "weight")
+        except NonFiniteError as error:
+            raise self._error(str(error)) from error
+
+    def _check(self, name: str, logs: Mapping[str, Any]) -> None:
+        value = logs.get(name, 0.0)
+        if not math.isfinite(value):
+            raise self._error(f"the {name} is {value}")
+
+    def _error(self, what: str) -> NonFiniteError:
+        return NonFiniteError(
+            f"step {self._progress.step}: {what}. Nothing was saved of this step; the "
+            "states before it are kept. A lower learning rate, a longer warm-up or "
+            "`clipnorm` may help"
+        )
+
+
+class StateSaver(keras.callbacks.Callback):
+    """Saves the state every few updates, after each validation, and on request.
+
+    On SIGTERM or SIGINT it saves after the current update (or batch of validation)
+    and ends the process with status 143 or 130. It comes last among the callbacks:
+    what it saves is what the others have made of the step.
+
+    Args:
+        store: where states are kept.
+        progress: the place of the run.
+        memories: callbacks whose memory is saved along, by name.
+        request: tells whether a signal has come.
+        save_every: updates between two states.
+    """
+
+    def __init__(
+        self,
+        store: TrainingState,
+        progress: Progress,
+        memories: Mapping[str, StatefulCallback],
+        request: StopRequest,
+        save_every: int,
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._progress = progress
+        self._memories = memories
+        self._request = request
+        self._save_every = save_every
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        if self._request.number or self._progress.step % self._save_every == 0:
+            self._save()
+
+    def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
+        if self._request.number:
+            self._save()
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._progress.validation_pending = False
+        self._save()
+
+    def _save(self) -> None:
+        model = self.model
+        variables = {
+            "model": model.variables,
+            "optimizer": model.optimizer.variables,
+            "metrics": model.metrics_variables,
+        }
+        memories = {name: c.get_state() for name, c in self._memories.items()}
+        progress = dataclasses.asdict(self._progress) | {"callbacks": memories}
+        path = self._store.save(variables, progress)
+        if self._request.number:
+            print(f"\nStopped by a signal at step {self._progress.step}; saved {path}.")
+            raise SystemExit(self._request.exit_code)
+
+
+class JsonLinesLogger(StatefulCallback):
+    """Log with one JSON object a line: every few updates, and after each period.
+
+    Every line has `event` ("updates" or "period"), `step`, `seconds` of the run so far,
+    `learning_rate`, `tokens_per_second` (target tokens, validation not counted; since
+    the last line) and the metrics. A number that is not finite becomes null. When a
+    run is resumed, lines written after the state it resumes from are cut off.
+
+    Args:
+        path: the file.
+        progress: the place of the run.
+        log_every: updates between two lines.
+    """
+
+    def __init__(self, path: Path, progress: Progress, log_every: int) -> None:
+        super().__init__()
+        self._path = path
+        self._progress = progress
+        self._log_every = log_every
+        self._seconds = 0.0  # up to the last line
+        self._started = time.perf_counter()
+        self._tokens = 0.0  # at the last line, of this period
+        self._seen_tokens = 0.0
+
+    def get_state(self) -> dict[str, Any]:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        seconds = self._seconds + time.perf_counter() - self._started
+        return {"bytes": size, "seconds": seconds, "tokens": self._seen_tokens}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            file.truncate(min(file.tell(), state["bytes"]))
+        self._seconds = state["seconds"]
+        self._tokens = self._seen_tokens = state["tokens"]
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        self._seen_tokens = (logs or {}).get("tokens", 0.0)
+        at_end = self._progress.step == self._progress.period_end
+        if at_end or self._progress.step % self._log_every == 0:
+            self._write_updates(logs or {})
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+        self.write("period", logs or {})
+        self._tokens = self._seen_tokens = 0.0
+
+    def write(self, event: str, values: Mapping[str, Any]) -> None:
+        """Append one line about the current step."""
+        record = {"event": event, "step": self._progress.step}
+        record["seconds"] = round(self._seconds, 3)
+        for name, value in values.items():
+            record[name] = float(value) if math.isfinite(value) else None
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def _write_updates(self, logs: Mapping[str, Any]) -> None:
+        seconds = self._tick()
+        speed = (self._seen_tokens - self._tokens) / max(seconds, 1e-9)
+        self._tokens = self._seen_tokens
+        rate = float(self.model.optimizer.learning_rate)
+        self.write(
+            "updates",
+            {"learning_rate": rate, "tokens_per_second": round(speed, 1), **logs},
+        )
+
+    def _tick(self) -> float:
+        """Add the time since the last call to the run's; returns that time."""
+        now = time.perf_counter()
+        elapsed, self._started = now - self._started, now
+        self._seconds += elapsed
+        return elapsed

@@ -1,0 +1,160 @@
+"""What a training run is told to do, in a form that fits a JSON file."""
+
+import dataclasses
+import difflib
+import json
+from pathlib import Path
+from typing import Any
+
+import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """Settings of a training run. All fields can be written to and read from JSON.
+
+    Attributes:
+        steps: number of updates of the whole run.
+        learning_rate: a constant, or a schedule of updates such as `NoamSchedule`.
+        label_smoothing: `smoothing` of `LabelSmoothedCrossEntropy`.
+        beta_1, beta_2, epsilon: of Adam.
+        clipnorm: norm that the gradients are clipped to, all together.
+        validate_every: length of a period, in updates; each ends with a validation.
+        save_every: updates between two saved states within a period.
+        log_every: updates between two lines of the log within a period.
+        average_last: how many of the last validated weights are averaged at the end.
+        patience: periods without a better validation until training stops.
+        bleu_tokenize: sacreBLEU's tokenizer for the validation BLEU.
+        precision: Keras dtype policy that the model was built under, say
+            `"mixed_bfloat16"`. It is checked, not set: a model's policy is fixed when
+            it is built.
+        jit_compile: compile the update with XLA. On CPUs it gains little, and with
+            `"mixed_bfloat16"` it is slower than the plain graph.
+        data: free description of the training data (corpus, languages, seed,
+            `batch_tokens`, …), so that a run is not resumed on other data unnoticed.
+
+    Raises:
+        ValueError: a number is out of its range.
+
+    Example:
+
+    >>> config = TrainingConfig(steps=1000, learning_rate=3e-4)
+    >>> TrainingConfig.from_json(config.to_json()) == config
+    True
+    """
+
+    steps: int
+    learning_rate: float | keras.optimizers.schedules.LearningRateSchedule
+    label_smoothing: float = 0.0
+    beta_1: float = 0.9
+    beta_2: float = 0.98
+    epsilon: float = 1e-9
+    clipnorm: float | None = None
+    validate_every: int = 1000
+    save_every: int = 500
+    log_every: int = 100
+    average_last: int = 5
+    patience: int | None = None
+    bleu_tokenize: str = "13a"
+    precision: str = "float32"
+    jit_compile: bool = False
+    data: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    # These say how long to go on and what to report; the path of the weights is the
+    # same, so they may differ when a run is resumed.
+    FREE_TO_CHANGE = ("steps", "log_every", "save_every", "patience")
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "validate_every", "save_every", "log_every"):
+            _check_count(name, getattr(self, name))
+        _check_count("average_last", self.average_last)
+        if self.patience is not None:
+            _check_count("patience", self.patience)
+
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        """A new Adam optimizer with these settings."""
+        return keras.optimizers.Adam(
+            learning_rate=self.learning_rate,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            global_clipnorm=self.clipnorm,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value with one key per field."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values["learning_rate"] = keras.saving.serialize_keras_object(
+            self.learning_rate
+        )
+        # Through JSON and back, so that a tuple equals the list it is read back as.
+        return json.loads(json.dumps(values))
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "TrainingConfig":
+        """The settings that `to_json` gave.
+
+        Raises:
+            ValueError: a key is no field; the message names the nearest field.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        for key in values:
+            if key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"no such training setting.{hint} Received: {key!r}")
+        rate = keras.saving.deserialize_keras_object(values["learning_rate"])
+        return cls(**{**values, "learning_rate": rate})
+
+
+def differing_keys(saved: Any, given: Any, prefix: str = "") -> list[str]:
+    """Dotted names of the entries in which two JSON values differ."""
+    if isinstance(saved, dict) and isinstance(given, dict):
+        names = []
+        for key in sorted({*saved, *given}):
+            name = f"{prefix}.{key}" if prefix else key
+            if key not in saved or key not in given:
+                names.append(name)
+            else:
+                names.extend(differing_keys(saved[key], given[key], name))
+        return names
+    return [] if saved == given else [prefix]
+
+
+def describe_model(model: keras.Model) -> Any:
+    """The configuration of a model without names, which differ from build to build."""
+    config = keras.saving.serialize_keras_object(model)
+    return json.loads(json.dumps(_without_names(config)))
+
+
+def _without_names(value: Any) -> Any:
+    volatile = ("name", "build_config", "compile_config", "shared_object_id")
+    wiring = ("inbound_nodes", "input_layers", "output_layers")
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if k not in (*volatile, *wiring)}
+        return {key: _without_names(item) for key, item in kept.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_names(item) for item in value]
+    return value
+
+
+def check_same_run(path: Path, given: dict[str, Any]) -> None:
+    """Compare the configuration of a run on disk with the one that would resume it.
+
+    Raises:
+        ValueError: they differ; the message names the keys.
+    """
+    saved = json.loads(path.read_bytes())
+    free = {f"training.{name}" for name in TrainingConfig.FREE_TO_CHANGE}
+    names = [name for name in differing_keys(saved, given) if name not in free]
+    if names:
+        raise ValueError(
+            f"{path} belongs to a run with other settings, which cannot be resumed "
+            "with these: restore them, or choose another folder. "
+            f"Received: different {', '.join(names)}"
+        )
+
+
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")

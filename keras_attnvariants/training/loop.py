@@ -1,0 +1,229 @@
+"""The loop of a run: periods of updates by Keras' `fit`, validations, the end."""
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.models import save_preset
+from keras_attnvariants.training.averaging import CheckpointAverager
+from keras_attnvariants.training.callbacks import JsonLinesLogger
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.callbacks import StateSaver
+from keras_attnvariants.training.callbacks import StepCounter
+from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.signals import StopRequest
+from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.validation import BestModel
+from keras_attnvariants.training.validation import EarlyStopping
+from keras_attnvariants.training.validation import ValidationBLEU
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended.
+
+    Attributes:
+        step: updates done.
+        monitor: the metric that chose the best model.
+        best: its best value.
+        best_step: the step of that value.
+        averaged: its value with averaged weights, or None without validation.
+        stopped_early: whether `patience` ended the run.
+    """
+
+    step: int
+    monitor: str
+    best: float | None
+    best_step: int
+    averaged: float | None
+    stopped_early: bool
+
+
+class TrainingLoop:
+    """A compiled and built model, its data, and the callbacks of its run.
+
+    `train` says what the arguments are; `store` keeps the states, `request` tells of
+    signals, `bleu` is the validation by translation.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        tokenizer: Any,
+        training_data: Callable[[int], Any],
+        run_dir: Path,
+        config: TrainingConfig,
+        *,
+        store: TrainingState,
+        request: StopRequest,
+        validation_data: Any,
+        bleu: ValidationBLEU | None,
+        callbacks: Sequence[keras.callbacks.Callback],
+        verbose: int | str,
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._training_data = training_data
+        self._run_dir = run_dir
+        self._config = config
+        self._validation_data = validation_data
+        self._bleu = bleu
+        self._verbose = verbose
+        self._progress = Progress()
+        self._monitor = "val_loss" if validation_data is not None else "loss"
+        if bleu is not None:
+            self._monitor = "val_bleu"
+        self._counter = StepCounter(self._progress)
+        self._best = BestModel(
+            run_dir / "best", self._monitor, self._progress, tokenizer
+        )
+        self._averager = CheckpointAverager(
+            run_dir / "checkpoints", config.average_last, self._progress
+        )
+        self._log = JsonLinesLogger(
+            run_dir / "log.jsonl", self._progress, config.log_every
+        )
+        self._callbacks = self._order(callbacks)
+        self._memories = {
+            f"{index:02d}-{type(callback).__name__}": callback
+            for index, callback in enumerate(self._callbacks)
+            if isinstance(callback, StatefulCallback)
+        }
+        self._callbacks.append(
+            StateSaver(
+                store, self._progress, self._memories, request, config.save_every
+            )
+        )
+
+    def start(self, state: LoadedState | None) -> None:
+        """Set model, optimizer and callbacks to a saved state, or to the beginning."""
+        if state is None:
+            self._log.set_state({"bytes": 0, "seconds": 0.0, "tokens": 0.0})
+            self._averager.forget_after(0)
+            return
+        saved = dict(state.progress)
+        memories = saved.pop("callbacks")
+        for field, value in saved.items():
+            setattr(self._progress, field, value)
+        for name, callback in self._memories.items():
+            if name in memories:
+                callback.set_state(memories[name])
+        self._averager.forget_after(self._progress.step)
+        model = self._model
+        assign_arrays(model.variables, state.variables["model"], "model")
+        assign_arrays(
+            model.optimizer.variables, state.variables["optimizer"], "optimizer"
+        )
+        if self._progress.step < self._progress.period_end:
+            self._counter.metrics = state.variables["metrics"]
+
+    def run(self) -> None:
+        """All updates and validations that are still to be done."""
+        progress, config = self._progress, self._config
+        print(
+            f"{self._run_dir}: {self._model.count_params():,} parameters, "
+            f"update {progress.step} of {config.steps}."
+        )
+        if progress.validation_pending:
+            self._validate()
+        while progress.step < config.steps and not progress.stopped:
+            self._fit()
+
+    def finish(self) -> TrainingResult:
+        """Write and validate the model with averaged weights."""
+        model, progress = self._model, self._progress
+        last = to_arrays(model.weights)
+        count = self._averager.average_into(model)
+        save_preset(model, self._run_dir / "averaged", self._tokenizer)
+        scores = self._scores()
+        assign_arrays(model.weights, last, "weight")
+        self._log.write("averaged", scores)
+        averaged = scores.get(self._monitor)
+        best = self._best
+        print(
+            f"Best {self._monitor} {best.best:.4g} at update {best.best_step}: "
+            f"{self._run_dir / 'best'}\n"
+            f"Average of the last {count} validated weights"
+            + ("" if averaged is None else f", {self._monitor} {averaged:.4g}")
+            + f": {self._run_dir / 'averaged'}"
+        )
+        return TrainingResult(
+            progress.step,
+            self._monitor,
+            best.best,
+            best.best_step,
+            averaged,
+            progress.stopped,
+        )
+
+    def _order(
+        self, callbacks: Sequence[keras.callbacks.Callback]
+    ) -> list[keras.callbacks.Callback]:
+        """All callbacks but the saver, so that each finds what it reads in the logs."""
+        config = self._config
+        ordered: list[keras.callbacks.Callback] = [self._counter]
+        if self._bleu is not None:
+            ordered.append(self._bleu)
+        ordered += [self._best, self._averager]
+        if config.patience is not None:
+            ordered.append(
+                EarlyStopping(self._monitor, config.patience, self._progress)
+            )
+        ordered.append(self._log)
+        if importlib.util.find_spec("tensorboard"):
+            folder = self._run_dir / "tensorboard"
+            ordered.append(keras.callbacks.TensorBoard(folder, write_graph=False))
+        return ordered + list(callbacks)
+
+    def _fit(self) -> None:
+        """`fit` up to the next irregular period: a resumed, a short or the last one."""
+        step, period = self._progress.step, self._config.validate_every
+        left = self._config.steps - step
+        epoch = step // period
+        if step % period or left < period:
+            epochs, updates = epoch + 1, min(period - step % period, left)
+        else:
+            epochs, updates = epoch + left // period, period
+        self._model.fit(
+            self._training_data(step),
+            validation_data=self._validation_data,
+            initial_epoch=epoch,
+            epochs=epochs,
+            steps_per_epoch=updates,
+            shuffle=False,  # the dataset has its own order
+            callbacks=self._callbacks,
+            verbose=self._verbose,
+        )
+
+    def _validate(self) -> None:
+        """The validation of a period whose updates were done before a resume."""
+        epoch = (self._progress.step - 1) // self._config.validate_every
+        callbacks = keras.callbacks.CallbackList(self._callbacks, model=self._model)
+        callbacks.on_train_begin()
+        logs = dict(self._progress.logs)
+        if self._validation_data is not None:
+            logs.update(self._evaluate(callbacks))
+        callbacks.on_epoch_end(epoch, logs)
+        callbacks.on_train_end(logs)
+
+    def _scores(self) -> dict[str, float]:
+        """Validation metrics of the model as it is now."""
+        scores = {} if self._validation_data is None else self._evaluate()
+        if self._bleu is not None:
+            scores["val_bleu"] = self._bleu.score()
+        return scores
+
+    def _evaluate(self, callbacks: Any = None) -> dict[str, float]:
+        logs = self._model.evaluate(
+            self._validation_data, verbose=0, callbacks=callbacks, return_dict=True
+        )
+        return {f"val_{name}": value for name, value in logs.items()}

@@ -1,0 +1,190 @@
+"""One training run in one folder: started, killed, resumed and finished by one call."""
+
+import json
+import shutil
+from collections.abc import Callable
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.config import check_same_run
+from keras_attnvariants.training.config import describe_model
+from keras_attnvariants.training.folders import write_file
+from keras_attnvariants.training.loop import TrainingLoop
+from keras_attnvariants.training.loop import TrainingResult
+from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
+from keras_attnvariants.training.metrics import Perplexity
+from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.signals import StopRequest
+from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.validation import ValidationBLEU
+
+CONFIG = "config.json"
+TOKENIZER = "tokenizer.model"
+
+
+def train(
+    model: keras.Model,
+    tokenizer: Any,
+    training_data: Callable[[int], Any],
+    run_dir: str | Path,
+    config: TrainingConfig,
+    *,
+    validation_data: Any = None,
+    validation_texts: tuple[Sequence[str], Sequence[str]] | None = None,
+    translate: Callable[[list[str]], Sequence[str]] | None = None,
+    metrics: Sequence[keras.metrics.Metric] = (),
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    resume: bool = True,
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Train a model with Keras' `fit`, so that it can be killed and resumed exactly.
+
+    The run is one folder:
+
+        config.json       settings of the run and configuration of the model
+        tokenizer.model   if there is a tokenizer
+        log.jsonl         one JSON object a line, see `JsonLinesLogger`
+        tensorboard/      the same for TensorBoard, if that package is installed
+        state/            the last two states: weights, optimizer, seeds, position
+        checkpoints/      weights of the last validated steps
+        best/             model of the best validation, as `save_preset` writes it
+        averaged/         model with the mean of the last validated weights
+
+    Call it again after a kill, a signal, a full disk or a power cut, and the run goes
+    on from the last intact state: the same updates on the same batches with the same
+    dropout, on a CPU bit by bit. SIGTERM and SIGINT end the process with status 143
+    and 130, at most one update later, with everything saved.
+
+    Args:
+        model: Keras model from `{"source_ids", "target_ids"}` (or whatever the data
+            gives) to logits `[B, T, V]`. On return it has the last weights.
+        tokenizer: object with `model_bytes`, or None.
+        training_data: gives the endless dataset of batches `(inputs, labels, weights)`
+            that starts at batch number `step`. Batch `i` must depend on `i` only.
+        run_dir: folder of the run.
+        config: settings; see `TrainingConfig`.
+        validation_data: finite dataset of such batches, for `val_loss`.
+        validation_texts: source texts and reference translations, for `val_bleu`.
+        translate: maps source texts to translations by this model, such as
+            `Translator.translate`. Needed with `validation_texts`.
+        metrics: further Keras metrics, weighted by real tokens.
+        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well.
+        resume: False refuses a folder that already has a state.
+        verbose: of `fit`.
+
+    The best model is the one of highest `val_bleu`; without texts of lowest `val_loss`;
+    without any validation of lowest training loss.
+
+    Raises:
+        ValueError: an argument is wrong, or the folder holds a run with other settings.
+        NonFiniteError: the loss or a weight became NaN or infinite.
+        StateWriteError: a state could not be written. The state before it is kept;
+            free some space and call again.
+        SystemExit: after SIGTERM or SIGINT.
+
+    Example:
+
+        config = TrainingConfig(steps=20_000, learning_rate=NoamSchedule(512))
+        train(model, tokenizer, dataset_at, "runs/first", config,
+              validation_texts=(sources, references), translate=translator.translate)
+    """
+    run_dir = Path(run_dir)
+    bleu = _validation_bleu(translate, validation_texts, config)
+    if model.dtype_policy.name != config.precision:
+        raise ValueError(
+            f"`config.precision` is {config.precision!r}, so build the model under "
+            f"`keras.config.set_dtype_policy({config.precision!r})`. "
+            f"Received: a model of policy {model.dtype_policy.name!r}"
+        )
+    store = TrainingState(run_dir / "state")
+    _compile(model, config, metrics, training_data)
+    state = _open_run(run_dir, store, model, tokenizer, config, resume)
+    with StopRequest() as request:
+        loop = TrainingLoop(
+            model,
+            tokenizer,
+            training_data,
+            run_dir,
+            config,
+            store=store,
+            request=request,
+            validation_data=validation_data,
+            bleu=bleu,
+            callbacks=callbacks,
+            verbose=verbose,
+        )
+        loop.start(state)
+        loop.run()
+        return loop.finish()
+
+
+def _validation_bleu(
+    translate: Callable[[list[str]], Sequence[str]] | None,
+    texts: tuple[Sequence[str], Sequence[str]] | None,
+    config: TrainingConfig,
+) -> ValidationBLEU | None:
+    if (translate is None) != (texts is None):
+        missing = "translate" if translate is None else "validation_texts"
+        raise ValueError(
+            f"`translate` and `validation_texts` go together. Received: no `{missing}`"
+        )
+    if texts is None:
+        return None
+    return ValidationBLEU(translate, *texts, tokenize=config.bleu_tokenize)
+
+
+def _compile(
+    model: keras.Model,
+    config: TrainingConfig,
+    metrics: Sequence[keras.metrics.Metric],
+    training_data: Callable[[int], Any],
+) -> None:
+    """Compile, and create every variable that a saved state is loaded into."""
+    pad_id = getattr(model, "pad_id", 0)
+    model.compile(
+        optimizer=config.optimizer(),
+        loss=LabelSmoothedCrossEntropy(config.label_smoothing, pad_id),
+        weighted_metrics=[Perplexity(), TokenCount(), *metrics],
+        jit_compile=config.jit_compile,
+    )
+    batch = next(iter(training_data(0)))
+    batch = keras.tree.map_structure(lambda x: x[:1], batch)
+    inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    logits = model(inputs, training=False)
+    model.compute_metrics(inputs, labels, logits, weights)
+    model.reset_metrics()
+    model.optimizer.build(model.trainable_variables)
+
+
+def _open_run(
+    run_dir: Path,
+    store: TrainingState,
+    model: keras.Model,
+    tokenizer: Any,
+    config: TrainingConfig,
+    resume: bool,
+) -> LoadedState | None:
+    """The state to go on from; the folder's own files are written."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    settings = {"training": config.to_json(), "model": describe_model(model)}
+    path = run_dir / CONFIG
+    if store.paths():
+        if not resume:
+            raise ValueError(
+                "the folder already holds a run: pass `resume=True` to go on with it, "
+                f"or choose another folder. Received: {run_dir}"
+            )
+        check_same_run(path, settings)
+    state = store.load_latest()
+    write_file(path, (json.dumps(settings, indent=2) + "\n").encode())
+    if tokenizer is not None:
+        write_file(run_dir / TOKENIZER, tokenizer.model_bytes)
+    # Drafts of a process that was killed while it saved a model.
+    for draft in run_dir.glob(".*-*"):
+        shutil.rmtree(draft, ignore_errors=True)
+    return state

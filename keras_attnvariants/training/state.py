@@ -1,0 +1,227 @@
+"""The state of a training run on disk: everything that the next update depends on."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.training.folders import DamagedFolderError
+from keras_attnvariants.training.folders import FolderWriter
+from keras_attnvariants.training.folders import check_folder
+from keras_attnvariants.training.folders import new_folder
+from keras_attnvariants.training.folders import remove_leftovers
+
+VARIABLES = "variables.npz"
+PROGRESS = "progress.json"
+
+
+class NonFiniteError(FloatingPointError):
+    """A loss or a variable is NaN or infinite."""
+
+
+class StateWriteError(OSError):
+    """The state could not be written; the one before is still there."""
+
+
+class LoadedState(NamedTuple):
+    """What `TrainingState.load_latest` returns.
+
+    Attributes:
+        variables: arrays by group, in the order in which they were saved.
+        progress: the JSON value that was saved with them.
+    """
+
+    variables: dict[str, list[np.ndarray]]
+    progress: dict[str, Any]
+
+
+class TrainingState:
+    """Store of the last two states of a run, each a folder that is whole or absent.
+
+    A state holds arrays, bit by bit in their own dtypes (`variables.npz`, no pickle),
+    and a JSON value (`progress.json`), under a manifest with sha256. States are
+    numbered in the order of writing; the two last good ones are kept.
+
+    Args:
+        directory: folder of the states, created when the first is saved.
+
+    Example:
+
+    >>> import tempfile
+    >>> store = TrainingState(tempfile.mkdtemp())
+    >>> _ = store.save({"model": [np.arange(3)]}, {"step": 7})
+    >>> store.load_latest().progress
+    {'step': 7}
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        self._last_good: Path | None = None
+
+    def paths(self) -> list[Path]:
+        """Folders of all states on disk, oldest first."""
+        found = self.directory.glob("state-*")
+        return sorted(path for path in found if re.fullmatch(r"state-\d+", path.name))
+
+    def save(
+        self, variables: Mapping[str, Sequence[Any]], progress: Mapping[str, Any]
+    ) -> Path:
+        """Write one more state, then forget all but it and the last good one.
+
+        Args:
+            variables: arrays or Keras variables, by group.
+            progress: a JSON value, with the number of updates done under `"step"`.
+
+        Returns:
+            The folder of the new state.
+
+        Raises:
+            NonFiniteError: a floating-point array is not finite; nothing is written.
+            StateWriteError: writing failed, say because the disk is full. The states
+                on disk are as before.
+        """
+        arrays = {group: to_arrays(values) for group, values in variables.items()}
+        for group, values in arrays.items():
+            check_finite(values, f"{group} variable")
+        paths = self.paths()
+        number = int(paths[-1].name.removeprefix("state-")) + 1 if paths else 1
+        path = self.directory / f"state-{number:08d}"
+        try:
+            with new_folder(path) as folder:
+                write_arrays(folder, VARIABLES, arrays)
+                folder.write_json(PROGRESS, progress)
+        except OSError as error:
+            raise StateWriteError(
+                error.errno,
+                f"the state of step {progress.get('step')} was not saved "
+                f"({error.strerror or error}); "
+                f"{self._last_good or 'no earlier state'} is what a resume starts from",
+            ) from error
+        for old in paths:
+            if old != self._last_good:
+                shutil.rmtree(old, ignore_errors=True)
+        self._last_good = path
+        return path
+
+    def load_latest(self) -> LoadedState | None:
+        """The newest state that is intact, or None if none was ever saved.
+
+        One line on standard error names every damaged state that is passed over.
+
+        Raises:
+            DamagedFolderError: there are states, and all are damaged.
+        """
+        remove_leftovers(self.directory)
+        paths = self.paths()
+        for path in reversed(paths):
+            try:
+                check_folder(path)
+            except DamagedFolderError as error:
+                message = f"{path} is damaged ({error}); using the state before it."
+                print(message, file=sys.stderr)
+                continue
+            self._last_good = path
+            progress = json.loads((path / PROGRESS).read_bytes())
+            return LoadedState(read_arrays(path / VARIABLES), progress)
+        if paths:
+            raise DamagedFolderError(
+                "every saved state is damaged; start again in an empty folder. "
+                f"Received: {self.directory}"
+            )
+        return None
+
+
+def to_arrays(variables: Sequence[Any]) -> list[np.ndarray]:
+    """NumPy copies of Keras variables or arrays, in their own dtypes."""
+    return [
+        ops.convert_to_numpy(variable)
+        if isinstance(variable, keras.Variable)
+        else np.asarray(variable)
+        for variable in variables
+    ]
+
+
+def check_finite(arrays: Sequence[np.ndarray], name: str) -> None:
+    """Raise if a number is NaN or infinite.
+
+    Raises:
+        NonFiniteError: says which array, by `name` and index.
+    """
+    for index, array in enumerate(arrays):
+        if is_floating(array.dtype) and not np.isfinite(array).all():
+            raise NonFiniteError(f"{name} {index} of shape {array.shape} is not finite")
+
+
+def write_arrays(
+    folder: FolderWriter, name: str, arrays: Mapping[str, Sequence[np.ndarray]]
+) -> None:
+    """One `.npz` file of grouped arrays that `read_arrays` reads back bit by bit.
+
+    NumPy's format knows no bfloat16: such arrays are stored as unsigned integers, and
+    their dtype as the last part of their key `group/index/dtype`.
+    """
+    entries = {}
+    for group, values in arrays.items():
+        for index, array in enumerate(values):
+            key = f"{group}/{index:06d}/{array.dtype.name}"
+            if array.dtype.kind == "V":
+                array = array.view(f"u{array.dtype.itemsize}")
+            entries[key] = array
+    with folder.open(name) as file:
+        np.savez(file, allow_pickle=False, **entries)
+
+
+def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:
+    """Arrays by group, as `write_arrays` was given them."""
+    groups: dict[str, list[np.ndarray]] = {}
+    with np.load(path, allow_pickle=False) as entries:
+        for key in sorted(entries.files):
+            group, _, dtype = key.rsplit("/", 2)
+            array = entries[key]
+            if array.dtype.name != dtype:
+                array = array.view(dtype)
+            groups.setdefault(group, []).append(array)
+    return groups
+
+
+def assign_arrays(
+    variables: Sequence[keras.Variable], arrays: Sequence[np.ndarray], name: str
+) -> None:
+    """Set variables from arrays in the same order.
+
+    Raises:
+        ValueError: number, shapes or dtypes differ: the state is of another model.
+    """
+    expected = [
+        (tuple(v.shape), keras.backend.standardize_dtype(v.dtype)) for v in variables
+    ]
+    received = [(array.shape, array.dtype.name) for array in arrays]
+    if expected != received:
+        raise ValueError(
+            f"the {name} variables on disk are not those of this run, which has "
+            f"{len(expected)}: {_difference(expected, received)}. "
+            f"Received: {len(received)} arrays"
+        )
+    for variable, array in zip(variables, arrays, strict=True):
+        variable.assign(array)
+
+
+def is_floating(dtype: np.dtype) -> bool:
+    """Whether a dtype holds floating-point numbers, bfloat16 and the like included."""
+    return dtype.kind in "fV"
+
+
+def _difference(expected: list[Any], received: list[Any]) -> str:
+    for index, (mine, other) in enumerate(zip(expected, received, strict=False)):
+        if mine != other:
+            return f"number {index} is {mine} here and {other} on disk"
+    return "the first ones agree"
