@@ -1,0 +1,21 @@
+"""Decoding with any step model: greedy search, beam search, scoring, texts.
+
+Axes: `B` sentences, `K` beams, `N` hypotheses returned, `T` target and `S` source
+positions, `V` vocabulary.
+"""
+
+from keras_attnvariants.decoding.beam_search import beam_search
+from keras_attnvariants.decoding.greedy import greedy_search
+from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.scoring import score
+from keras_attnvariants.decoding.step_model import StepModel
+
+__all__ = [
+    "IMPOSSIBLE",
+    "Hypotheses",
+    "StepModel",
+    "beam_search",
+    "greedy_search",
+    "score",
+]

@@ -1,0 +1,154 @@
+"""Greedy search: the most probable token, position by position."""
+
+from typing import Any
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_attnvariants.decoding.constraints import Constraints
+from keras_attnvariants.decoding.constraints import check_search
+from keras_attnvariants.decoding.constraints import count_tokens
+from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.hypotheses import length_factors
+from keras_attnvariants.decoding.step_model import same_structure
+
+
+class _State(NamedTuple):
+    position: Any  # int32 scalar
+    tokens: Any  # int32 [B], the previous tokens
+    ids: Any  # int32 [B, T]
+    log_probs: Any  # float32 [B]
+    done: Any  # bool [B]
+    model_state: Any  # nested [B, 1, ...]
+    alignments: Any  # float32 [B, T, S], or () if nobody asks
+
+
+def greedy_search(
+    model,
+    source_ids,
+    length_penalty: float = 0.6,
+    min_length: int = 0,
+    max_length: int | None = None,
+    prefix=None,
+    block_unknown: bool = False,
+    return_alignments: bool = False,
+) -> Hypotheses:
+    """Translates by the most probable token at each position, until EOS.
+
+    The length normalisation cannot change what is found, only its score. No softmax
+    is computed but one log-sum-exp per token, and a compiled graph drops that as
+    well where neither scores nor log probabilities are used.
+
+    Args:
+        model: a step model, see `keras_attnvariants.decoding.StepModel`.
+        source_ids: int `[B, S]`, padded on the right. A sentence without tokens
+            has the empty translation.
+        length_penalty: exponent of the length normalisation.
+        min_length: number of tokens before EOS, at least.
+        max_length: number of tokens with EOS, at most. By default those of the
+            source plus 50, at most `model.max_length`.
+        prefix: int `[B, P]`, padded on the right: how each translation has to start.
+        block_unknown: whether to forbid UNK.
+        return_alignments: whether to return attention over the source.
+
+    Returns:
+        `Hypotheses` with `N = 1`.
+
+    Raises:
+        ValueError: an argument is out of range or of a wrong shape.
+
+    Example:
+        >>> hypotheses = greedy_search(model, source_ids)  # doctest: +SKIP
+        >>> hypotheses.ids[:, 0]  # doctest: +SKIP
+    """
+    check_search(1, length_penalty, 1)
+    constraints = Constraints(
+        model, source_ids, min_length, max_length, prefix, block_unknown
+    )
+    context = model.encode(constraints.source_ids)
+
+    def advance(*state):
+        return _advance(model, constraints, context, _State(*state))
+
+    def unfinished(*state):
+        return ops.any(ops.logical_not(_State(*state).done))
+
+    state = ops.while_loop(
+        unfinished,
+        advance,
+        _initial(model, constraints, context, return_alignments),
+        maximum_iterations=constraints.max_length,
+    )
+    return _hypotheses(model, _State(*state), length_penalty)
+
+
+def _initial(model, constraints, context, return_alignments) -> _State:
+    batch, source_length = ops.shape(constraints.source_ids)
+    max_length = constraints.max_length
+    # A sentence without tokens is done from the start: [EOS], with certainty.
+    ids = ops.full((batch, max_length), model.pad_id, dtype="int32")
+    is_end = ops.logical_and(
+        constraints.empty[:, None], ops.equal(ops.arange(max_length), 0)
+    )
+    alignments = ()
+    if return_alignments:
+        alignments = ops.zeros((batch, max_length, source_length), dtype="float32")
+    return _State(
+        position=ops.convert_to_tensor(0, dtype="int32"),
+        tokens=ops.full((batch,), model.bos_id, dtype="int32"),
+        ids=ops.where(is_end, model.eos_id, ids),
+        log_probs=ops.zeros((batch,), dtype="float32"),
+        done=constraints.empty,
+        model_state=model.initial_state(context, 1, max_length),
+        alignments=alignments,
+    )
+
+
+def _advance(model, constraints, context, state: _State) -> tuple:
+    with_alignments = not isinstance(state.alignments, tuple)
+    logits, model_state, *alignment = model.step(
+        state.tokens[:, None],
+        state.position,
+        state.model_state,
+        context,
+        return_attention_scores=with_alignments,
+    )
+    logits = ops.cast(logits[:, 0], "float32")
+    choosable = ops.where(
+        constraints.allowed(state.position),
+        ops.maximum(logits, IMPOSSIBLE / 2),
+        IMPOSSIBLE,
+    )
+    tokens = ops.cast(ops.argmax(choosable, axis=-1), "int32")
+    chosen = ops.take_along_axis(logits, tokens[:, None], axis=1)[:, 0]
+    gains = ops.maximum(chosen - ops.logsumexp(logits, axis=-1), IMPOSSIBLE)
+    tokens = ops.where(state.done, model.pad_id, tokens)
+    is_now = ops.equal(ops.arange(constraints.max_length), state.position)
+    is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])
+    alignments = ()
+    if with_alignments:
+        alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
+    return _State(
+        position=state.position + 1,
+        tokens=tokens,
+        ids=ops.where(is_now, tokens[:, None], state.ids),
+        log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
+        done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
+        model_state=same_structure(model_state, state.model_state),
+        alignments=alignments,
+    )
+
+
+def _hypotheses(model, state: _State, length_penalty: float) -> Hypotheses:
+    lengths = count_tokens(state.ids, model.pad_id)
+    factors = length_factors(state.ids.shape[1], length_penalty)
+    scores = state.log_probs * ops.take(factors, lengths)
+    without = isinstance(state.alignments, tuple)
+    return Hypotheses(
+        ids=state.ids[:, None],
+        scores=scores[:, None],
+        log_probs=state.log_probs[:, None],
+        lengths=lengths[:, None],
+        alignments=None if without else state.alignments[:, None],
+    )

@@ -1,0 +1,57 @@
+"""What a search returns, and the length normalisation that ranks it."""
+
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+
+# The log probability of what cannot be: a forbidden token, an empty slot of the
+# beam. Finite, because infinities turn into NaN as soon as they are multiplied by
+# zero, and far below any sum of real log probabilities.
+IMPOSSIBLE = -1e30
+
+# Sums and products with `IMPOSSIBLE` stay below this; real log probabilities above.
+_BARELY_POSSIBLE = IMPOSSIBLE / 1e6
+
+
+class Hypotheses(NamedTuple):
+    """The `N` best translations of each of `B` sentences, best first.
+
+    Each hypothesis ends with EOS and is filled up with PAD to `T` positions. Where
+    a search found fewer than `N`, the missing ones hold PAD only, with length 0 and
+    with `IMPOSSIBLE` (-1e30) as score and log probability.
+
+    Attributes:
+        ids: int32 `[B, N, T]`, tokens with their EOS.
+        scores: float32 `[B, N]`, log probability after length normalisation.
+        log_probs: float32 `[B, N]`, log probability of the tokens with EOS.
+        lengths: int32 `[B, N]`, number of tokens, EOS included.
+        alignments: float32 `[B, N, T, S]`, attention over the source from which each
+            token was predicted, 0 after EOS; `None` unless asked for.
+    """
+
+    ids: Any
+    scores: Any
+    log_probs: Any
+    lengths: Any
+    alignments: Any = None
+
+
+def is_possible(log_probs):
+    """True for the log probability of a real hypothesis, elementwise."""
+    return log_probs > _BARELY_POSSIBLE
+
+
+def length_factors(max_length: int, exponent: float) -> np.ndarray:
+    """`((5 + 1) / (5 + length)) ** exponent` for the lengths `0..max_length`.
+
+    A log probability times the factor of its length is the score of Wu et al.
+    (2016), eq. 14, without coverage. A table from the host is monotonic to the last
+    bit on every backend, which the stop rule of the beam search relies on.
+
+    Returns:
+        float32 `[max_length + 1]`.
+    """
+    lengths = np.arange(max_length + 1, dtype=np.float64)
+    factors = (6.0 / (5.0 + lengths)) ** exponent
+    return factors.astype(np.float32)
