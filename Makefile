@@ -30,7 +30,7 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found." \
 		"Name one: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 $(VENV)/.package: setup.cfg pyproject.toml | $(BIN)/python
 	@echo "Installing keras_attnvariants with TensorFlow (some minutes the first time)"
