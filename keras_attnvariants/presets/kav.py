@@ -1,0 +1,79 @@
+"""The variants of You et al. (2020) in sizes that train on a CPU: our own presets.
+
+The settings are starting points, not results; figures are measured, not published.
+"""
+
+from keras_attnvariants.presets.preset import Preset
+from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.registry import register
+from keras_attnvariants.presets.variants import MAIN
+from keras_attnvariants.presets.variants import layer
+
+PAPER = "none: a configuration of this project"
+
+# Deep stacks of post-normalisation need a long warm-up, which small budgets lack.
+NORMALIZATION = "pre"
+
+
+def noam(peak: float, warmup_steps: int) -> dict:
+    """The inverse square root schedule with this highest rate."""
+    scale = peak * warmup_steps**0.5
+    return layer("NoamSchedule", hidden_dim=1, warmup_steps=warmup_steps, scale=scale)
+
+
+OPTIONS = {
+    # The tiny Transformer of the Multi30k literature.
+    "multi30k": {
+        "num_layers": 4,
+        "hidden_dim": 128,
+        "intermediate_dim": 256,
+        "num_heads": 4,
+        "dropout": 0.3,
+    },
+    "bible": {
+        "num_layers": 3,
+        "hidden_dim": 256,
+        "intermediate_dim": 1024,
+        "num_heads": 4,
+        "dropout": 0.1,
+    },
+}
+
+TRAINING = {
+    "multi30k": Training(
+        schedule=noam(peak=5e-3, warmup_steps=2000),
+        batch_tokens=8192,
+        steps=6000,
+        label_smoothing=0.1,
+        averaged_checkpoints=5,
+        vocabulary="joint SentencePiece, 8,000 tokens",
+    ),
+    "bible": Training(
+        schedule=noam(peak=1e-3, warmup_steps=300),
+        batch_tokens=5120,
+        steps=6000,
+        label_smoothing=0.1,
+        averaged_checkpoints=5,
+        vocabulary="joint SentencePiece, 8,000 tokens",
+    ),
+}
+
+for _corpus, _sizes in OPTIONS.items():
+    for _name, _variant in MAIN.items():
+        _options = {
+            **_sizes,
+            "vocabulary_size": 8000,
+            "normalization": NORMALIZATION,
+        }
+        if _variant.cross_attention == "gaussian":
+            _options["length_ratio"] = 1.0
+        register(
+            Preset(
+                name=f"kav/{_name}/{_corpus}",
+                paper=PAPER,
+                architecture=_variant.architecture,
+                options=_options,
+                training=TRAINING[_corpus],
+                notes="Ours; settings to start from, nothing measured yet.",
+            )
+        )

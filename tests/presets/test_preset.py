@@ -1,0 +1,79 @@
+"""Building models from presets, and what presets store."""
+
+import dataclasses
+import json
+
+import keras
+import pytest
+
+from keras_attnvariants import presets
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.models import Transformer
+
+TINY = {"hidden_dim": 16, "intermediate_dim": 24, "num_layers": 2}
+
+
+def test_build_uses_the_published_options_unless_told_otherwise():
+    preset = presets.get("you2020/base/iwslt16")
+    model = preset.build(num_layers=1, intermediate_dim=8, vocabulary_size=50)
+    assert isinstance(model, Transformer)
+    assert model.hidden_dim == 288
+    assert model.vocabulary_size == 50
+    assert model.encoder_blocks[0].self_attention.num_heads == 4
+
+
+def test_build_takes_any_argument_of_the_transformer():
+    model = presets.get("you2020/hc-sa/iwslt16").build(
+        vocabulary_size=50,
+        dtype="mixed_bfloat16",
+        cross_attention=DotProductAttention(num_heads=2),
+        max_length=33,
+        **TINY,
+    )
+    assert model.dtype_policy.name == "mixed_bfloat16"
+    assert model.max_length == 33
+    assert [b.cross_attention.num_heads for b in model.decoder_blocks] == [2, 2]
+
+
+def test_lists_of_one_entry_per_layer_follow_the_number_of_layers():
+    for num_layers in (1, 3):
+        model = presets.get("you2020/sh-x/iwslt16").build(
+            50, **{**TINY, "num_layers": num_layers}
+        )
+        heads = [b.cross_attention and 1 for b in model.decoder_blocks]
+        assert heads == [None] * (num_layers - 1) + [1]
+
+
+def test_an_argument_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="length_ratio"):
+        presets.get("you2020/base/iwslt16").build(50, length_ratio=0.5, **TINY)
+
+
+def test_two_builds_share_no_weights_and_leave_the_preset_as_it_was():
+    preset = presets.get("kav/hc-all/multi30k")
+    before = json.dumps(preset.config)
+    first, second = (preset.build(50, **TINY) for _ in range(2))
+    assert not {id(w) for w in first.weights} & {id(w) for w in second.weights}
+    assert json.dumps(preset.config) == before
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_everything_a_preset_stores_is_json(name):
+    preset = presets.get(name)
+    assert json.loads(json.dumps(preset.config)) == preset.config
+    training = dataclasses.asdict(preset.training)
+    assert json.loads(json.dumps(training)) == training
+    published = dataclasses.asdict(preset.published)
+    assert json.loads(json.dumps(published)) == published
+
+
+def test_the_learning_rate_is_one_that_keras_can_deserialize():
+    pytest.importorskip("keras_attnvariants.training.schedules")
+    deserialize = keras.optimizers.schedules.deserialize
+    schedule = deserialize(presets.get("you2020/base/iwslt16").training.schedule)
+    assert float(schedule(0)) == pytest.approx(3e-4, rel=1e-5)
+    assert float(schedule(100_000)) == pytest.approx(1e-5, rel=1e-5)
+    schedule = deserialize(presets.get("you2020/base/wmt16").training.schedule)
+    assert float(schedule(3999)) == pytest.approx((512 * 4000) ** -0.5, rel=1e-5)
+    schedule = deserialize(presets.get("kav/base/bible").training.schedule)
+    assert float(schedule(299)) == pytest.approx(1e-3, rel=1e-5)
