@@ -128,8 +128,10 @@ class Tokenizer:
                 minloglevel=_ERRORS_ONLY,
             )
         except RuntimeError as error:
+            # Without the place in the C++ source that it begins with.
+            reason = str(error).rsplit("] ", 1)[-1]
             raise ValueError(
-                f"SentencePiece cannot learn this vocabulary: {error} Received: "
+                f"SentencePiece cannot learn this vocabulary. {reason} Received: "
                 f"vocabulary_size={vocabulary_size}, {count} sentences"
             ) from error
         return cls(model.getvalue())

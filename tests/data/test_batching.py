@@ -1,0 +1,140 @@
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from keras_attnvariants.data import BatchPlan
+from keras_attnvariants.data import BatchShape
+from tests.data.test_bucketing import random_lengths
+
+
+def plan(seed=1, **options):
+    return BatchPlan(*random_lengths(), batch_tokens=1024, seed=seed, **options)
+
+
+def epoch(plan, number=0):
+    start = number * plan.num_batches
+    return [plan.batch(start + i) for i in range(plan.num_batches)]
+
+
+def test_every_pair_comes_once_in_each_epoch():
+    made = plan()
+    for number in range(3):
+        pairs = np.concatenate([pairs for _, pairs in epoch(made, number)])
+        assert sorted(pairs) == list(range(2000))
+
+
+def test_batches_hold_their_pairs_within_the_budget():
+    source, target = random_lengths()
+    made = plan()
+    for shape, pairs in epoch(made):
+        assert shape in made.shapes
+        assert 1 <= len(pairs) <= shape.rows
+        assert source[pairs].max() <= shape.source_length
+        assert target[pairs].max() <= shape.target_length
+        assert shape.positions == shape.rows * (
+            shape.source_length + shape.target_length
+        )
+        assert shape.positions <= 1024
+    assert len(made.shapes) <= 12
+
+
+def test_batches_depend_on_seed_and_index_only():
+    first, second = plan(), plan()
+    order = np.random.default_rng(0).permutation(3 * first.num_batches)
+    for i in order:
+        shape, pairs = second.batch(i)
+        assert first.batch(i)[0] == shape
+        assert np.array_equal(first.batch(i)[1], pairs)
+
+
+def test_order_changes_with_epoch_and_seed():
+    def pairs(made, number):
+        return np.concatenate([p for _, p in epoch(made, number)]).tolist()
+
+    made = plan()
+    orders = [pairs(made, 0), pairs(made, 1), pairs(plan(seed=2), 0)]
+    assert len({tuple(order) for order in orders}) == 3
+
+
+def test_partners_change_between_epochs():
+    def groups(number):
+        return {frozenset(p.tolist()) for _, p in epoch(made, number) if len(p) > 1}
+
+    made = plan()
+    assert not groups(0) & groups(1)
+
+
+def test_without_a_seed_the_corpus_keeps_its_order():
+    made = plan(seed=None)
+    by_shape = {}
+    for shape, pairs in epoch(made):
+        by_shape.setdefault(shape, []).extend(pairs)
+    assert all(pairs == sorted(pairs) for pairs in by_shape.values())
+    assert epoch(made, 1)[0][1].tolist() == epoch(made, 0)[0][1].tolist()
+
+
+def test_few_rows_are_empty():
+    made = plan()
+    empty, batches = Counter(), Counter()
+    for shape, pairs in epoch(made):
+        empty[shape] += shape.rows - len(pairs)
+        batches[shape] += 1
+    assert all(empty[shape] < batches[shape] for shape in made.shapes)
+
+
+def test_statistics_are_those_of_an_epoch():
+    source, target = random_lengths()
+    made = plan()
+    positions = sum(shape.positions for shape, _ in epoch(made))
+    assert made.padding_share == pytest.approx(
+        1 - (source.sum() + target.sum()) / positions
+    )
+    assert made.num_pairs == 2000
+    assert made.num_skipped == 0
+    assert "2,000 pairs" in made.summary()
+    assert f"{made.num_batches:,} batches" in made.summary()
+
+
+def test_long_and_empty_pairs_are_skipped_and_counted():
+    made = BatchPlan([0, 3, 40, 5], [4, 0, 5, 6], 64, max_length=32)
+    assert made.num_skipped == 3
+    assert [pairs.tolist() for _, pairs in epoch(made)] == [[3]]
+    assert "3 pairs skipped" in made.summary()
+
+
+def test_shapes_of_another_plan():
+    made = plan()
+    other = BatchPlan([5, 7, 400], [6, 9, 3], seed=None, shapes=made.shapes)
+    assert other.shapes == made.shapes
+    assert other.num_skipped == 1
+    assert {shape for shape, _ in epoch(other)} <= set(made.shapes)
+    assert sorted(np.concatenate([p for _, p in epoch(other)])) == [0, 1]
+
+
+def test_shape_positions():
+    assert BatchShape(4, 8, 12).positions == 80
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_tokens": 10}, "`batch_tokens` must hold at least one pair"),
+        ({"batch_tokens": 0}, "`batch_tokens` must be positive"),
+        ({"max_length": 0}, "`max_length` must be positive"),
+        ({"max_shapes": 0}, "`max_shapes` must be positive"),
+        ({"multiple": 0}, "`multiple` must be positive"),
+        ({"seed": -1}, "`seed` must not be negative"),
+        ({"max_length": 2}, "No sentence pair is left"),
+        ({"target_lengths": [4]}, "vectors of one length"),
+    ],
+)
+def test_bad_arguments(options, message):
+    arguments = {"source_lengths": [9, 10], "target_lengths": [9, 12]} | options
+    with pytest.raises(ValueError, match=rf"{message}.*Received: "):
+        BatchPlan(**arguments)
+
+
+def test_negative_indices_are_refused():
+    with pytest.raises(ValueError, match="`index`.*Received: -1"):
+        plan().batch(-1)

@@ -1,0 +1,29 @@
+import subprocess
+import sys
+
+import pytest
+
+from keras_attnvariants import data
+
+
+def test_tensorflow_is_imported_late():
+    code = (
+        "import sys; import keras_attnvariants.data as d; d.Tokenizer; d.load_corpus;"
+        "loaded = {'tensorflow', 'tensorflow_text'} & set(sys.modules);"
+        "d.TokenizedCorpus; print(sorted(loaded), 'tensorflow' in sys.modules)"
+    )
+    # On the JAX backend Keras itself does not need TensorFlow.
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"KERAS_BACKEND": "jax", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert result.stdout.strip() == "[] True"
+
+
+def test_public_names_exist():
+    assert all(getattr(data, name) for name in data.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        data.Nothing  # noqa: B018
