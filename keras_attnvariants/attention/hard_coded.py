@@ -64,7 +64,7 @@ class HardCodedAttention(GaussianAttention):
     >>> layer = HardCodedAttention(num_heads=2, offsets=(-1, 1))
     >>> x = np.ones((1, 3, 8), "float32")
     >>> _, scores = layer(x, x, return_attention_scores=True)
-    >>> np.round(scores[0, 1], 3).tolist()[0]  # head 1 looks to the right
+    >>> [round(float(w), 3) for w in scores[0, 1, 0]]  # head 1 looks to the right
     [0.242, 0.399, 0.242]
     """
 
