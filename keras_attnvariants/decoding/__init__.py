@@ -10,11 +10,15 @@ from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.translator import Translation
+from keras_attnvariants.decoding.translator import Translator
 
 __all__ = [
     "IMPOSSIBLE",
     "Hypotheses",
     "StepModel",
+    "Translation",
+    "Translator",
     "beam_search",
     "greedy_search",
     "score",

@@ -1,0 +1,69 @@
+"""Packing sequences of any length into batches of few shapes."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attnvariants.decoding.constraints import check_integer
+
+
+class Batch(NamedTuple):
+    """Which sequences go together.
+
+    Attributes:
+        indices: int `[n]`, places of the sequences, `n <= size`.
+        size: number of rows of the batch.
+        length: number of columns.
+    """
+
+    indices: np.ndarray
+    size: int
+    length: int
+
+
+def plan(
+    lengths: Sequence[int], sizes: Sequence[int], buckets: Sequence[int]
+) -> Iterator[Batch]:
+    """Groups sequences of similar length, the longest first.
+
+    Only the last batch may be smaller than the largest size, so that few texts are
+    one batch however their lengths differ. Memory is at its peak in the first one.
+
+    Args:
+        lengths: of the sequences, at most `buckets[-1]`.
+        sizes: allowed batch sizes, ascending.
+        buckets: allowed lengths, ascending.
+
+    Yields:
+        A `Batch` with the smallest size and length that hold its sequences.
+    """
+    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
+    for start in range(0, len(order), sizes[-1]):
+        indices = order[start : start + sizes[-1]]
+        longest = lengths[indices[0]]
+        yield Batch(
+            indices,
+            size=next(size for size in sizes if size >= len(indices)),
+            length=next(length for length in buckets if length >= longest),
+        )
+
+
+def pad(sequences: Sequence[Sequence[int]], size: int, length: int, pad_id: int):
+    """Sequences of ids as one array, int32 `[size, length]`, padded with `pad_id`."""
+    ids = np.full((size, length), pad_id, dtype=np.int32)
+    for row, sequence in zip(ids, sequences, strict=False):
+        row[: len(sequence)] = sequence
+    return ids
+
+
+def ascending(name: str, values, most: int | None = None) -> tuple[int, ...]:
+    """The distinct positive integers among `values`, cut off at `most`, in order."""
+    if not isinstance(values, Sequence) or not values:
+        raise ValueError(
+            f"`{name}` has to be a non-empty sequence of integers. Received: {values!r}"
+        )
+    for value in values:
+        check_integer(name, value, 1)
+    return tuple(sorted({min(value, most or value) for value in values}))
