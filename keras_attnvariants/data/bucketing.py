@@ -84,9 +84,7 @@ def _histogram(source_lengths, target_lengths, max_length, multiple) -> np.ndarr
     return flat.reshape(cells, cells)
 
 
-def _adjust(
-    counts: np.ndarray, sizes: list[tuple[int, int]]
-) -> list[tuple[int, int]]:
+def _adjust(counts: np.ndarray, sizes: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Moves sizes, in cells, to a local minimum of the padded positions."""
     rows, columns = (max(side) for side in zip(*sizes, strict=True))
     counts = counts[:rows, :columns]

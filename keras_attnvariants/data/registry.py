@@ -91,7 +91,7 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
     folder = cache / "sources" / f"{name}-{'-'.join(pair)}"
     if folder.is_dir():
         return folder
-    downloads = cache / "downloads"
+    downloads = cache / "downloads" / name
     print(
         f"Fetching {name} (about {corpus.megabytes:,} MB) from {corpus.origin}",
         file=sys.stderr,

@@ -39,7 +39,7 @@ class Tokenizer:
 
     >>> from keras_attnvariants.data import Tokenizer
     >>> texts = ["a small house", "the small mouse", "a house for the mouse"]
-    >>> tokenizer = Tokenizer.train(texts, vocabulary_size=24)
+    >>> tokenizer = Tokenizer.train(texts, vocabulary_size=18)
     >>> tokenizer.decode(tokenizer.encode(["the small house"]))
     ['the small house']
     """

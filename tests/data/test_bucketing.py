@@ -8,7 +8,9 @@ from keras_attnvariants.data.bucketing import choose_lengths
 def random_lengths(count=2000, seed=0):
     random = np.random.default_rng(seed)
     source = 1 + random.poisson(random.gamma(3, 6, count))
-    target = np.maximum(1, np.round(source * random.normal(1.1, 0.2, count))).astype(int)
+    target = np.maximum(1, np.round(source * random.normal(1.1, 0.2, count))).astype(
+        int
+    )
     return source, target
 
 

@@ -70,7 +70,7 @@ def test_byte_order_marks_and_carriage_returns(tmp_path, cache):
         tmp_path / "c",
         "train",
         codecs.BOM_UTF8 + b"one\r\ntwo\r\nthree",
-        "eins\nzwei\r\n  drei \n".encode(),
+        b"eins\nzwei\r\n  drei \n",
     )
     corpus = load(tmp_path / "c", cache)
     assert corpus.read_lines("train") == (
@@ -85,7 +85,7 @@ def test_odd_line_separators_keep_the_alignment(tmp_path, cache):
         tmp_path / "c",
         "test",
         "a\u2028b\na\x0bb\na\x85b\na\rb\n".encode(),
-        "1\n2\n3\n4\n".encode(),
+        b"1\n2\n3\n4\n",
     )
     sources, targets = load(tmp_path / "c", cache).read_lines("test")
     assert sources == ["a b"] * 4
@@ -212,7 +212,9 @@ def test_paths_that_do_not_exist(tmp_path, cache):
 
 
 def test_unknown_names_get_suggestions(cache):
-    with pytest.raises(ValueError, match=r"nearest names: multi30k.*Received: 'muti30k'"):
+    with pytest.raises(
+        ValueError, match=r"nearest names: multi30k.*Received: 'muti30k'"
+    ):
         load("muti30k", cache)
 
 

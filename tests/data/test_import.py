@@ -9,8 +9,7 @@ from keras_attnvariants import data
 def test_tensorflow_is_imported_late():
     code = (
         "import sys; import keras_attnvariants.data as d; d.Tokenizer; d.load_corpus;"
-        "loaded = {'tensorflow', 'tensorflow_text'} & set(sys.modules);"
-        "d.TokenizedCorpus; print(sorted(loaded), 'tensorflow' in sys.modules)"
+        "print({'tensorflow', 'tensorflow_text'} & set(sys.modules))"
     )
     # On the JAX backend Keras itself does not need TensorFlow.
     result = subprocess.run(
@@ -20,7 +19,7 @@ def test_tensorflow_is_imported_late():
         check=True,
         env={"KERAS_BACKEND": "jax", "PATH": "", "PYTHONPATH": ":".join(sys.path)},
     )
-    assert result.stdout.strip() == "[] True"
+    assert result.stdout.strip() == "set()"
 
 
 def test_public_names_exist():

@@ -39,7 +39,9 @@ def test_a_header_names_the_columns(tmp_path, cache, header):
         split: [pair[::-1] for pair in pairs]
         for split, pairs in all_pairs(german_first).items()
     }
-    expected = toy_pairs(500) if header == "en\tde" else [p[::-1] for p in toy_pairs(500)]
+    expected = (
+        toy_pairs(500) if header == "en\tde" else [p[::-1] for p in toy_pairs(500)]
+    )
     assert set(all_pairs(english_first)["train"]) <= set(expected)
 
 

@@ -12,11 +12,11 @@ def toy_pairs(count):
     """Different sentences of one to four clauses, each with its translation."""
     pairs = []
     for i in range(count):
-        clauses = [
-            f"{SUBJECTS[(i + j) % 6]} {VERBS[(i * 3 + j) % 5]} {OBJECTS[(i + 2 * j) % 5]}"
+        clauses = (
+            (SUBJECTS[(i + j) % 6], VERBS[(3 * i + j) % 5], OBJECTS[(i + 2 * j) % 5])
             for j in range(1 + i * i % 4)
-        ]
-        source = f"{' and '.join(clauses)} {i}"
+        )
+        source = f"{' and '.join(map(' '.join, clauses))} {i}"
         pairs.append((source, source.translate(OTHER_VOWELS)))
     return pairs
 

@@ -12,11 +12,15 @@ _ORIGIN = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
 )
-_SPLITS = {"train": "train", "val": "validation", "test_2016_flickr": "test2016"}
-_MORE_SPLITS = {
+_SPLITS = {
+    "train": "train",
+    "val": "validation",
+    "test_2016_flickr": "test2016",
+    "test_2018_flickr": "test2018",
+}
+_SPLITS_WITHOUT_CZECH = {
     "test_2017_flickr": "test2017",
     "test_2017_mscoco": "testcoco2017",
-    "test_2018_flickr": "test2018",
 }
 
 
@@ -29,7 +33,7 @@ _MORE_SPLITS = {
 )
 def write_multi30k(into: Path, languages: tuple[str, str], downloads: Path) -> None:
     """Writes the splits of task 1; the tests of 2017 have no Czech."""
-    splits = _SPLITS if "cs" in languages else _SPLITS | _MORE_SPLITS
+    splits = _SPLITS if "cs" in languages else _SPLITS | _SPLITS_WITHOUT_CZECH
     for name, split in splits.items():
         for language in languages:
             file = f"{name}.{language}.gz"

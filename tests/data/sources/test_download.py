@@ -1,0 +1,122 @@
+import hashlib
+import subprocess
+import urllib.error
+import urllib.request
+from email.message import Message
+from io import BytesIO
+
+import pytest
+
+from keras_attnvariants.data import FetchError
+from keras_attnvariants.data.sources import download as module
+from keras_attnvariants.data.sources.download import download
+from keras_attnvariants.data.sources.download import download_package
+
+URL = "https://example.org/files/corpus.zip"
+CONTENT = b"content" * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    for name in ("into", "downloads"):
+        (tmp_path / name).mkdir()
+    return tmp_path / "into", tmp_path / "downloads"
+
+
+@pytest.fixture
+def web(monkeypatch):
+    """The web has one file."""
+
+    def urlopen(url, timeout):
+        if url != URL:
+            raise urllib.error.URLError("no such host")
+        response = BytesIO(CONTENT)
+        response.headers = Message()
+        response.headers["Content-Length"] = str(len(CONTENT))
+        return response
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+
+
+def pip(monkeypatch, content=None, error="ERROR: No matching distribution"):
+    """Puts a pip in place that downloads `content`, or fails."""
+    commands = []
+
+    def run(command, **_):
+        commands.append(command)
+        folder = command[command.index("--dest") + 1]
+        requirements = command[command.index("--requirement") + 1]
+        with open(requirements) as file:
+            commands.append(file.read())
+        if content is None:
+            return subprocess.CompletedProcess(command, 1, "", f"notice\n{error}\n")
+        with open(f"{folder}/pack-1.0.whl", "wb") as file:
+            file.write(content)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(module.subprocess, "run", run)
+    return commands
+
+
+def test_download(web, folders, capsys):
+    path = download(URL, *folders, checksum=f"sha256:{SHA256}")
+    assert path == folders[0] / "corpus.zip"
+    assert path.read_bytes() == CONTENT
+    assert capsys.readouterr().err == "  corpus.zip (0.0 MB)\n"
+
+
+def test_another_name(web, folders):
+    assert download(URL, *folders, name="other.zip").name == "other.zip"
+
+
+def test_files_that_are_there_already(folders):
+    (folders[1] / "corpus.zip").write_bytes(CONTENT)
+    path = download(URL, *folders, checksum=f"sha256:{SHA256}")
+    assert path == folders[1] / "corpus.zip"
+
+
+def test_unreachable_addresses(web, folders):
+    with pytest.raises(FetchError, match=r"a\.zip from https://no\.org/a\.zip fails"):
+        download("https://no.org/a.zip", *folders)
+
+
+def test_wrong_digests(web, folders):
+    with pytest.raises(FetchError, match=rf"its sha256 is {SHA256}, expected 00\."):
+        download(URL, *folders, checksum="sha256:00")
+
+
+def test_only_https(folders):
+    with pytest.raises(ValueError, match="`url` must be an https.*Received: 'file:"):
+        download("file:///etc/passwd", *folders)
+
+
+def test_packages_are_downloaded_with_their_digest(monkeypatch, folders):
+    commands = pip(monkeypatch, CONTENT)
+    path = download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+    assert path.read_bytes() == CONTENT
+    assert {"download", "--no-deps", "--require-hashes"} <= set(commands[0])
+    assert commands[1] == f"pack==1.0 --hash=sha256:{SHA256}\n"
+    assert [file.name for file in folders[0].iterdir()] == ["pack-1.0.whl"]
+
+
+def test_packages_that_cannot_be_had(monkeypatch, folders):
+    pip(monkeypatch)
+    with pytest.raises(
+        FetchError, match="pack-1.0.whl of the Python package pack 1.0: ERROR: No match"
+    ):
+        download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+
+
+def test_packages_that_are_others(monkeypatch, folders):
+    pip(monkeypatch, b"other")
+    with pytest.raises(FetchError, match="is not what pack-1.0.whl of .* should be"):
+        download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+
+
+def test_packages_that_are_there_already(monkeypatch, folders):
+    commands = pip(monkeypatch)
+    (folders[1] / "pack-1.0.whl").write_bytes(CONTENT)
+    path = download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+    assert path.parent == folders[1]
+    assert not commands
