@@ -1,5 +1,7 @@
 """A model, data and a run small enough to be trained many times in a test."""
 
+import json
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -27,12 +29,14 @@ class ToyModel(keras.Model):
         self.hidden = keras.layers.Dense(width, activation="relu")
         self.dropout = keras.layers.Dropout(dropout)
         self.logits = keras.layers.Dense(VOCABULARY)
+        self.build()
 
-    def build(self, shapes):
+    def build(self, shapes=None):
         for layer in (self.source, self.target):
             layer.build((None, None))
         for layer in (self.hidden, self.dropout, self.logits):
             layer.build((None, None, self.width))
+        self.built = True
 
     def call(self, inputs, training=None):
         source = ops.mean(self.source(inputs["source_ids"]), axis=1, keepdims=True)
@@ -124,6 +128,14 @@ def run(run_dir, config=None, model=None, bleu=True, **kwargs):
     config = config or toy_config()
     result = train(model, ToyTokenizer(), dataset_at, run_dir, config, **kwargs)
     return model, result
+
+
+def log(run_dir):
+    """The records of a run's log."""
+    return [
+        json.loads(line)
+        for line in (run_dir / "log.jsonl").read_text().split("\n")[:-1]
+    ]
 
 
 def variables(model):

@@ -1,0 +1,107 @@
+"""The log and the guard against numbers that are not finite."""
+
+import json
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attnvariants.training import NonFiniteError
+from keras_attnvariants.training.callbacks import JsonLinesLogger
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import StepCounter
+from tests.training import toy
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+
+def test_log_has_a_line_every_few_updates_and_after_each_period(tmp_path):
+    toy.run(tmp_path, toy.toy_config(steps=10))
+    records = toy.log(tmp_path)
+    assert [(record["event"], record["step"]) for record in records] == [
+        ("updates", 4),
+        ("updates", 8),
+        ("period", 8),
+        ("updates", 10),
+        ("period", 10),
+        ("averaged", 10),
+    ]
+    update, period = records[1], records[2]
+    assert update["tokens_per_second"] > 0 and update["loss"] == period["loss"]
+    assert update["learning_rate"] == pytest.approx(9e-3)  # of the next update
+    labels = [toy.batch(5, number)[2] for number in range(8)]
+    assert update["tokens"] == sum(float(np.sum(weights)) for weights in labels)
+    assert {"val_loss", "val_perplexity", "val_bleu"} <= period.keys()
+    seconds = [record["seconds"] for record in records]
+    assert seconds == sorted(seconds)
+
+
+def test_log_writes_null_for_numbers_that_json_lacks(tmp_path):
+    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    logger.write("period", {"val_perplexity": math.inf, "val_loss": 1.5})
+    (record,) = toy.log(tmp_path)
+    assert record["val_perplexity"] is None and record["val_loss"] == 1.5
+
+
+def test_log_is_cut_back_to_the_state_it_resumes_from(tmp_path):
+    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    logger.write("updates", {"loss": 1.0})
+    state = json.loads(json.dumps(logger.get_state()))
+    logger.write("updates", {"loss": 2.0})
+    resumed = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    resumed.set_state(state)
+    resumed.write("updates", {"loss": 3.0})
+    assert [record["loss"] for record in toy.log(tmp_path)] == [1.0, 3.0]
+
+
+class Spoil(keras.callbacks.Callback):
+    """Makes a weight NaN after some update."""
+
+    def __init__(self, step):
+        super().__init__()
+        self.left = step
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.left -= 1
+        if self.left == 0:
+            variable = self.model.logits.kernel
+            variable.assign(np.full(variable.shape, np.nan, "float32"))
+
+
+@pytest.mark.parametrize("step", [2, 8])
+def test_nothing_that_is_not_finite_is_saved(tmp_path, step):
+    """Neither a state (every 3 updates) nor what a validation (after 8) leaves."""
+    config = toy.toy_config(steps=16, validate_every=8, save_every=3)
+    with pytest.raises(NonFiniteError, match=r"not finite|loss is nan"):
+        toy.run(tmp_path, config, callbacks=[Spoil(step)])
+    for path in (tmp_path / "state").glob("*/variables.npz"):
+        with np.load(path) as arrays:
+            assert all(np.isfinite(arrays[key]).all() for key in arrays.files)
+    assert not (tmp_path / "best").exists()
+    assert not (tmp_path / "checkpoints").exists()
+    # The cause removed, the run goes on from the last good state.
+    _, result = toy.run(tmp_path, config)
+    assert result.step == 16
+
+
+def test_counter_names_the_step_of_an_infinite_loss():
+    counter = StepCounter(Progress(step=41))
+    with pytest.raises(NonFiniteError, match="step 42: the loss is inf"):
+        counter.on_train_batch_end(0, {"loss": math.inf})
+
+
+def test_data_that_ends_is_refused(tmp_path):
+    model = toy.toy_model()
+    with (
+        pytest.warns(UserWarning, match="ran out of data"),
+        pytest.raises(ValueError, match="endless dataset. Received: .* at step 5"),
+    ):
+        toy.train(
+            model,
+            None,
+            lambda step: toy.dataset_at(step).take(5 - step),
+            tmp_path,
+            toy.toy_config(),
+            verbose=0,
+        )

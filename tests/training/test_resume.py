@@ -1,0 +1,216 @@
+"""A disturbed run ends with the very weights and log of an undisturbed one."""
+
+import errno
+import os
+import random
+import signal
+
+import keras
+import pytest
+
+from keras_attnvariants.models import from_preset
+from keras_attnvariants.training import StatefulCallback
+from keras_attnvariants.training import StateWriteError
+from keras_attnvariants.training import TrainingState
+from keras_attnvariants.training.state import to_arrays
+from tests.training import toy
+from tests.training.faults import full_disk_after
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+
+class Disturb(keras.callbacks.Callback):
+    """Calls a function after some update, batch of validation, or validation."""
+
+    def __init__(self, action, train_batch=None, test_batch=None, period=None):
+        super().__init__()
+        self.action = action
+        self.train_batch = train_batch
+        self.test_batch = test_batch
+        self.period = period
+        self.trained = self.tested = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.trained += 1
+        if self.trained == self.train_batch:
+            self.action()
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.tested += 1
+        if self.tested == self.test_batch:
+            self.action()
+
+    def on_epoch_end(self, epoch, logs=None):
+        if epoch == self.period:
+            self.action()
+
+
+class Crash(Exception):
+    """Stands for whatever ends a process."""
+
+
+def crash():
+    raise Crash
+
+
+def log(folder):
+    """The log without what depends on the clock."""
+    records = toy.log(folder)
+    for record in records:
+        record.pop("seconds")
+        record.pop("tokens_per_second", None)
+    return records
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    model, result = toy.run(folder)
+    return folder, toy.variables(model), result
+
+
+def assert_same_end(folder, undisturbed, **kwargs):
+    """Finish a run and compare everything."""
+    reference, variables, result = undisturbed
+    # Weights and dropout of a run that has a state must come from there.
+    model = toy.toy_model(seed=99 if any(folder.glob("state/*")) else 1)
+    model, again = toy.run(folder, model=model, **kwargs)
+    assert toy.same(toy.variables(model), variables)
+    assert again == result
+    assert log(folder) == log(reference)
+    for name in ("best", "averaged"):
+        ours, theirs = from_preset(folder / name), from_preset(reference / name)
+        assert toy.same(to_arrays(ours.weights), to_arrays(theirs.weights))
+
+
+def test_dropout_is_at_work(undisturbed, tmp_path):
+    """Otherwise these tests would not see a lost seed."""
+    model, _ = toy.run(tmp_path, model=toy.toy_model(dropout=0.0))
+    assert not toy.same(to_arrays(model.weights), undisturbed[1][: len(model.weights)])
+
+
+def test_crashes_at_random_updates(undisturbed, tmp_path):
+    generator = random.Random(4)
+    for _ in range(4):
+        with pytest.raises(Crash):
+            step = generator.randint(1, 8)
+            toy.run(tmp_path, callbacks=[Disturb(crash, train_batch=step)])
+    assert_same_end(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize(
+    "when",
+    [{"test_batch": 5}, {"period": 1}, {"period": 3}],
+    ids=str,
+)
+def test_crash_during_validation(undisturbed, tmp_path, when):
+    with pytest.raises(Crash):
+        toy.run(tmp_path, callbacks=[Disturb(crash, **when)])
+    assert_same_end(tmp_path, undisturbed)
+
+
+def test_crash_after_the_last_update(undisturbed, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(
+            "keras_attnvariants.training.loop.TrainingLoop.finish", lambda self: crash()
+        )
+        toy.run(tmp_path)
+    assert_same_end(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_signal_saves_after_the_update_and_exits(
+    undisturbed, tmp_path, number, code, capsys
+):
+    def send():
+        os.kill(os.getpid(), number)
+
+    with pytest.raises(SystemExit) as exit_:
+        toy.run(tmp_path, callbacks=[Disturb(send, train_batch=11)])
+    assert exit_.value.code == code
+    assert "Stopped by a signal at step 11; saved" in capsys.readouterr().out
+    latest = TrainingState(tmp_path / "state").load_latest()
+    assert latest.progress["step"] == 11
+    assert_same_end(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("when", [{"test_batch": 2}, {"period": 0}], ids=str)
+def test_signal_during_validation(undisturbed, tmp_path, when):
+    def send():
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        toy.run(tmp_path, callbacks=[Disturb(send, **when)])
+    progress = TrainingState(tmp_path / "state").load_latest().progress
+    assert progress["step"] == 8
+    assert progress["validation_pending"] == ("test_batch" in when)
+    assert_same_end(tmp_path, undisturbed)
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(tmp_path, precision):
+    keras.config.set_dtype_policy(precision)
+    config = toy.toy_config(steps=8, precision=precision)
+    whole, result = toy.run(tmp_path / "whole", config)
+    with pytest.raises(Crash):
+        toy.run(tmp_path / "parts", config, callbacks=[Disturb(crash, train_batch=5)])
+    model, again = toy.run(tmp_path / "parts", config, toy.toy_model(seed=99))
+    assert again == result
+    assert toy.same(toy.variables(model), toy.variables(whole))
+
+
+def test_damaged_state_costs_some_updates_only(undisturbed, tmp_path, capsys):
+    with pytest.raises(Crash):
+        toy.run(tmp_path, callbacks=[Disturb(crash, train_batch=14)])
+    latest = max((tmp_path / "state").iterdir())
+    with (latest / "variables.npz").open("r+b") as file:
+        file.truncate(1000)
+    capsys.readouterr()
+    assert_same_end(tmp_path, undisturbed)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("limit", [0, 20_000, 90_000])
+def test_full_disk_ends_the_run_and_it_can_be_resumed(
+    undisturbed, tmp_path, monkeypatch, limit
+):
+    with monkeypatch.context() as patch, pytest.raises(OSError) as error:
+        full_disk_after(patch, limit)
+        toy.run(tmp_path)
+    assert error.value.errno == errno.ENOSPC
+    assert_same_end(tmp_path, undisturbed)
+
+
+def test_full_disk_says_what_is_safe(tmp_path, monkeypatch):
+    with pytest.raises(Crash):
+        toy.run(tmp_path, callbacks=[Disturb(crash, train_batch=4)])
+    full_disk_after(monkeypatch, 5000)
+    with pytest.raises(StateWriteError, match="step 6 was not saved .*state-00000001"):
+        toy.run(tmp_path)
+
+
+class Memory(StatefulCallback):
+    """Counts updates over resumes."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def get_state(self):
+        return {"count": self.count}
+
+    def set_state(self, state):
+        self.count = state["count"]
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.count += 1
+
+
+def test_callbacks_of_the_caller_are_resumed(undisturbed, tmp_path):
+    with pytest.raises(Crash):
+        toy.run(tmp_path, callbacks=[Memory(), Disturb(crash, train_batch=14)])
+    memory = Memory()
+    assert_same_end(tmp_path, undisturbed, callbacks=[memory])
+    assert memory.count == 26

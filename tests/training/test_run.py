@@ -1,0 +1,133 @@
+"""What one call of `train` leaves in its folder, and what it refuses."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attnvariants.models import from_preset
+from keras_attnvariants.training.state import to_arrays
+from tests.training import toy
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    config = toy.toy_config(data={"seed": 5, "batch_tokens": 40})
+    model, result = toy.run(folder, config)
+    return folder, config, model, result
+
+
+def test_folder_of_a_finished_run(finished):
+    folder, config, _, result = finished
+    names = {path.name for path in folder.iterdir()} - {"tensorboard"}
+    assert names == {
+        "averaged",
+        "best",
+        "checkpoints",
+        "config.json",
+        "log.jsonl",
+        "state",
+        "tokenizer.model",
+    }
+    saved = json.loads((folder / "config.json").read_text())
+    assert saved["training"] == config.to_json()
+    assert result.step == 26 and result.monitor == "val_bleu"
+    assert not result.stopped_early
+
+
+def test_model_keeps_the_last_weights_and_averaged_has_their_mean(finished):
+    folder, _, model, _ = finished
+    kept = []
+    for path in sorted((folder / "checkpoints").iterdir()):
+        with np.load(path / "weights.npz") as arrays:
+            kept.append([arrays[key] for key in sorted(arrays.files)])
+    assert len(kept) == 3
+    assert toy.same(to_arrays(model.weights), kept[-1])
+    averaged = from_preset(folder / "averaged")
+    for array, *values in zip(to_arrays(averaged.weights), *kept, strict=True):
+        np.testing.assert_allclose(array, np.mean(values, axis=0), rtol=1e-5, atol=1e-7)
+
+
+def test_training_learns(tmp_path):
+    config = toy.toy_config(steps=150, validate_every=75, save_every=75)
+    toy.run(tmp_path, config, toy.toy_model(width=32, dropout=0.0))
+    periods = [record for record in toy.log(tmp_path) if record["event"] == "period"]
+    losses = [record["val_loss"] for record in periods]
+    assert losses[-1] < losses[0] < np.log(toy.VOCABULARY)
+
+
+@pytest.mark.parametrize("bleu", [True, False])
+def test_without_validation_data(tmp_path, bleu):
+    config = toy.toy_config(steps=8)
+    _, result = toy.run(tmp_path, config, bleu=bleu, validation_data=None)
+    assert result.monitor == ("val_bleu" if bleu else "loss")
+    assert result.best_step == 8 and (result.averaged is not None) == bleu
+
+
+def test_another_configuration_is_refused_by_its_keys(finished):
+    folder, config, _, _ = finished
+    changes = {
+        "clipnorm": 2.0,
+        "data": {"seed": 6, "batch_tokens": 40},
+        "learning_rate": 1e-3,
+    }
+    other = toy.toy_config(**changes)
+    keys = "training.clipnorm, training.data.seed, training.learning_rate"
+    with pytest.raises(ValueError, match=f"Received: different {keys}"):
+        toy.run(folder, other)
+    with pytest.raises(ValueError, match="Received: different model.config.dropout"):
+        toy.run(folder, config, toy.toy_model(dropout=0.1))
+
+
+def test_more_steps_may_be_asked_for(tmp_path):
+    """As if the run had been longer from the start."""
+    toy.run(tmp_path / "longer", toy.toy_config(steps=13))
+    model, result = toy.run(tmp_path / "longer", toy.toy_config(steps=26))
+    undisturbed, _ = toy.run(tmp_path / "whole", toy.toy_config(steps=26))
+    assert result.step == 26
+    assert toy.same(toy.variables(model), toy.variables(undisturbed))
+
+
+def test_no_resume_refuses_a_folder_with_a_run(finished):
+    folder, config, _, _ = finished
+    with pytest.raises(ValueError, match="already holds a run"):
+        toy.run(folder, config, resume=False)
+
+
+def test_folder_without_state_starts_anew(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "log.jsonl").write_text("rest of a run that was killed early\n")
+    (tmp_path / ".best-x1y2").mkdir()
+    toy.run(tmp_path, toy.toy_config(steps=4), resume=False)
+    assert toy.log(tmp_path)[0]["step"] == 4
+    assert not (tmp_path / ".best-x1y2").exists()
+
+
+def test_translate_and_texts_go_together(tmp_path):
+    with pytest.raises(ValueError, match="Received: no `validation_texts`"):
+        toy.run(tmp_path, bleu=False, translate=list)
+    with pytest.raises(ValueError, match="Received: no `translate`"):
+        toy.run(tmp_path, bleu=False, validation_texts=toy.validation_texts())
+
+
+def test_precision_must_be_the_models(tmp_path):
+    with pytest.raises(ValueError, match="Received: a model of policy 'float32'"):
+        toy.run(tmp_path, toy.toy_config(precision="mixed_bfloat16"))
+
+
+def test_further_metrics_are_weighted_and_logged(tmp_path):
+    accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+    model, _ = toy.run(
+        tmp_path, toy.toy_config(steps=8), metrics=[accuracy], bleu=False
+    )
+    right = total = 0
+    for inputs, labels, weights in toy.validation_data():
+        predicted = np.argmax(model(inputs), axis=-1)
+        right += np.sum((predicted == labels) * weights)
+        total += np.sum(weights)
+    (period,) = [record for record in toy.log(tmp_path) if record["event"] == "period"]
+    assert period["val_accuracy"] == pytest.approx(right / total)
