@@ -196,6 +196,6 @@ class DecoderBlock(Block):
         return self.feed(x), state, scores
 
 
-def layer_norm(dtype) -> keras.layers.LayerNormalization:
+def layer_norm(dtype, name: str = "norm") -> keras.layers.LayerNormalization:
     """Layer normalisation as every model here uses it."""
-    return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name="norm")
+    return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name=name)

@@ -45,20 +45,14 @@ class TokenEmbeddings(keras.layers.Layer):
                 "than the output and cannot be tied to it: use tie_embeddings='none'. "
                 f"Received: tie_embeddings={tie_embeddings!r}"
             )
-        options = {
-            "embeddings_initializer": keras.initializers.RandomNormal(
-                stddev=hidden_dim**-0.5
-            ),
-            "dtype": self.dtype_policy,
-        }
         embedding = (
             keras.layers.ReversibleEmbedding if self.tied else keras.layers.Embedding
         )
-        self.target = embedding(vocabulary_size, width, name="target", **options)
+        self.target = self.table(embedding, vocabulary_size, width, "target")
         self.source = self.target
         if tie_embeddings != "all":
-            self.source = keras.layers.Embedding(
-                vocabulary_size, width, name="source", **options
+            self.source = self.table(
+                keras.layers.Embedding, vocabulary_size, width, "source"
             )
         self.vocabulary_size = vocabulary_size
         self.softmax_bias = softmax_bias
@@ -70,6 +64,17 @@ class TokenEmbeddings(keras.layers.Layer):
                 name="output",
             )
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def table(self, embedding: type, size: int, width: int, name: str):
+        """An embedding layer; its initializer is its own, or tables would be equal."""
+        initializer = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
+        return embedding(
+            size,
+            width,
+            embeddings_initializer=initializer,
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def build(self, input_shape=None):
         self.target.build((None, None))

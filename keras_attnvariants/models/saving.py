@@ -78,8 +78,7 @@ def check_manifest(directory: Path) -> None:
             f"A saved model is a folder with {MANIFEST}, {CONFIG} and {WEIGHTS}. "
             f"Received: {directory}"
         )
-    checksums = json.loads((directory / MANIFEST).read_text("utf-8"))
-    for name, expected in checksums.items():
+    for name, expected in read_manifest(directory).items():
         path = directory / name
         if os.path.basename(name) != name or not path.is_file():
             raise FileNotFoundError(f"{directory} lacks a file. Received: {name!r}")
@@ -88,6 +87,22 @@ def check_manifest(directory: Path) -> None:
                 f"{path} is not the file that was saved (its sha256 differs). "
                 f"Received: {directory}"
             )
+
+
+def read_manifest(directory: Path) -> dict[str, str]:
+    """The checksums of a saved model's files, by name."""
+    text = (directory / MANIFEST).read_text("utf-8")
+    try:
+        checksums = json.loads(text)
+        complete = {CONFIG, WEIGHTS} <= set(checksums)
+    except (ValueError, TypeError):
+        complete = False
+    if not complete:
+        raise ValueError(
+            f"{directory / MANIFEST} must give the sha256 of {CONFIG} and {WEIGHTS}. "
+            f"Received: {text[:80]!r}"
+        )
+    return checksums
 
 
 def replace_folder(draft: Path, target: Path) -> None:

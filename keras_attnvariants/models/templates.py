@@ -42,13 +42,14 @@ def check_role(name: str, template: Any, role: str) -> None:
         )
 
 
-def clone(template: keras.layers.Layer | None, dtype) -> keras.layers.Layer | None:
+def clone(
+    template: keras.layers.Layer | None, dtype, name: str
+) -> keras.layers.Layer | None:
     """A fresh layer of the same configuration, in the model's dtype policy."""
     if template is None:
         return None
-    config = template.get_config()
-    config.pop("name")
-    return type(template).from_config({**config, "dtype": dtype})
+    config = {**template.get_config(), "dtype": dtype, "name": name}
+    return type(template).from_config(config)
 
 
 def serialize(templates: Any) -> Any:

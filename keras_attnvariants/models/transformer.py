@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer, with any attention variant in any place."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import keras
@@ -15,6 +16,9 @@ from keras_attnvariants.models.blocks import DecoderBlock
 from keras_attnvariants.models.blocks import EncoderBlock
 from keras_attnvariants.models.blocks import FeedForward
 from keras_attnvariants.models.blocks import layer_norm
+from keras_attnvariants.models.checks import check_choice
+from keras_attnvariants.models.checks import check_length
+from keras_attnvariants.models.checks import check_token_ids
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
@@ -101,23 +105,27 @@ class Transformer(keras.Model):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        self._config = {
-            name: value
-            for name, value in locals().items()
-            if name not in ("self", "kwargs", "__class__")
-        }
+        # A proxy, because Keras makes the layers in a dict layers of the model.
+        self._config = MappingProxyType(
+            {
+                name: value
+                for name, value in locals().items()
+                if name not in ("self", "kwargs", "__class__")
+            }
+        )
         self.vocabulary_size = check_positive("vocabulary_size", vocabulary_size)
         self.hidden_dim = check_positive("hidden_dim", hidden_dim)
         self.max_length = check_positive("max_length", max_length)
+        check_token_ids(vocabulary_size, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         check_choice("normalization", normalization, PLACEMENTS)
         check_choice("tie_embeddings", tie_embeddings, TYING)
+        positions = positions or SinusoidalPositions(max_length)
+        check_length("max_length", max_length, positions.max_length)
         self.embeddings = TokenEmbeddings(
             vocabulary_size,
             hidden_dim,
-            templates.clone(
-                positions or SinusoidalPositions(max_length), self.dtype_policy
-            ),
+            templates.clone(positions, self.dtype_policy, "positions"),
             embedding_scale,
             tie_embeddings,
             softmax_bias,
@@ -129,8 +137,8 @@ class Transformer(keras.Model):
         self.decoder_blocks = self.make_decoder(num_decoder_layers or num_layers)
         self.encoder_norm = self.decoder_norm = None
         if normalization == "pre":
-            self.encoder_norm = layer_norm(self.dtype_policy)
-            self.decoder_norm = layer_norm(self.dtype_policy)
+            self.encoder_norm = layer_norm(self.dtype_policy, "encoder_norm")
+            self.decoder_norm = layer_norm(self.dtype_policy, "decoder_norm")
         self.build()
 
     def make_encoder(self, num_layers: int) -> list[EncoderBlock]:
@@ -161,7 +169,8 @@ class Transformer(keras.Model):
         entries = templates.per_layer(name, self._config[name], num_layers)
         for entry in entries:
             templates.check_role(name, entry, role)
-        return [templates.clone(entry, self.dtype_policy) for entry in entries]
+        kind = "cross_attention" if role == "cross" else "self_attention"
+        return [templates.clone(entry, self.dtype_policy, kind) for entry in entries]
 
     def feed_forwards(self, num_layers: int) -> list[FeedForward | None]:
         """One feed-forward layer, or `None`, per block."""
@@ -210,13 +219,19 @@ class Transformer(keras.Model):
             `[B, T, vocabulary_size]`.
         """
         encoded, mask = self.encode_source(inputs["source_ids"], training)
+        check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
         for block in self.decoder_blocks:
             x = block(x, encoded, encoded_mask=mask, training=training)
         return self.logits(x)
 
+    def compute_output_spec(self, inputs, training=None):
+        shape = (*inputs["target_ids"].shape, self.vocabulary_size)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
+
     def encode_source(self, source_ids, training=None):
         """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
+        check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         x = self.embeddings.embed_source(source_ids, training=training)
         for block in self.encoder_blocks:
@@ -244,6 +259,7 @@ class Transformer(keras.Model):
 
     def initial_state(self, context, beams: int, max_length: int) -> dict[str, Any]:
         """The state before the first position: nested tensors `[B, K, ...]`."""
+        check_length("max_length", max_length, self.max_length)
         batch = ops.shape(context["mask"])[0]
         return {
             block.name: block.initial_state(
@@ -311,9 +327,3 @@ class Transformer(keras.Model):
             if name.endswith("_attention") or name == "positions":
                 config[name] = templates.deserialize(config[name])
         return cls(**config)
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises `ValueError` unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {choices}. Received: {value!r}")
