@@ -1,0 +1,229 @@
+"""What the conformance tests share: cases, inputs, and one program per case.
+
+A case is one registered example in one role and dtype. Its program computes at
+once everything that the tests look at (output with and without scores, scores,
+gradients), so that XLA compiles each case only once.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants import backend
+from tests import reference
+
+BATCH = 3
+LENGTH = 5
+SOURCE_LENGTH = 7
+WIDTH = 16
+HEADS = 4
+DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
+# Half precision rounds inputs, weights and every intermediate result.
+TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 2e-2, "mixed_float16": 2e-2}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One registered example, in one role and one dtype policy."""
+
+    variant: str
+    role: str
+    example: int
+    dtype: str = "float32"
+
+    def __str__(self):
+        return f"{self.variant}-{self.example}-{self.role}-{self.dtype}"
+
+    @property
+    def causal(self):
+        return self.role == "decoder"
+
+    @property
+    def source_length(self):
+        return SOURCE_LENGTH if self.role == "cross" else LENGTH
+
+    @property
+    def tolerance(self):
+        return TOLERANCES[self.dtype]
+
+    @property
+    def arguments(self):
+        return dict(attention.variants()[self.variant].examples[self.example])
+
+    def layer(self, **overrides):
+        """A new layer, not built."""
+        cls = attention.variants()[self.variant].cls
+        return cls(**{"dtype": self.dtype, **self.arguments, **overrides})
+
+    def call(self, layer, query, value, **kwargs):
+        """The layer's `call` the way this role uses it."""
+        value = value if self.role == "cross" else query
+        return layer(query, value, use_causal_mask=self.causal, **kwargs)
+
+    def expected(self, layer, query, value, **kwargs):
+        """The reference's `(output, scores)` for this layer's weights."""
+        return self.reference(
+            layer.get_config(), reference.layer_weights(layer), query, value, **kwargs
+        )
+
+    def reference(self, config, weights, query, value, **kwargs):
+        compute = reference.REFERENCES[self.variant]
+        value = value if self.role == "cross" else query
+        return compute(config, weights, query, value, causal=self.causal, **kwargs)
+
+
+def cases(*dtypes, roles=attention.registry.ROLES):
+    """Every registered example in every role it declares, as pytest parameters."""
+    found = [
+        Case(name, role, example, dtype)
+        for name, variant in sorted(attention.variants().items())
+        for role in roles
+        if role in variant.roles
+        for example in range(len(variant.examples))
+        for dtype in dtypes or DTYPES
+    ]
+    return pytest.mark.parametrize("case", found, ids=str)
+
+
+MODES = pytest.mark.parametrize("mode", ("eager", "xla"))
+
+
+@functools.cache
+def built(case):
+    """The case's layer with random weights (biases too); tests must not change it."""
+    layer = case.layer()
+    query, value = inputs(case)[:2]
+    case.call(layer, query, value)
+    randomize(layer)
+    return layer
+
+
+def randomize(layer, seed=7):
+    """Random weights of the usual size, biases included."""
+    rng = np.random.default_rng(seed)
+    for weight in layer.weights:
+        weight.assign(rng.normal(size=weight.shape, scale=WIDTH**-0.5))
+
+
+def inputs(case, seed=0, length=LENGTH, source_length=None):
+    """Float32 query and value, and their masks: full, padded, and short rows."""
+    rng = np.random.default_rng(seed)
+    source_length = source_length or (
+        case.source_length if case.role == "cross" else length
+    )
+    query = normal(rng, BATCH, length, WIDTH)
+    value = normal(rng, BATCH, source_length, WIDTH)
+    query_mask = lengths_mask([length, max(length - 2, 1), 1], length)
+    value_mask = lengths_mask(
+        [source_length, max(source_length - 2, 1), 1], source_length
+    )
+    return query, value, query_mask, value_mask
+
+
+def normal(rng, *shape):
+    return rng.normal(size=shape).astype("float32")
+
+
+def lengths_mask(lengths, size):
+    return np.arange(size)[None] < np.array(lengths)[:, None]
+
+
+PROJECTION = normal(np.random.default_rng(99), BATCH, LENGTH, WIDTH)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run of a program gave, as float32 NumPy arrays."""
+
+    output: np.ndarray
+    plain: np.ndarray
+    scores: np.ndarray
+    gradients: dict[str, np.ndarray]
+
+
+@functools.cache
+def program(case, mode):
+    """Function of `(query, value, query_mask, value_mask)` that gives a `Result`.
+
+    The gradients are those of `sum(output * PROJECTION)`.
+    """
+    layer = built(case)
+
+    def everything(query, value, query_mask, value_mask):
+        def call(query, value, **kwargs):
+            masks = {"query_mask": query_mask, "value_mask": value_mask}
+            return case.call(layer, query, value, **masks, **kwargs)
+
+        output, scores = call(query, value, return_attention_scores=True)
+        plain, gradients = output_and_gradients(layer, call, query, value)
+        return {
+            "output": ops.cast(output, "float32"),
+            "plain": ops.cast(plain, "float32"),
+            "scores": ops.cast(scores, "float32"),
+            "gradients": {k: ops.cast(v, "float32") for k, v in gradients.items()},
+        }
+
+    compiled = backend.jit(everything) if mode == "xla" else everything
+
+    def run(*arrays) -> Result:
+        tensors = [ops.convert_to_tensor(array) for array in arrays]
+        return Result(**keras.tree.map_structure(to_numpy, compiled(*tensors)))
+
+    return run
+
+
+def to_numpy(tensor) -> np.ndarray:
+    return np.array(ops.convert_to_numpy(tensor))
+
+
+def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]]:
+    """The output, and the gradients for inputs and weights by name."""
+    names = ["query", "value", *(short_name(w) for w in layer.trainable_weights)]
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch([query, value])
+            output = call(query, value)
+            loss = projected(output)
+        targets = [query, value, *(w.value for w in layer.trainable_weights)]
+        zero = tf.UnconnectedGradients.ZERO
+        found = tape.gradient(loss, targets, unconnected_gradients=zero)
+    else:
+        import jax
+
+        def loss_and_output(query, value, *weights):
+            pairs = list(zip(layer.trainable_weights, weights, strict=True))
+            with keras.StatelessScope(state_mapping=pairs):
+                output = call(query, value)
+            return projected(output), output
+
+        weights = [w.value for w in layer.trainable_weights]
+        arguments = (query, value, *weights)
+        found, output = jax.grad(
+            loss_and_output, argnums=tuple(range(len(arguments))), has_aux=True
+        )(*arguments)
+    return output, dict(zip(names, found, strict=True))
+
+
+def short_name(weight) -> str:
+    """`"<projection>/<kernel or bias>"`, as the references call it."""
+    return "/".join(weight.path.split("/")[-2:])
+
+
+def projected(output):
+    return ops.sum(ops.cast(output, "float32") * PROJECTION)
+
+
+def near(actual, expected, tolerance):
+    """Asserts equality up to `tolerance`, relative to the largest entry above 1."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=tolerance * scale)

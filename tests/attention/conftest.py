@@ -1,0 +1,57 @@
+"""Prints the conformance matrix: what passed, by variant, role, dtype and mode."""
+
+from collections import Counter
+
+import keras
+
+PROPERTY = "conformance"
+COLUMNS = [
+    (dtype, mode)
+    for dtype in ("float32", "mixed_bfloat16", "mixed_float16")
+    for mode in ("eager", "xla")
+]
+outcomes: dict[tuple[str, str, str, str], Counter] = {}
+
+
+def pytest_collection_modifyitems(items):
+    """Note on every test of a case which cell of the matrix it belongs to."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        case = parameters.get("case")
+        if case is not None and hasattr(case, "variant"):
+            mode = parameters.get("mode", "eager")
+            cell = (case.variant, case.role, case.dtype, mode)
+            item.user_properties.append((PROPERTY, cell))
+
+
+def pytest_runtest_logreport(report):
+    """Count the outcome of a test in its cell."""
+    cell = dict(report.user_properties).get(PROPERTY)
+    if cell is not None and (report.when == "call" or report.failed):
+        outcomes.setdefault(tuple(cell), Counter())[report.outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The table, one row per variant and role; `passed/run` in each cell."""
+    if not outcomes:
+        return
+    backend = keras.config.backend()
+    terminalreporter.section(f"attention conformance on {backend} (passed/run)")
+    titles = [f"{dtype.removeprefix('mixed_')} {mode}" for dtype, mode in COLUMNS]
+    rows = [["variant", "role", *titles]]
+    for name, role in sorted({cell[:2] for cell in outcomes}):
+        cells = [outcomes.get((name, role, *column)) for column in COLUMNS]
+        rows.append([name, role, *map(summary, cells)])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        padded = [text.ljust(width) for text, width in zip(row, widths, strict=True)]
+        terminalreporter.write_line("  ".join(padded))
+
+
+def summary(counts):
+    """`passed/run`, marked where something failed."""
+    if not counts:
+        return "-"
+    run = counts["passed"] + counts["failed"]
+    mark = " FAILED" if counts["failed"] else ""
+    return f"{counts['passed']}/{run}{mark}"

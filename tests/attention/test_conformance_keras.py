@@ -1,0 +1,266 @@
+"""Every variant as a Keras layer: masks, saving, shapes, dtypes, quantisation."""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants import backend
+from tests.attention.conformance import BATCH
+from tests.attention.conformance import HEADS
+from tests.attention.conformance import LENGTH
+from tests.attention.conformance import WIDTH
+from tests.attention.conformance import built
+from tests.attention.conformance import cases
+from tests.attention.conformance import inputs
+from tests.attention.conformance import lengths_mask
+from tests.attention.conformance import near
+from tests.attention.conformance import randomize
+from tests.attention.conformance import to_numpy
+
+VOCABULARY = 11
+
+
+def token_ids(length, lengths):
+    """Random ids, padded with 0 on the right."""
+    rng = np.random.default_rng(4)
+    ids = rng.integers(1, VOCABULARY, size=(BATCH, length))
+    return np.where(lengths_mask(lengths, length), ids, 0)
+
+
+def case_ids(case):
+    """Query ids and value ids of a case, with padding in both."""
+    source = token_ids(case.source_length, [case.source_length, 3, 1])
+    return token_ids(LENGTH, [LENGTH, 3, 1]), source
+
+
+def embedding():
+    layer = keras.layers.Embedding(VOCABULARY, WIDTH, mask_zero=True)
+    layer.build((None, None))
+    randomize(layer, seed=8)
+    return layer
+
+
+def functional_model(case, layer=None):
+    """Ids to attention outputs, with nothing but Keras' implicit masks."""
+    embed, layer = embedding(), layer or case.layer()
+    query = keras.Input((None,), dtype="int32")
+    value = keras.Input((None,), dtype="int32")
+    output = case.call(layer, embed(query), embed(value))
+    model = keras.Model([query, value], output)
+    randomize(layer)
+    return model, layer
+
+
+@cases()
+def test_implicit_masks_equal_explicit_masks(case):
+    layer, embed = built(case), embedding()
+    query_ids, value_ids = case_ids(case)
+    query, value = embed(query_ids), embed(value_ids)
+    implicit = case.call(layer, query, value)
+    explicit = case.call(
+        layer,
+        to_numpy(query),
+        to_numpy(value),
+        query_mask=query_ids != 0,
+        value_mask=(value_ids if case.role == "cross" else query_ids) != 0,
+    )
+    np.testing.assert_array_equal(to_numpy(implicit), to_numpy(explicit))
+    np.testing.assert_array_equal(to_numpy(implicit._keras_mask), query_ids != 0)
+    assert layer.supports_masking
+
+
+@cases()
+def test_keras_file_round_trip(case, tmp_path):
+    model, layer = functional_model(case)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    ids = list(case_ids(case))
+    near(
+        to_numpy(ops.cast(loaded(ids), "float32")),
+        to_numpy(ops.cast(model(ids), "float32")),
+        1e-6,
+    )
+    twin = loaded.get_layer(layer.name)
+    assert type(twin) is type(layer)
+    assert twin.get_config() == layer.get_config()
+
+
+@cases("float32", "mixed_bfloat16")
+def test_config_survives_json(case):
+    layer = case.layer(name="chosen", trainable=False)
+    config = json.loads(json.dumps(layer.get_config()))
+    twin = type(layer).from_config(config)
+    assert json.loads(json.dumps(twin.get_config())) == config
+    assert (twin.name, twin.trainable) == ("chosen", False)
+    assert twin.dtype_policy.name == case.dtype
+    parameters = inspect.signature(type(layer).__init__).parameters
+    missing = {
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD and name != "self"
+    } - set(config)
+    assert not missing, "constructor arguments that the config forgets"
+    whole = keras.layers.deserialize(keras.layers.serialize(layer))
+    assert type(whole) is type(layer)
+
+
+@cases("float32")
+def test_rebuilding_from_config_gives_the_same_weights(case):
+    """Building must not write into the config: a copy is built like the original."""
+    before = case.layer(name="one").get_config()
+    assert {**built(case).get_config(), "name": "one"} == before
+
+
+@cases()
+def test_build_creates_all_state(case):
+    layer = case.layer()
+    source = (None, None, WIDTH)
+    layer.build((None, None, WIDTH), source)
+    assert layer.built
+    shapes = [tuple(weight.shape) for weight in layer.weights]
+    query, value = inputs(case)[:2]
+    output = case.call(layer, query, value)
+    assert [tuple(weight.shape) for weight in layer.weights] == shapes
+    assert {weight.dtype for weight in layer.weights} == {"float32"}
+    dtype = keras.backend.standardize_dtype(output.dtype)
+    assert dtype == layer.compute_dtype
+
+
+@cases()
+def test_symbolic_equals_eager(case):
+    query, value = inputs(case)[:2]
+    layer = built(case)
+    for dynamic in (False, True):
+        sizes = [(None, None) if dynamic else x.shape[:2] for x in (query, value)]
+        symbols = [keras.KerasTensor((*size, WIDTH)) for size in sizes]
+        spec, score_spec = case.call(layer, *symbols, return_attention_scores=True)
+        output, scores = case.call(layer, query, value, return_attention_scores=True)
+        plain_spec = case.call(layer, *symbols)
+        assert plain_spec.shape == spec.shape
+        for symbol, tensor in ((spec, output), (score_spec, scores)):
+            assert symbol.dtype == keras.backend.standardize_dtype(tensor.dtype)
+            assert len(symbol.shape) == len(tensor.shape)
+            for known, size in zip(symbol.shape, tensor.shape, strict=True):
+                assert known == size or (dynamic and known is None)
+    assert score_spec.shape == (None, HEADS, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
+@cases("float32")
+def test_int8_quantisation(case):
+    model, layer = functional_model(case)
+    ids = list(case_ids(case))
+    before = to_numpy(model(ids))
+    kernels = sum(weight.name == "kernel" for weight in layer.weights)
+    model.quantize("int8")
+    after = to_numpy(model(ids))
+    assert sum(weight.dtype == "int8" for weight in layer.weights) == kernels
+    near(after, before, 0.05)
+    assert np.abs(after - before).max() > 0
+
+
+@cases("float32")
+def test_dynamic_shapes_equal_static_ones(case):
+    if backend.name() != "tensorflow":
+        pytest.skip("only TensorFlow has dynamic shapes")
+    import tensorflow as tf
+
+    layer = built(case)
+
+    def forward(query, value, query_mask, value_mask):
+        masks = {"query_mask": query_mask, "value_mask": value_mask}
+        return case.call(layer, query, value, return_attention_scores=True, **masks)
+
+    floats = tf.TensorSpec((None, None, WIDTH), "float32")
+    booleans = tf.TensorSpec((None, None), "bool")
+    dynamic = tf.function(forward, input_signature=[floats, floats, booleans, booleans])
+    for length in (LENGTH, 2 * LENGTH, 1):
+        arrays = inputs(case, length=length)
+        for found, expected in zip(dynamic(*arrays), forward(*arrays), strict=True):
+            near(found, expected, 1e-6)
+    assert dynamic.experimental_get_tracing_count() == 1
+
+
+@cases("float32")
+def test_dropout_only_in_training(case):
+    parameters = inspect.signature(type(case.layer()).__init__).parameters
+    if "dropout" not in parameters:
+        pytest.skip("has no dropout")
+    layer = case.layer(dropout=0.5, seed=3)
+    query, value = inputs(case)[:2]
+    case.call(layer, query, value)
+    layer.set_weights(built(case).get_weights())
+    calm = to_numpy(case.call(layer, query, value, training=False))
+    near(calm, to_numpy(case.call(built(case), query, value)), 0.0)
+    first = to_numpy(case.call(layer, query, value, training=True))
+    second = to_numpy(case.call(layer, query, value, training=True))
+    assert np.abs(first - calm).max() > 1e-2
+    assert np.abs(first - second).max() > 1e-2
+
+
+def check_refusal(error, argument):
+    """The message is ours: Keras appends the names of all arguments to it."""
+    message = str(error).split("Arguments received by")[0]
+    assert argument in message
+    assert "Received:" in message
+
+
+def honoured_or_refused(case, argument, content, **reference_arguments):
+    """An argument of `call` does what the reference says, or is refused by name."""
+    query, value = inputs(case)[:2]
+    layer = built(case)
+    try:
+        output = case.call(layer, query, value, **{argument: content})
+    except (TypeError, ValueError) as error:
+        check_refusal(error, argument)
+    else:
+        expected, _ = case.expected(layer, query, value, **reference_arguments)
+        near(to_numpy(output), expected, case.tolerance)
+
+
+@cases("float32")
+def test_attention_mask_is_honoured_or_refused(case):
+    shape = (BATCH, LENGTH, case.source_length)
+    mask = np.random.default_rng(6).random(shape) < 0.6
+    honoured_or_refused(case, "attention_mask", mask, attention_mask=mask)
+
+
+@cases("float32")
+def test_key_is_honoured_or_refused(case):
+    key = inputs(case, seed=12)[1]
+    honoured_or_refused(case, "key", key, key=key)
+
+
+@cases("float32", roles=("encoder", "cross"))
+def test_causal_mask_is_honoured_or_refused(case):
+    causal = np.tril(np.ones((LENGTH, case.source_length), bool))
+    query, value = inputs(case)[:2]
+    value = value if case.role == "cross" else query
+    layer = built(case)
+    try:
+        output = layer(query, value, use_causal_mask=True)
+    except (TypeError, ValueError) as error:
+        check_refusal(error, "use_causal_mask")
+    else:
+        expected, _ = case.expected(layer, query, value, attention_mask=causal)
+        near(to_numpy(output), expected, case.tolerance)
+
+
+@cases("float32")
+def test_key_mask_is_honoured_or_refused(case):
+    mask = inputs(case)[3]
+    honoured_or_refused(case, "key_mask", mask, value_mask=mask)
+
+
+@pytest.mark.parametrize("name", sorted(attention.variants()))
+def test_call_is_a_drop_in_for_keras(name):
+    ours = inspect.signature(attention.variants()[name].cls.call).parameters
+    theirs = inspect.signature(keras.layers.MultiHeadAttention.call).parameters
+    assert [(p.name, p.default) for p in ours.values()] == [
+        (p.name, p.default) for p in theirs.values()
+    ]

@@ -1,0 +1,161 @@
+"""Every variant: one position at a time equals the whole sequence at once."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants import backend
+from tests.attention.conformance import BATCH
+from tests.attention.conformance import HEADS
+from tests.attention.conformance import LENGTH
+from tests.attention.conformance import MODES
+from tests.attention.conformance import WIDTH
+from tests.attention.conformance import Case
+from tests.attention.conformance import built
+from tests.attention.conformance import cases
+from tests.attention.conformance import inputs
+from tests.attention.conformance import near
+from tests.attention.conformance import normal
+from tests.attention.conformance import to_numpy
+
+BEAMS = 3
+STEPS = 9  # longer than the reach of a ring buffer, so that it wraps around
+MAX_LENGTH = 12
+REORDER_AT = 5
+STEPPED = ("decoder", "cross")
+
+
+def gather_beams(tensor, beams):
+    """Row `beams[b, k]` of every sentence: `[B, K, ...]` to `[B, K, ...]`."""
+    index = ops.reshape(beams, (*beams.shape, *[1] * (len(tensor.shape) - 2)))
+    return ops.take_along_axis(tensor, index, axis=1)
+
+
+def whole(case, layer, queries, value, value_mask):
+    """`call` on all hypotheses `[B, K, T, width]`: output and scores."""
+    flat = queries.reshape(BATCH * BEAMS, STEPS, WIDTH)
+    masks = {}
+    if case.role == "cross":
+        value = np.repeat(value, BEAMS, axis=0)
+        masks = {"value_mask": np.repeat(value_mask, BEAMS, axis=0)}
+    output, scores = case.call(
+        layer, flat, value, return_attention_scores=True, **masks
+    )
+    return (
+        to_numpy(ops.cast(output, "float32")).reshape(queries.shape),
+        to_numpy(scores).reshape(BATCH, BEAMS, HEADS, STEPS, -1),
+    )
+
+
+def start(case, layer, value, value_mask):
+    memory = None
+    if case.role == "cross":
+        memory = layer.prepare(ops.convert_to_tensor(value), value_mask)
+    return memory, layer.initial_state(BATCH, BEAMS, MAX_LENGTH, memory=memory)
+
+
+def walk(case, layer, step, queries, value, value_mask, beams):
+    """Steps through `queries`, reordering the hypotheses on the way."""
+    memory, state = start(case, layer, value, value_mask)
+    outputs, scores = [], []
+    for position in range(STEPS):
+        if position == REORDER_AT:
+            state = keras.tree.map_structure(lambda x: gather_beams(x, beams), state)
+        query = ops.convert_to_tensor(queries[:, :, position])
+        position = ops.convert_to_tensor(position, "int32")
+        output, state, weights = step(query, position, state, memory)
+        outputs.append(to_numpy(ops.cast(output, "float32")))
+        scores.append(to_numpy(weights))
+    return np.stack(outputs, axis=2), scores
+
+
+def check_walk(case, step):
+    layer = built(case)
+    rng = np.random.default_rng(11)
+    queries = normal(rng, BATCH, BEAMS, STEPS, WIDTH)
+    _, value, _, value_mask = inputs(case)
+    beams = rng.integers(BEAMS, size=(BATCH, BEAMS))
+    stepped, step_scores = walk(case, layer, step, queries, value, value_mask, beams)
+    # The hypotheses that exist after reordering, with their own pasts.
+    pasts = np.take_along_axis(queries, beams[:, :, None, None], axis=1)
+    final = np.concatenate(
+        [pasts[:, :, :REORDER_AT], queries[:, :, REORDER_AT:]], axis=2
+    )
+    before, scores_before = whole(case, layer, queries, value, value_mask)
+    after, scores_after = whole(case, layer, final, value, value_mask)
+    expected = np.concatenate(
+        [before[:, :, :REORDER_AT], after[:, :, REORDER_AT:]], axis=2
+    )
+    near(stepped, expected, case.tolerance)
+    if case.role == "cross":
+        for t, weights in enumerate(step_scores):
+            scores = scores_before if t < REORDER_AT else scores_after
+            near(weights, scores[:, :, :, t], case.tolerance)
+
+
+@MODES
+@cases(roles=STEPPED)
+def test_step_equals_call(case, mode):
+    layer = built(case)
+
+    def step(query, position, state, memory):
+        return layer.step(query, position, state, memory, return_attention_scores=True)
+
+    check_walk(case, backend.jit(step) if mode == "xla" else step)
+
+
+@cases(roles=STEPPED)
+def test_state_keeps_its_structure(case):
+    layer = built(case)
+    _, value, _, value_mask = inputs(case)
+    memory, state = start(case, layer, value, value_mask)
+    query = ops.ones((BATCH, BEAMS, WIDTH))
+    output, after = layer.step(query, 0, state, memory)
+    assert output.shape == (BATCH, BEAMS, WIDTH)
+    keras.tree.assert_same_structure(state, after)
+    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(after), strict=True)
+    for first, second in pairs:
+        assert first.shape[:2] == (BATCH, BEAMS)
+        assert (first.shape, first.dtype) == (second.shape, second.dtype)
+    for leaf in keras.tree.flatten(memory or {}):
+        assert leaf.shape[0] == BATCH
+
+
+@cases("float32", roles=STEPPED)
+def test_step_scores_never_change_the_output(case):
+    layer = built(case)
+    _, value, _, value_mask = inputs(case)
+    memory, state = start(case, layer, value, value_mask)
+    query = normal(np.random.default_rng(2), BATCH, BEAMS, WIDTH)
+    plain, _ = layer.step(query, 0, state, memory)
+    output, _, scores = layer.step(
+        query, 0, state, memory, return_attention_scores=True
+    )
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
+    assert scores.shape[:3] == (BATCH, BEAMS, HEADS)
+    assert keras.backend.standardize_dtype(scores.dtype) == "float32"
+
+
+@cases("float32", roles=("cross",))
+def test_prepared_padding_is_invisible(case):
+    layer = built(case)
+    _, value, _, value_mask = inputs(case)
+    dirty = np.where(value_mask[..., None], value, 1e4).astype("float32")
+    query = normal(np.random.default_rng(3), BATCH, BEAMS, WIDTH)
+    outputs = []
+    for source in (value, dirty):
+        memory, state = start(case, layer, source, value_mask)
+        outputs.append(to_numpy(layer.step(query, 4, state, memory)[0]))
+    near(outputs[1], outputs[0], 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(attention.variants()))
+def test_prepare_is_refused_outside_cross_attention(name):
+    roles = attention.variants()[name].roles
+    if "cross" in roles:
+        pytest.skip("does cross-attention")
+    layer = built(Case(name, min(roles), 0))
+    with pytest.raises(NotImplementedError, match=f"{name} cannot do cross-attention"):
+        layer.prepare(np.ones((1, LENGTH, WIDTH), "float32"))

@@ -1,0 +1,185 @@
+"""Learned attention: the same numbers as Keras' own, and its own promises."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants.attention import DotProductAttention
+from tests.attention.conformance import lengths_mask
+from tests.attention.conformance import near
+from tests.attention.conformance import normal
+from tests.attention.conformance import randomize
+from tests.attention.conformance import to_numpy
+
+HEADS = 4
+BATCH, LENGTH, SOURCE_LENGTH = 2, 5, 7
+WIDTH, SOURCE_WIDTH, KEY_WIDTH = 16, 12, 10
+
+
+def arrays(seed=0):
+    rng = np.random.default_rng(seed)
+    return (
+        normal(rng, BATCH, LENGTH, WIDTH),
+        normal(rng, BATCH, SOURCE_LENGTH, SOURCE_WIDTH),
+        normal(rng, BATCH, SOURCE_LENGTH, KEY_WIDTH),
+    )
+
+
+def twins(key_dim, value_dim, use_bias, *inputs):
+    """Our layer and Keras' `MultiHeadAttention` with the same weights."""
+    sizes = {"num_heads": HEADS, "key_dim": key_dim, "value_dim": value_dim}
+    ours = DotProductAttention(use_bias=use_bias, **sizes)
+    theirs = keras.layers.MultiHeadAttention(use_bias=use_bias, **sizes)
+    shapes = [array.shape for array in inputs]
+    ours.build(*shapes)
+    theirs.build(*shapes)
+    randomize(ours)
+    pairs = [
+        (ours.query_dense, theirs.query_dense),
+        (ours.key_dense, theirs.key_dense),
+        (ours.value_dense, theirs.value_dense),
+        (ours.output_dense, theirs.output_dense),
+    ]
+    for mine, yours in pairs:
+        for source, target in zip(mine.weights, yours.weights, strict=True):
+            target.assign(ops.reshape(source, target.shape))
+    return ours, theirs
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("key_dim, value_dim", [(4, None), (3, 5)])
+def test_equals_keras_multi_head_attention(key_dim, value_dim, use_bias):
+    query, value, key = arrays()
+    ours, theirs = twins(key_dim, value_dim, use_bias, query, value, key)
+    pattern = np.random.default_rng(1).random((BATCH, LENGTH, SOURCE_LENGTH)) < 0.7
+    pattern[:, :, 0] = True  # Keras answers fully masked rows in its own ways
+    options = [
+        {},
+        {"attention_mask": pattern},
+        {"use_causal_mask": True},
+        {"attention_mask": pattern, "use_causal_mask": True},
+        {"value_mask": lengths_mask([7, 3], SOURCE_LENGTH)},
+        {"key_mask": lengths_mask([7, 3], SOURCE_LENGTH)},
+    ]
+    for masks in options:
+        found = ours(query, value, key, return_attention_scores=True, **masks)
+        wanted = theirs(query, value, key, return_attention_scores=True, **masks)
+        near(to_numpy(found[0]), to_numpy(wanted[0]), 1e-5)
+        near(to_numpy(found[1]), to_numpy(wanted[1]), 1e-5)
+
+
+def test_one_pattern_serves_the_whole_batch():
+    query, value, _ = arrays()
+    layer = DotProductAttention(HEADS)
+    pattern = np.random.default_rng(1).random((LENGTH, SOURCE_LENGTH)) < 0.7
+    shared = layer(query, value, attention_mask=pattern)
+    tiled = layer(query, value, attention_mask=np.stack([pattern] * BATCH))
+    np.testing.assert_array_equal(to_numpy(shared), to_numpy(tiled))
+
+
+def test_rows_of_scores_sum_to_one_or_zero():
+    query, value, _ = arrays()
+    layer = DotProductAttention(HEADS)
+    mask = lengths_mask([SOURCE_LENGTH, 0], SOURCE_LENGTH)
+    for dtype in ("float32", "mixed_bfloat16", "mixed_float16"):
+        layer = DotProductAttention(HEADS, dtype=dtype)
+        _, scores = layer(query, value, value_mask=mask, return_attention_scores=True)
+        sums = to_numpy(scores).sum(-1)
+        np.testing.assert_allclose(sums[0], 1.0, atol=1e-3)
+        assert not sums[1].any()
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_huge_logits_stay_finite(dtype):
+    query, _, _ = arrays()
+    layer = DotProductAttention(HEADS, dtype=dtype)
+    layer(query, query)
+    for weight in layer.weights:
+        weight.assign(ops.eye(WIDTH))
+    big = 100.0 * np.sign(query)  # logits of ±2e4 in steps
+    output, scores = layer(big, big, return_attention_scores=True)
+    assert np.isfinite(to_numpy(ops.cast(output, "float32"))).all()
+    np.testing.assert_allclose(to_numpy(scores).sum(-1), 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_parameter_count_is_four_squares(heads):
+    """Also with one head, which is then as wide as the model."""
+    layer = DotProductAttention(heads)
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    assert layer.count_params() == 4 * WIDTH**2
+    assert layer.head_dim == WIDTH // heads
+
+
+def test_parameter_count_with_biases_and_other_widths():
+    layer = DotProductAttention(HEADS, key_dim=3, value_dim=5, use_bias=True)
+    layer.build((None, None, 16), (None, None, 12), (None, None, 10))
+    projections = (16 + 1) * 12 + (10 + 1) * 12 + (12 + 1) * 20 + (20 + 1) * 16
+    assert layer.count_params() == projections
+
+
+def test_initializers_are_independent_streams():
+    layer = DotProductAttention(HEADS, kernel_initializer=keras.initializers.Zeros())
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    assert not any(to_numpy(w.value + 0).any() for w in layer.weights)
+    layer = DotProductAttention(HEADS, output_initializer="ones")
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    kernels = [
+        to_numpy(dense.kernel + 0)
+        for dense in (layer.query_dense, layer.key_dense, layer.value_dense)
+    ]
+    assert (to_numpy(layer.output_dense.kernel + 0) == 1).all()
+    for first, second in zip(kernels, kernels[1:], strict=False):
+        assert np.abs(first - second).max() > 1e-3
+
+
+def test_dropout_keeps_the_scores():
+    """What is returned are the weights, not which of them were dropped."""
+    query, value, _ = arrays()
+    layer = DotProductAttention(HEADS, dropout=0.5, seed=1)
+    _, scores = layer(query, value, return_attention_scores=True, training=True)
+    np.testing.assert_allclose(to_numpy(scores).sum(-1), 1.0, atol=1e-5)
+
+
+def test_cache_grows_with_max_length_only():
+    layer = DotProductAttention(HEADS)
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    state = layer.initial_state(2, 3, 9)
+    assert {name: leaf.shape for name, leaf in state.items()} == {
+        "key": (2, 3, 9, HEADS, 4),
+        "value": (2, 3, 9, HEADS, 4),
+    }
+
+
+def test_memory_is_projected_once():
+    query, value, _ = arrays()
+    layer = DotProductAttention(HEADS)
+    layer(query, value)
+    memory = layer.prepare(ops.convert_to_tensor(value))
+    assert memory["key"].shape == (BATCH, SOURCE_LENGTH, HEADS, 4)
+    assert layer.initial_state(BATCH, 3, 9, memory=memory) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments, argument",
+    [
+        ({"num_heads": 0}, "num_heads"),
+        ({"num_heads": 2.0}, "num_heads"),
+        ({"num_heads": True}, "num_heads"),
+        ({"num_heads": 2, "key_dim": 0}, "key_dim"),
+        ({"num_heads": 2, "key_dim": -1}, "key_dim"),
+        ({"num_heads": 2, "value_dim": 0}, "value_dim"),
+        ({"num_heads": 2, "dropout": 1.5}, "(rate|dropout)"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, argument):
+    with pytest.raises(ValueError, match=f"{argument}.*Received: "):
+        attention.DotProductAttention(**arguments)
+
+
+def test_indivisible_width_is_refused_when_built():
+    layer = DotProductAttention(num_heads=3)
+    with pytest.raises(ValueError, match="num_heads.*Received: num_heads=3, width=16"):
+        layer.build((None, None, 16), (None, None, 16))

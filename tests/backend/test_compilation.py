@@ -1,0 +1,60 @@
+"""Compiling functions of tensors."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+
+
+def test_name_is_the_backend_that_was_asked_for():
+    assert backend.name() == os.environ["KERAS_BACKEND"] == keras.config.backend()
+
+
+@pytest.mark.parametrize("xla", [True, False])
+def test_compiled_function_gives_the_same(xla):
+    def function(state, x):
+        return {"sum": state["sum"] + x, "product": ops.matmul(x, x)}, ops.max(x)
+
+    x = ops.convert_to_tensor(np.arange(9.0, dtype="float32").reshape(3, 3))
+    state = {"sum": ops.ones((3, 3))}
+    found = backend.jit(function, xla=xla)(state, x)
+    expected = function(state, x)
+    keras.tree.assert_same_structure(found, expected)
+    pairs = zip(keras.tree.flatten(found), keras.tree.flatten(expected), strict=True)
+    for actual, wanted in pairs:
+        np.testing.assert_allclose(
+            ops.convert_to_numpy(actual), ops.convert_to_numpy(wanted)
+        )
+
+
+def test_traced_once_per_shape():
+    traced = []
+
+    def function(x):
+        traced.append(x.shape)
+        return x + 1
+
+    compiled = backend.jit(function)
+    for length in (2, 3, 2, 3, 3):
+        compiled(ops.zeros((length,)))
+    assert [tuple(shape) for shape in traced] == [(2,), (3,)]
+
+
+def test_xla_really_compiles():
+    if backend.name() != "tensorflow":
+        pytest.skip("JAX has no other way")
+    import tensorflow as tf
+
+    compiled = backend.jit(lambda x: x * 2)
+    text = compiled.experimental_get_compiler_ir(tf.zeros((3,)))(stage="hlo")
+    assert "HloModule" in text
+
+
+def test_unknown_backend_is_refused(monkeypatch):
+    monkeypatch.setattr(keras.config, "backend", lambda: "openvino")
+    with pytest.raises(ValueError, match="tensorflow.*Received: 'openvino'"):
+        backend.jit(lambda x: x)

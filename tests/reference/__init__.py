@@ -1,0 +1,26 @@
+"""Naive float64 references, written from the papers' equations: the truth.
+
+A reference takes the layer's config, its weights as NumPy arrays (see
+`layer_weights`) and the inputs of `call`, and returns `(output, scores)`.
+"""
+
+from keras import ops
+
+from tests.reference.dot_product import dot_product_attention
+from tests.reference.hard_coded import hard_coded_attention
+from tests.reference.hard_coded import hard_coded_cross_attention
+
+REFERENCES = {
+    "DotProductAttention": dot_product_attention,
+    "HardCodedAttention": hard_coded_attention,
+    "HardCodedCrossAttention": hard_coded_cross_attention,
+}
+
+
+def layer_weights(layer):
+    """The layer's variables in float64, keyed `"<projection>/<kernel or bias>"`."""
+    named = {}
+    for variable in layer.weights:
+        name = "/".join(variable.path.split("/")[-2:])
+        named[name] = ops.convert_to_numpy(variable).astype("float64")
+    return named
