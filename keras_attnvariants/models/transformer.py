@@ -12,9 +12,6 @@ from keras_attnvariants.attention.base import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.blocks import PLACEMENTS
-from keras_attnvariants.models.blocks import DecoderBlock
-from keras_attnvariants.models.blocks import EncoderBlock
-from keras_attnvariants.models.blocks import FeedForward
 from keras_attnvariants.models.blocks import layer_norm
 from keras_attnvariants.models.checks import check_choice
 from keras_attnvariants.models.checks import check_length
@@ -24,6 +21,8 @@ from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.saving import from_preset
 from keras_attnvariants.models.saving import save_preset
+from keras_attnvariants.models.stacks import decoder_blocks
+from keras_attnvariants.models.stacks import encoder_blocks
 
 Templates = BaseAttention | None | Sequence[BaseAttention | None]
 
@@ -133,69 +132,13 @@ class Transformer(keras.Model):
             dtype=self.dtype_policy,
             name="embeddings",
         )
-        self.encoder_blocks = self.make_encoder(num_layers)
-        self.decoder_blocks = self.make_decoder(num_decoder_layers or num_layers)
+        self.encoder_blocks = encoder_blocks(self._config, self.dtype_policy)
+        self.decoder_blocks = decoder_blocks(self._config, self.dtype_policy)
         self.encoder_norm = self.decoder_norm = None
         if normalization == "pre":
             self.encoder_norm = layer_norm(self.dtype_policy, "encoder_norm")
             self.decoder_norm = layer_norm(self.dtype_policy, "decoder_norm")
         self.build()
-
-    def make_encoder(self, num_layers: int) -> list[EncoderBlock]:
-        """The encoder blocks, from the templates."""
-        check_positive("num_layers", num_layers)
-        attentions = self.sublayers("encoder_attention", "encoder", num_layers)
-        feed_forwards = self.feed_forwards(num_layers)
-        return [
-            EncoderBlock(*sublayers, **self.block_options(f"encoder_{i}"))
-            for i, sublayers in enumerate(zip(attentions, feed_forwards, strict=True))
-        ]
-
-    def make_decoder(self, num_layers: int) -> list[DecoderBlock]:
-        """The decoder blocks, from the templates."""
-        check_positive("num_decoder_layers", num_layers)
-        attentions = self.sublayers("decoder_attention", "decoder", num_layers)
-        crosses = self.sublayers("cross_attention", "cross", num_layers)
-        feed_forwards = self.feed_forwards(num_layers)
-        return [
-            DecoderBlock(*sublayers, **self.block_options(f"decoder_{i}"))
-            for i, sublayers in enumerate(
-                zip(attentions, crosses, feed_forwards, strict=True)
-            )
-        ]
-
-    def sublayers(self, name: str, role: str, num_layers: int) -> list:
-        """One fresh attention layer, or `None`, per block."""
-        entries = templates.per_layer(name, self._config[name], num_layers)
-        for entry in entries:
-            templates.check_role(name, entry, role)
-        kind = "cross_attention" if role == "cross" else "self_attention"
-        return [templates.clone(entry, self.dtype_policy, kind) for entry in entries]
-
-    def feed_forwards(self, num_layers: int) -> list[FeedForward | None]:
-        """One feed-forward layer, or `None`, per block."""
-        flags = templates.per_layer(
-            "feed_forward", self._config["feed_forward"], num_layers
-        )
-        return [
-            FeedForward(
-                check_positive("intermediate_dim", self._config["intermediate_dim"]),
-                self._config["activation"],
-                self._config["feed_forward_dropout"],
-                dtype=self.dtype_policy,
-            )
-            if flag
-            else None
-            for flag in flags
-        ]
-
-    def block_options(self, name: str) -> dict[str, Any]:
-        return {
-            "normalization": self._config["normalization"],
-            "dropout": self._config["dropout"],
-            "dtype": self.dtype_policy,
-            "name": name,
-        }
 
     def build(self, input_shape=None):
         shape = (None, None, self.hidden_dim)
