@@ -2,9 +2,13 @@
 
 Usage: python -m tests.training.kill_server FOLDER, with one command a line on standard
 input, each answered by the exit status of the child (negative: the signal that ended
-it). Commands: `step N` dies after N updates, `byte N` dies while it writes byte N of its
-states and checkpoints, `after S` is killed from outside after S seconds, `terminate S`
-gets SIGTERM after S seconds, `finish` is left alone.
+it). Commands:
+
+    step N        dies after N updates
+    byte N        dies while it writes byte N of its states and checkpoints
+    after S       is killed from outside after S seconds
+    terminate S   gets SIGTERM after S seconds
+    finish        is left alone
 """
 
 import os
@@ -39,7 +43,8 @@ def child(folder, command, value):
     if command == "byte":
         faults.die_after(int(value))
     seed = 99 if any(folder.glob("state/state-*")) else 1
-    model, _ = toy.run(folder, model=toy.toy_model(seed), callbacks=callbacks)
+    config = toy.toy_config(steps=60)
+    model, _ = toy.run(folder, config, toy.toy_model(seed), callbacks=callbacks)
     arrays = {str(index): array for index, array in enumerate(toy.variables(model))}
     np.savez(folder / "variables.npz", **arrays)
 

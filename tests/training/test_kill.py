@@ -53,44 +53,60 @@ def final_variables(folder):
         return [arrays[str(index)] for index in range(len(arrays.files))]
 
 
-def test_killed_runs_end_like_an_undisturbed_one(server, tmp_path):
-    folder = tmp_path / "killed"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """Final variables, log and seconds of a run that nobody kills."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    server = Server(folder)
     start = time.monotonic()
     assert server("finish") == 0
     seconds = time.monotonic() - start
-    undisturbed, log = final_variables(folder), without_times(folder)
-    folder.rename(tmp_path / "undisturbed")
-    folder.mkdir()
+    server.close()
+    return final_variables(folder), without_times(folder), seconds
 
-    generator = random.Random(8)
-    # A state has some 12,000 bytes: these die within the first few that are written.
-    commands = [f"byte {generator.randint(0, 60_000)}" for _ in range(4)]
-    commands += [f"step {generator.randint(1, 6)}" for _ in range(3)]
-    commands += [f"after {generator.uniform(0.5, 1) * seconds:.2f}" for _ in range(3)]
-    generator.shuffle(commands)
-    ends = [server(command) for command in commands]
-    # One of those killed from outside may have come to its end before.
-    assert ends.count(-9) >= 8 and set(ends) <= {-9, 0}
-    assert server("finish") == 0
-    assert toy.same(final_variables(folder), undisturbed)
-    assert without_times(folder) == log
+
+def assert_same_end(folder, undisturbed):
+    assert toy.same(final_variables(folder), undisturbed[0])
+    assert without_times(folder) == undisturbed[1]
     assert not list(folder.rglob("tmp-*"))
 
 
-def test_terminated_run_exits_with_143_and_resumes(server, tmp_path):
+def test_runs_killed_ten_times_end_like_an_undisturbed_one(
+    server, tmp_path, undisturbed
+):
     folder = tmp_path / "killed"
     folder.mkdir()
+    generator = random.Random(8)
+    kinds = ["byte"] * 4 + ["step"] * 3 + ["after"] * 3
+    generator.shuffle(kinds)
+    while kinds:
+        # A state has some 12,000 bytes, a run some 30 states in 60 updates.
+        moments = {
+            "byte": generator.randint(0, 60_000),
+            "step": generator.randint(1, 10),
+            "after": generator.uniform(0.3, 0.7) * undisturbed[2],
+        }
+        code = server(f"{kinds[-1]} {moments[kinds[-1]]}")
+        if code == 0:  # it was done before it could be killed
+            assert_same_end(folder, undisturbed)
+            folder.rename(tmp_path / f"done-{len(kinds)}")
+            folder.mkdir()
+        else:
+            assert code == -9
+            kinds.pop()
     assert server("finish") == 0
-    undisturbed = final_variables(folder)
-    folder.rename(tmp_path / "undisturbed")
+    assert_same_end(folder, undisturbed)
+
+
+def test_terminated_run_exits_with_143_and_resumes(server, tmp_path, undisturbed):
+    folder = tmp_path / "killed"
     folder.mkdir()
-    seconds = 0.2
+    seconds = 0.4 * undisturbed[2]
     while (code := server(f"terminate {seconds}")) == -15:
-        seconds *= 1.5  # the run had not begun yet
+        seconds += 0.3  # the run had not begun yet
     assert code == 143
     assert server("finish") == 0
-    assert toy.same(final_variables(folder), undisturbed)
+    assert_same_end(folder, undisturbed)
 
 
 def without_times(folder):
