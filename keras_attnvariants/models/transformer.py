@@ -138,6 +138,7 @@ class Transformer(keras.Model):
         if normalization == "pre":
             self.encoder_norm = layer_norm(self.dtype_policy, "encoder_norm")
             self.decoder_norm = layer_norm(self.dtype_policy, "decoder_norm")
+        self.quantization = None
         self.build()
 
     def build(self, input_shape=None):
@@ -254,6 +255,11 @@ class Transformer(keras.Model):
         """Loads a model that `save_preset` wrote."""
         return from_preset(directory)
 
+    def quantize(self, mode=None, **kwargs: Any):
+        """As in Keras; a quantized model is saved and loaded as one."""
+        super().quantize(mode, **kwargs)
+        self.quantization = mode
+
     def get_config(self) -> dict[str, Any]:
         config = {
             name: templates.serialize(value)
@@ -261,12 +267,17 @@ class Transformer(keras.Model):
             else value
             for name, value in self._config.items()
         }
-        return {"name": self.name, "dtype": self.dtype_policy.name, **config}
+        config |= {"name": self.name, "dtype": self.dtype_policy.name}
+        return config | {"quantization": self.quantization}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
+        quantization = config.pop("quantization", None)
         for name in config:
             if name.endswith("_attention") or name == "positions":
                 config[name] = templates.deserialize(config[name])
-        return cls(**config)
+        model = cls(**config)
+        if quantization is not None:
+            model.quantize(quantization)
+        return model
