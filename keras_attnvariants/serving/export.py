@@ -1,0 +1,146 @@
+"""Writing a model as a SavedModel that translates text to text."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.files import whole_folder
+from keras_attnvariants.serving.info import write_info
+from keras_attnvariants.serving.operators import operators
+from keras_attnvariants.serving.operators import unservable
+from keras_attnvariants.serving.signatures import Options
+from keras_attnvariants.serving.signatures import Signatures
+
+
+def export(
+    model: keras.Model,
+    tokenizer: Tokenizer | None,
+    path: str | os.PathLike,
+    *,
+    beam_size: int = 4,
+    length_penalty: float = 0.6,
+    n_best: int | None = None,
+    max_batch: int = 64,
+    max_characters: int = 4096,
+    max_tokens: int | None = None,
+    version: int | None = None,
+) -> Path:
+    """Writes `path/<version>/`, a SavedModel that needs no Python of this package.
+
+    Tokenisation, beam search and detokenisation are all in the graph. Signatures:
+
+    | signature | in | out |
+    |---|---|---|
+    | `serving_default` | `text` `[B]` | `translations`, `scores`, `truncated` `[B]` |
+    | `nbest` | `text` `[B]` | `translations`, `scores` `[B, N]`, `alignments`
+        `[B, N, T, S]`, `pieces` `[B, N, T]`, `source_pieces` `[B, S]`, `truncated` |
+    | `score` | `source`, `target` `[B]` | `log_probs`, `lengths`, `truncated` `[B]` |
+    | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
+        `lengths`, `scores`, `truncated` `[B]` |
+
+    `translate_ids` uses stock TensorFlow operators only, and whatever stands in
+    `source_ids` beyond `lengths` changes nothing. The others need TensorFlow Text of
+    the release that `assets.extra/model_info.json` states. The limits hold in the
+    graph: more than `max_batch` sentences are an error, longer texts are cut to whole
+    characters and tokens and reported in `truncated`. Invalid UTF-8 is read as U+FFFD.
+
+    Args:
+        model: a step model, such as `keras_attnvariants.Transformer`.
+        tokenizer: its tokenizer. With `None` the SavedModel has `translate_ids`
+            alone, also as `serving_default`, and loads without TensorFlow Text.
+        path: folder of all versions, as TensorFlow Serving watches it.
+        beam_size, length_penalty: of the beam search.
+        n_best: translations that `nbest` returns; by default `beam_size`.
+        max_batch: sentences in a request, at most.
+        max_characters: characters of a text that are read.
+        max_tokens: tokens of a source or target that are read; by default 256, or
+            what the model accepts if that is less.
+        version: positive; by default one more than the newest there, 1 at first.
+
+    Returns:
+        The folder written. It appears whole or not at all.
+
+    Raises:
+        ValueError: an option is out of range, the version exists, the vocabularies
+            differ, or the model uses operators that no server has.
+
+    Example:
+
+    ```python
+    path = kav.serving.export(model, tokenizer, "saved_models/en-de")
+    served = tf.saved_model.load(path)  # after `import tensorflow_text`
+    served.signatures["serving_default"](text=tf.constant(["Good morning."]))
+    ```
+    """
+    folder = new_version(Path(path), version)
+    options = checked_options(
+        model,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        n_best=beam_size if n_best is None else n_best,
+        max_batch=max_batch,
+        max_characters=max_characters,
+        max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
+    )
+    if tokenizer is not None and tokenizer.vocabulary_size > model.vocabulary_size:
+        raise ValueError(
+            "`tokenizer` must not have more pieces than `model` has embeddings "
+            f"({model.vocabulary_size}). Received: {tokenizer.vocabulary_size} pieces"
+        )
+    signatures = Signatures(model, tokenizer, options)
+    functions = {
+        name: function.get_concrete_function()
+        for name, function in signatures.functions().items()
+    }
+    with whole_folder(folder) as draft:
+        tf.saved_model.save(signatures.resources(), str(draft), functions)
+        if missing := unservable(operators(draft)):
+            raise ValueError(
+                "`model` uses operators that TensorFlow Serving does not have. "
+                f"Received: {', '.join(sorted(missing))}"
+            )
+        write_info(draft, options, functions, tokenizer)
+    return folder
+
+
+def new_version(path: Path, version: int | None) -> Path:
+    """The folder of a version that does not exist yet."""
+    if version is None:
+        version = max(versions(path), default=0) + 1
+    if version < 1:
+        raise ValueError(f"`version` must be positive. Received: {version}")
+    folder = path / str(version)
+    if folder.exists():
+        raise ValueError(
+            f"`version` exists, and servers expect versions never to change: {folder}. "
+            f"Received: {version}"
+        )
+    return folder
+
+
+def versions(path: str | os.PathLike) -> list[int]:
+    """The versions in a folder, in ascending order."""
+    names = (entry.name for entry in Path(path).glob("[0-9]*") if entry.is_dir())
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def checked_options(model: keras.Model, **values: Any) -> Options:
+    """The `Options`, if all of them can be kept."""
+    for name, value in values.items():
+        if name != "length_penalty" and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"`{name}` must be a positive integer. Received: {value}")
+    if values["n_best"] > values["beam_size"]:
+        raise ValueError(
+            f"`n_best` must be at most `beam_size` ({values['beam_size']}). "
+            f"Received: {values['n_best']}"
+        )
+    if values["max_tokens"] > model.max_length:
+        raise ValueError(
+            f"`max_tokens` exceeds that of the model ({model.max_length}). "
+            f"Received: {values['max_tokens']}"
+        )
+    return Options(**values)

@@ -1,0 +1,96 @@
+"""Which operators a SavedModel runs."""
+
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+# TensorFlow Text links these into TensorFlow Serving; both releases must agree.
+TEXT_OPERATORS = frozenset(
+    {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+        "SentencepieceDetokenizeOp",
+        "SentencepieceIdToStringOp",
+    }
+)
+PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+
+
+def operators(path: str | os.PathLike) -> dict[str, set[str]]:
+    """The operators that each signature of a SavedModel can reach.
+
+    Reads `saved_model.pb`; nothing is loaded or run.
+
+    Args:
+        path: folder of one version.
+
+    Returns:
+        Names of operators, those of all functions called included, by name of the
+        signature; under `""` those of the initialisation, of saving and restoring.
+    """
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    functions = {f.signature.name: f.node_def for f in graph.library.function}
+    nodes = {node.name: node for node in graph.node}
+    found, reached = {}, set()
+    for name, signature in saved.meta_graphs[0].signature_def.items():
+        if not name.startswith("__"):
+            outputs = [tensor.name for tensor in signature.outputs.values()]
+            names = ancestors(nodes, outputs)
+            found[name] = set(reachable([nodes[node] for node in names], functions))
+            reached |= names
+    rest = [node for name, node in nodes.items() if name not in reached]
+    return {**found, "": set(reachable(rest, functions))}
+
+
+def unservable(found: dict[str, set[str]]) -> set[str]:
+    """Of the operators that `operators` returned, those that no server has."""
+    return {
+        name
+        for names in found.values()
+        for name in names - TEXT_OPERATORS
+        if name in PYTHON_OPERATORS or not hasattr(tf.raw_ops, name)
+    }
+
+
+def ancestors(nodes: dict, tensors: Iterable[str]) -> set[str]:
+    """Names of the nodes that the given tensors are computed from."""
+    found, waiting = set(), list(tensors)
+    while waiting:
+        # "^node" is a control input, "node:1" the second output.
+        name = waiting.pop().removeprefix("^").split(":")[0]
+        if name not in found:
+            found.add(name)
+            waiting.extend(nodes[name].input)
+    return found
+
+
+def reachable(nodes: Iterable, functions: dict[str, Iterable]) -> Iterator[str]:
+    """Operators of nodes and of all functions that they call, directly or not."""
+    seen, waiting = set(), [nodes]
+    while waiting:
+        for node in waiting.pop():
+            if node.op in functions:  # a function called like an operator
+                called = [node.op]
+            else:
+                yield node.op
+                called = called_functions(node)
+            for name in called:
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(functions[name])
+
+
+def called_functions(node) -> list[str]:
+    """Names of the functions among the attributes of a node."""
+    names = []
+    for value in node.attr.values():
+        names.extend(function.name for function in value.list.func)
+        if value.HasField("func"):
+            names.append(value.func.name)
+    return names

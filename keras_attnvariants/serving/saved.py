@@ -1,0 +1,68 @@
+"""Translating with a SavedModel that `export` wrote, from Python."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attnvariants.serving.export import versions
+from keras_attnvariants.serving.info import INFO
+
+
+class SavedTranslator:
+    """Translates lists of texts with a SavedModel, in batches that it accepts.
+
+    Args:
+        path: what `export` returned, or the folder of all versions, of which the
+            newest is taken.
+
+    Attributes:
+        path: folder of the version.
+        info: the content of its `assets.extra/model_info.json`.
+
+    Raises:
+        FileNotFoundError: the folder is no SavedModel of this package.
+
+    Example:
+
+    ```python
+    translator = kav.serving.SavedTranslator("saved_models/en-de")
+    translator.translate(["Good morning."])
+    ```
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+        if numbers := versions(path):
+            self.path = self.path / str(numbers[-1])
+        if not (self.path / INFO).is_file():
+            raise FileNotFoundError(
+                "A SavedModel of this package is a folder with saved_model.pb and "
+                f"{INFO}, or a folder of such versions. Received: {path}"
+            )
+        self.info = json.loads((self.path / INFO).read_text("utf-8"))
+        # Registers the operators of the tokenizer.
+        import tensorflow_text  # noqa: F401
+
+        self._loaded = tf.saved_model.load(str(self.path))
+        self._translate = self._loaded.signatures["serving_default"]
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """One translation per text; an empty text has an empty translation."""
+        if isinstance(texts, str):
+            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
+        translations = [""] * len(texts)
+        # Texts of equal length together, or the longest one slows down its batch.
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        size = self.info["options"]["max_batch"]
+        for start in range(0, len(order), size):
+            rows = order[start : start + size]
+            batch = tf.constant([texts[row].encode("utf-8", "replace") for row in rows])
+            for row, text in zip(
+                rows, self._translate(text=batch)["translations"].numpy(), strict=True
+            ):
+                translations[row] = text.decode("utf-8")
+        return translations

@@ -1,0 +1,241 @@
+"""The functions of an exported model: requests in, translations out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.decoding import score
+from keras_attnvariants.serving.text import GraphTokenizer
+
+# A search allocates its caches for the longest translation that its source width
+# allows, so a short sentence should not pay for the limit.
+_NARROWEST_BUCKET = 32
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an exported model searches, and what a request may hold at most.
+
+    Attributes:
+        beam_size, length_penalty: of the beam search.
+        n_best: translations that the signature `nbest` returns.
+        max_batch: sentences in a request; more are refused.
+        max_characters: characters of a text; the rest is cut off.
+        max_tokens: tokens of a source or target; the rest is cut off.
+    """
+
+    beam_size: int
+    length_penalty: float
+    n_best: int
+    max_batch: int
+    max_characters: int
+    max_tokens: int
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """Source widths, each twice the one before, up to `max_tokens`."""
+        widths, width = [], _NARROWEST_BUCKET
+        while width < self.max_tokens:
+            widths.append(width)
+            width *= 2
+        return (*widths, self.max_tokens)
+
+
+class Signatures:
+    """Builds the signatures of one model.
+
+    Args:
+        model: a step model.
+        tokenizer: its tokenizer, or `None` for ids only.
+        options: of the search, and the limits.
+    """
+
+    def __init__(
+        self, model: keras.Model, tokenizer: Tokenizer | None, options: Options
+    ):
+        self.model = model
+        self.options = options
+        self.tokenizer = None
+        if tokenizer is not None:
+            self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
+        self.best = self.searches(n_best=1, return_alignments=False)
+
+    def functions(self) -> dict[str, Callable]:
+        """A `tf.function` by name of the signature."""
+        text = tf.TensorSpec([None], tf.string, "text")
+        source = tf.TensorSpec([None], tf.string, "source")
+        target = tf.TensorSpec([None], tf.string, "target")
+        source_ids = tf.TensorSpec([None, None], tf.int32, "source_ids")
+        lengths = tf.TensorSpec([None], tf.int32, "lengths")
+        translate_ids = tf.function(self.translate_ids, [source_ids, lengths])
+        if self.tokenizer is None:
+            return {"serving_default": translate_ids, "translate_ids": translate_ids}
+        self.several = self.searches(self.options.n_best, return_alignments=True)
+        return {
+            "serving_default": tf.function(self.translate, [text]),
+            "nbest": tf.function(self.nbest, [text]),
+            "score": tf.function(self.score, [source, target]),
+            "translate_ids": translate_ids,
+        }
+
+    def resources(self) -> tf.Module:
+        """What the functions need beside their graphs: weights and vocabulary."""
+        module = tf.Module()
+        # The model as a whole would bring Keras' own functions and metadata along.
+        module.weights = [weight.value for weight in self.model.weights]
+        if self.tokenizer is not None:
+            module.sentencepiece = self.tokenizer.sentencepiece
+        return module
+
+    def translate(self, text) -> dict[str, Any]:
+        """The best translation of each text."""
+        ids, lengths, is_cut = self.encode("text", text)
+        found = self.search(self.best, ids, lengths)
+        return {
+            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
+            "scores": found.scores[:, 0],
+            "truncated": is_cut,
+        }
+
+    def nbest(self, text) -> dict[str, Any]:
+        """The `N` best translations of each text, aligned with their source."""
+        ids, lengths, is_cut = self.encode("text", text)
+        found = self.search(self.several, ids, lengths)
+        batch, count, width = tf.unstack(tf.shape(found.ids))
+        translations = self.tokenizer.decode(
+            tf.reshape(found.ids, [batch * count, width]),
+            tf.reshape(found.lengths, [batch * count]),
+        )
+        return {
+            "translations": tf.reshape(translations, [batch, count]),
+            "scores": found.scores,
+            "alignments": found.alignments,
+            "pieces": self.tokenizer.pieces(found.ids),
+            "source_pieces": self.tokenizer.pieces(ids),
+            "truncated": is_cut,
+        }
+
+    def score(self, source, target) -> dict[str, Any]:
+        """Log probability of each target as a translation of its source."""
+        target = checked(
+            target,
+            tf.equal(tf.size(source), tf.size(target)),
+            "`target` must hold one text per text of `source`. Received:",
+            tf.size(target),
+        )
+        source_ids, _, source_is_cut = self.encode("source", source)
+        target_ids, _, target_is_cut = self.encode("target", target)
+        log_probs, lengths = score(self.model, source_ids, target_ids)
+        return {
+            "log_probs": log_probs,
+            "lengths": lengths,
+            "truncated": tf.logical_or(source_is_cut, target_is_cut),
+        }
+
+    def translate_ids(self, source_ids, lengths) -> dict[str, Any]:
+        """The best translation of each row of ids; padding may hold anything."""
+        source_ids = self.checked_batch("source_ids", source_ids)
+        source_ids = self.checked_ids(source_ids, lengths)
+        limit = self.options.max_tokens
+        found = self.search(self.best, source_ids, tf.minimum(lengths, limit))
+        return {
+            "ids": found.ids[:, 0],
+            "lengths": found.lengths[:, 0],
+            "scores": found.scores[:, 0],
+            "truncated": lengths > limit,
+        }
+
+    def encode(self, name: str, text):
+        """Checks the batch, and tokenises."""
+        # A target has BOS or EOS beside its tokens.
+        limit = min(self.options.max_tokens, self.model.max_length - 1)
+        return self.tokenizer.encode(self.checked_batch(name, text), limit)
+
+    def checked_batch(self, name: str, values):
+        """`values`, unless they are more sentences than a request may hold."""
+        limit = self.options.max_batch
+        return checked(
+            values,
+            tf.shape(values)[0] <= limit,
+            f"`{name}` may hold at most {limit} sentences (max_batch). Received:",
+            tf.shape(values)[0],
+        )
+
+    def checked_ids(self, source_ids, lengths):
+        """`source_ids`, unless these or the lengths make no sense."""
+        rows, width = tf.unstack(tf.shape(source_ids))
+        lengths = checked(
+            lengths,
+            tf.equal(tf.size(lengths), rows),
+            "`lengths` must hold one length per row of `source_ids`. Received:",
+            tf.size(lengths),
+        )
+        lengths = checked(
+            lengths,
+            tf.reduce_all((lengths >= 0) & (lengths <= width)),
+            "`lengths` must be between 0 and the width of `source_ids`. Received:",
+            lengths,
+        )
+        is_token = (source_ids >= 0) & (source_ids < self.model.vocabulary_size)
+        is_token &= tf.not_equal(source_ids, self.model.pad_id)
+        is_padding = ~tf.sequence_mask(lengths, width)
+        return checked(
+            source_ids,
+            tf.reduce_all(is_token | is_padding),
+            "`source_ids` must be ids of the vocabulary, and not of padding, in the "
+            f"first `lengths` columns: not {self.model.pad_id}, and in "
+            f"[0, {self.model.vocabulary_size}). Received:",
+            source_ids,
+        )
+
+    def search(self, searches: list[Callable], ids, lengths) -> Hypotheses:
+        """Runs the search of the narrowest bucket, cut to what it found."""
+        longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
+        widths = tf.constant(self.options.buckets[:-1], tf.int32)
+        bucket = tf.reduce_sum(tf.cast(longest > widths, tf.int32))
+        found = tf.switch_case(
+            bucket, [lambda run=run: run(ids, lengths) for run in searches]
+        )
+        found = Hypotheses(*found)
+        steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
+        alignments = found.alignments
+        if alignments is not None:
+            alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
+        return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
+
+    def searches(self, n_best: int, return_alignments: bool) -> list[Callable]:
+        """One search per bucket, which signatures share."""
+
+        def bucket_search(width: int):
+            def search(ids, lengths):
+                ids = ids[:, :width]
+                ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
+                ids = tf.ensure_shape(ids, [None, width])
+                is_token = tf.sequence_mask(lengths, width)
+                return beam_search(
+                    self.model,
+                    tf.where(is_token, ids, self.model.pad_id),
+                    beam_size=self.options.beam_size,
+                    length_penalty=self.options.length_penalty,
+                    n_best=n_best,
+                    return_alignments=return_alignments,
+                )
+
+            ids = tf.TensorSpec([None, None], tf.int32)
+            return tf.function(search, [ids, tf.TensorSpec([None], tf.int32)])
+
+        return [bucket_search(width) for width in self.options.buckets]
+
+
+def checked(values, condition, message: str, received):
+    """`values` if `condition` holds when the graph runs; else InvalidArgument."""
+    check = tf.debugging.Assert(condition, [message, received], summarize=8)
+    # Without the dependency an operator further on could fail first.
+    with tf.control_dependencies([check]):
+        return tf.identity(values)

@@ -1,0 +1,70 @@
+"""Models exported once for all tests, and a process that serves them."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.serving import export
+from tests.serving.tools import LIMITS
+from tests.serving.tools import VOCABULARY_SIZE
+from tests.serving.tools import OtherProcess
+from tests.serving.tools import sharp_model
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    """Sentences of a made-up language with accents, a second script and emoji."""
+    rng = np.random.default_rng(4)
+    letters = list("abcdefghiklmnoprstuäöüéあいう😀")
+    sizes = rng.integers(2, 6, 80)
+    words = ["".join(rng.choice(letters, size)) for size in sizes]
+    return [" ".join(rng.choice(words, rng.integers(1, 7))) for _ in range(600)]
+
+
+@pytest.fixture(scope="session")
+def tokenizer(texts) -> Tokenizer:
+    return Tokenizer.train(texts, VOCABULARY_SIZE)
+
+
+@pytest.fixture(scope="session")
+def models() -> Mapping[str, keras.Model]:
+    """The model of every variant."""
+    return OnDemand(sharp_model)
+
+
+@pytest.fixture(scope="session")
+def exported(models, tokenizer, tmp_path_factory) -> Mapping[str, Path]:
+    """The SavedModel of every variant."""
+    folder = tmp_path_factory.mktemp("exported")
+
+    def make(variant):
+        path = folder / variant
+        return export(models[variant], tokenizer, path, n_best=3, **LIMITS)
+
+    return OnDemand(make)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[OtherProcess]:
+    """A process without our package."""
+    process = OtherProcess("keras_attnvariants")
+    yield process
+    process.close()
+
+
+class OnDemand(dict):
+    """Values that are made from their keys when they are first asked for."""
+
+    def __init__(self, make: Callable):
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, key):
+        self[key] = self.make(key)
+        return self[key]

@@ -1,0 +1,94 @@
+"""Which operators are in what we export, and in SavedModels made by hand."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_attnvariants.serving import operators
+from keras_attnvariants.serving.operators import unservable
+from tests.serving.tools import VARIANTS
+
+# Everything here is in every build of TensorFlow and of TensorFlow Serving, computes
+# on its arguments alone, and reaches no file, no network and no Python.
+STOCK = frozenset(
+    """
+    Abs AddV2 All Any Assert BatchMatMulV2 BiasAdd BroadcastTo Case Cast ConcatV2 Const
+    Cumsum Einsum EnsureShape Equal Exp ExpandDims Fill FloorDiv FloorMod GatherV2
+    Greater GreaterEqual Identity IsFinite Less LessEqual Log LogSoftmax LogicalAnd
+    LogicalNot LogicalOr MatMul Max Maximum Mean Minimum Mul Neg NoOp NotEqual Pack
+    Pad PartitionedCall Placeholder Prod RaggedRange RaggedTensorToTensor Range
+    ReadVariableOp RealDiv Relu Reshape Rsqrt Select SelectV2 Shape Size Slice Softmax
+    Square SquaredDifference Squeeze StatefulPartitionedCall StatelessWhile StopGradient
+    StridedSlice StringLength Sub Substr Sum TopKV2 Transpose UnicodeTranscode Unpack
+    VarHandleOp Where While ZerosLike
+    """.split()
+)
+SENTENCEPIECE = {
+    "serving_default": {"Op", "TokenizeOp", "DetokenizeOp"},
+    "nbest": {"Op", "TokenizeOp", "DetokenizeOp", "IdToStringOp"},
+    "score": {"Op", "TokenizeOp"},
+    "translate_ids": set(),
+}
+RESTORING = frozenset(
+    """
+    AssignVariableOp Const DisableCopyOnRead Identity MergeV2Checkpoints NoOp Pack
+    PartitionedCall Placeholder ReadVariableOp RestoreV2 SaveV2 Select ShardedFilename
+    StatefulPartitionedCall StaticRegexFullMatch StringJoin SentencepieceOp VarHandleOp
+    """.split()
+)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_signatures_use_stock_operators_and_sentencepiece_only(variant, exported):
+    found = operators(exported[variant])
+    assert found.keys() == {*SENTENCEPIECE, ""}
+    for name, expected in SENTENCEPIECE.items():
+        text = {f"Sentencepiece{suffix}" for suffix in expected}
+        assert {op for op in found[name] if op.startswith("Sentencepiece")} == text
+        assert found[name] - text <= STOCK
+    assert found[""] <= RESTORING
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_xla_is_not_required(variant, exported):
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((exported[variant] / "saved_model.pb").read_bytes())
+    for function in saved.meta_graphs[0].graph_def.library.function:
+        assert not function.attr["_XlaMustCompile"].b
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_weights_are_stored_once(variant, exported, models):
+    data = list((exported[variant] / "variables").glob("variables.data-*"))
+    size = sum(path.stat().st_size for path in data)
+    weights = 4 * sum(int(np.prod(w.shape)) for w in models[variant].weights)
+    # The rest is a description of the objects, a few bytes a weight.
+    assert weights <= size < weights + 40_000
+
+
+def test_operators_are_found_in_functions_of_functions(tmp_path):
+    @tf.function
+    def inner(x):
+        return tf.math.erfinv(x)
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def outer(x):
+        return {"y": tf.cond(tf.size(x) > 1, lambda: inner(x), lambda: tf.math.tan(x))}
+
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def other(x):
+        return {"y": tf.numpy_function(np.cos, [x], tf.float32)}
+
+    signatures = {"outer": outer, "other": other}
+    tf.saved_model.save(tf.Module(), str(tmp_path), signatures)
+    found = operators(tmp_path)
+    assert {"Erfinv", "Tan", "Size"} <= found["outer"]
+    assert "PyFunc" in found["other"] - found["outer"]
+    assert unservable(found) == {"PyFunc"}
+
+
+def test_operators_of_other_libraries_cannot_be_served():
+    assert unservable({"f": {"MatMul", "SentencepieceOp", "Addons>GatherTree"}}) == {
+        "Addons>GatherTree"
+    }

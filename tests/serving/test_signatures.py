@@ -1,0 +1,330 @@
+"""The exported signatures, run in a process where the package cannot be imported."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants.backend import jit
+from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.decoding import score
+from keras_attnvariants.serving import export
+from keras_attnvariants.serving.signatures import Options
+from tests.serving.tools import LIMITS
+from tests.serving.tools import VARIANTS
+from tests.serving.tools import OtherProcess
+from tests.serving.tools import ServingError
+from tests.serving.tools import sharp_model
+
+SENTENCES = 50
+
+
+def as_batch(rows, width=None) -> np.ndarray:
+    """Rows of ids, padded on the right."""
+    batch = np.zeros((len(rows), width or max(map(len, rows))), "int32")
+    for row, ids in zip(batch, rows, strict=True):
+        row[: len(ids)] = ids
+    return batch
+
+
+def translate_here(model, tokenizer, texts, n_best=1):
+    """Hypotheses by the Python path, as arrays, and the texts of the best ones."""
+    rows = tokenizer.encode(texts)
+
+    def search(ids):
+        return beam_search(model, ids, n_best=n_best, return_alignments=n_best > 1)
+
+    found = jit(search, xla=False)(as_batch(rows))
+    best = ops.convert_to_numpy(found.ids)[:, 0]
+    return found, tokenizer.decode(best)
+
+
+def serve(server, path, texts, signature="serving_default"):
+    """Results of texts in batches as large as they may be, one after another."""
+    size = LIMITS["max_batch"]
+    parts = [
+        server.call(path, signature, text=texts[i : i + size])
+        for i in range(0, len(texts), size)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_translations_equal_those_of_the_package(
+    variant, models, tokenizer, exported, server, texts
+):
+    texts = texts[:SENTENCES]
+    found, expected = translate_here(models[variant], tokenizer, texts)
+    assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
+    served = serve(server, exported[variant], texts)
+    assert served["translations"].tolist() == expected
+    np.testing.assert_allclose(served["scores"], found.scores[:, 0], atol=1e-4)
+    assert not served["truncated"].any()
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_ids_equal_those_of_the_package_whatever_the_padding(
+    variant, models, tokenizer, exported, server, texts
+):
+    texts = texts[: LIMITS["max_batch"]]
+    rows = tokenizer.encode(texts)
+    found, _ = translate_here(models[variant], tokenizer, texts)
+    lengths = np.array([len(row) for row in rows], "int32")
+    clean = as_batch(rows, width=29)
+    is_padding = np.arange(29) >= lengths[:, None]
+    rubbish = np.random.default_rng(0).integers(-(2**31), 2**31 - 1, clean.shape)
+    first = np.broadcast_to(clean[:1, :1], clean.shape)  # as TensorFlow Serving pads
+    for padding in (0, rubbish, first):
+        ids = np.where(is_padding, padding, clean).astype("int32")
+        served = server.call(
+            exported[variant], "translate_ids", source_ids=ids, lengths=lengths
+        )
+        width = served["ids"].shape[1]
+        np.testing.assert_array_equal(served["ids"], found.ids[:, 0, :width])
+        assert not np.any(found.ids[:, 0, width:])
+        np.testing.assert_array_equal(served["lengths"], found.lengths[:, 0])
+        np.testing.assert_allclose(served["scores"], found.scores[:, 0], atol=1e-4)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 7, 33])
+def test_a_translation_does_not_depend_on_the_batch(
+    size, models, tokenizer, exported, server, texts
+):
+    _, expected = translate_here(models["hc-sa"], tokenizer, texts[:SENTENCES])
+    served = server.call(exported["hc-sa"], "serving_default", text=texts[:size])
+    assert served["translations"].tolist() == expected[:size]
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "nbest"])
+def test_no_text_and_empty_texts_are_fine(signature, exported, server):
+    nothing = server.call(exported["hc-sa"], signature, text=[])
+    assert {len(value) for value in nothing.values()} == {0}
+    empty = server.call(exported["hc-sa"], signature, text=["", " ", ""])
+    assert set(empty["translations"].ravel()) == {""}
+    best = empty["scores"] if signature != "nbest" else empty["scores"][:, 0]
+    assert best.tolist() == [0, 0, 0]
+
+
+def test_nbest_is_sorted_aligned_and_in_pieces(
+    models, tokenizer, exported, server, texts
+):
+    texts = texts[:6]
+    found, best = translate_here(models["sh-x"], tokenizer, texts, n_best=3)
+    served = serve(server, exported["sh-x"], texts, "nbest")
+    assert served["translations"].shape == (6, 3)
+    assert served["translations"][:, 0].tolist() == best
+    np.testing.assert_allclose(served["scores"], found.scores, atol=1e-4)
+    assert np.all(np.diff(served["scores"], axis=1) <= 0)
+    steps, width = served["alignments"].shape[2:]
+    np.testing.assert_allclose(
+        served["alignments"], found.alignments[:, :, :steps, :width], atol=1e-4
+    )
+    rows = tokenizer.encode(texts)
+    for row, pieces in zip(rows, served["source_pieces"], strict=True):
+        assert [p for p in pieces if p] == [tokenizer.pieces[i] for i in row]
+    lengths = np.asarray(found.lengths)
+    assert np.array_equal((served["pieces"] != "").sum(-1), lengths)
+    assert all(
+        row[n - 1] == "</s>"
+        for row, n in zip(
+            served["pieces"].reshape(-1, steps), lengths.ravel(), strict=True
+        )
+    )
+
+
+def test_scores_equal_those_of_the_package(models, tokenizer, exported, server, texts):
+    sources, targets = texts[:7], texts[7:13] + [""]
+    expected, lengths = score(
+        models["hc-sa"],
+        as_batch(tokenizer.encode(sources)),
+        as_batch(tokenizer.encode(targets)),
+    )
+    served = server.call(exported["hc-sa"], "score", source=sources, target=targets)
+    np.testing.assert_allclose(served["log_probs"], expected, rtol=1e-4)
+    np.testing.assert_array_equal(served["lengths"], lengths)
+
+
+@pytest.mark.slow
+def test_a_long_text_uses_a_wider_bucket(tokenizer, server, texts, tmp_path):
+    model = sharp_model("hc-all", max_length=100)
+    path = export(model, tokenizer, tmp_path, max_tokens=70)
+    long = [" ".join(texts[i : i + 4])[:60] for i in range(4)]
+    for batch in (texts[:2], [texts[0], *long]):
+        _, expected = translate_here(model, tokenizer, batch)
+        served = server.call(path, "serving_default", text=batch)
+        assert served["translations"].tolist() == expected
+
+
+def test_buckets_double_up_to_the_limit():
+    def buckets(max_tokens):
+        return Options(4, 0.6, 4, 64, 4096, max_tokens).buckets
+
+    assert buckets(256) == (32, 64, 128, 256)
+    assert buckets(100) == (32, 64, 100)
+    assert buckets(32) == (32,)
+    assert buckets(5) == (5,)
+
+
+@pytest.mark.parametrize("signature", ["serving_default", "nbest"])
+def test_long_texts_are_cut_to_whole_characters_and_flagged(
+    signature, exported, server
+):
+    limit = LIMITS["max_characters"]
+    # Four bytes a character; all of them together are one unknown token.
+    fits, long = "𐍈" * limit, "𐍈" * (limit + 1)
+    served = server.call(exported["hc-sa"], signature, text=[fits, long, "a", long * 9])
+    assert served["truncated"].tolist() == [False, True, False, True]
+    translations = served["translations"].reshape(4, -1)
+    assert np.array_equal(translations[1], translations[0])
+    assert np.array_equal(translations[3], translations[0])
+
+
+def test_long_token_sequences_are_cut_and_flagged(tokenizer, exported, server, texts):
+    limit, path = LIMITS["max_tokens"], exported["hc-all"]
+    long = next(
+        t
+        for t in map(" ".join, zip(texts, texts[1:], strict=False))
+        if limit < len(tokenizer.encode([t])[0]) and len(t) < 120
+    )
+    served = server.call(path, "serving_default", text=[long, texts[0]])
+    assert served["truncated"].tolist() == [True, False]
+    ids = np.array(tokenizer.encode([long]), "int32")
+    by_ids = server.call(
+        path, "translate_ids", source_ids=ids, lengths=np.array([ids.size], "int32")
+    )
+    assert by_ids["truncated"].tolist() == [True]
+    cut = server.call(
+        path, "translate_ids", source_ids=ids, lengths=np.array([limit], "int32")
+    )
+    assert cut["truncated"].tolist() == [False]
+    assert np.array_equal(by_ids["ids"], cut["ids"])
+    assert tokenizer.decode(cut["ids"]) == served["translations"][:1].tolist()
+    scored = server.call(
+        path, "score", source=[long, "a", "a"], target=["a", long, "a"]
+    )
+    assert scored["truncated"].tolist() == [True, True, False]
+
+
+def test_too_many_sentences_are_refused_by_name_and_number(exported, server):
+    limit = LIMITS["max_batch"]
+    many = ["a"] * (limit + 1)
+    ids = {
+        "source_ids": np.ones((limit + 1, 2), "int32"),
+        "lengths": np.ones(limit + 1, "int32"),
+    }
+    for signature, inputs in [
+        ("serving_default", {"text": many}),
+        ("nbest", {"text": many}),
+        ("score", {"source": many, "target": many}),
+        ("translate_ids", ids),
+    ]:
+        name = next(iter(inputs))
+        message = rf"InvalidArgument[\s\S]*`{name}` may hold at most {limit} sentences"
+        with pytest.raises(ServingError, match=message) as error:
+            server.call(exported["hc-sa"], signature, **inputs)
+        assert f"[{limit + 1}]" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "name"),
+    [
+        ("serving_default", {}, "text"),
+        ("score", {"source": ["a"]}, "target"),
+        ("score", {"source": ["a"], "target": ["a", "b"]}, "target"),
+        ("translate_ids", {"source_ids": np.ones((1, 2), "int32")}, "lengths"),
+        (
+            "translate_ids",
+            {"source_ids": np.ones((1, 2), "int32"), "lengths": np.array([3], "int32")},
+            "lengths",
+        ),
+        (
+            "translate_ids",
+            {"source_ids": np.ones((1, 2), "int32"), "lengths": np.ones(2, "int32")},
+            "lengths",
+        ),
+        (
+            "translate_ids",
+            {
+                "source_ids": np.array([[5, 100]], "int32"),
+                "lengths": np.array([2], "int32"),
+            },
+            "source_ids",
+        ),
+        (
+            "translate_ids",
+            {
+                "source_ids": np.array([[0, 5]], "int32"),
+                "lengths": np.array([2], "int32"),
+            },
+            "source_ids",
+        ),
+    ],
+)
+def test_wrong_inputs_are_refused_by_name(signature, inputs, name, exported, server):
+    with pytest.raises(ServingError, match=rf"\b{name}\b"):
+        server.call(exported["hc-sa"], signature, **inputs)
+
+
+@pytest.mark.parametrize(
+    ("signature", "inputs", "expected"),
+    [
+        ("serving_default", {"text": np.array([1, 2])}, "string"),
+        (
+            "translate_ids",
+            {"source_ids": np.ones((1, 2)), "lengths": np.array([2], "int32")},
+            "int32",
+        ),
+    ],
+)
+def test_wrong_types_are_refused(signature, inputs, expected, exported, server):
+    with pytest.raises(ServingError, match=f"expected to be a {expected} tensor"):
+        server.call(exported["hc-sa"], signature, **inputs)
+
+
+def test_rubbish_is_translated_to_valid_text(exported, server):
+    rng = np.random.default_rng(6)
+    parts = [
+        b"\0",
+        b"\xff",
+        b"\xc3",
+        b"\xed\xa0\x80",
+        "שלום".encode(),
+        b"abc ",
+        b" ",
+        "\u202eabc\u202c".encode(),
+        "e\u0301\u0323".encode(),
+        "😀👩‍👩‍👧".encode(),
+        b"\xef\xbb\xbf",
+        "\u2028".encode(),
+        b"\n",
+        b"</s><s><unk><pad>",
+        b"\x7f",
+    ]
+    rubbish = [
+        b"".join(parts[i] for i in rng.integers(0, len(parts), rng.integers(1, 30)))
+        if number % 3
+        else rng.bytes(int(rng.integers(1, 200)))
+        for number in range(296)
+    ]
+    rubbish += [b"\0" * 65536, b"\xf0\x9f\x98" * 21845, rng.bytes(65536), b"a" * 65536]
+    # That outputs are valid UTF-8 is checked where they are unpacked.
+    served = serve(server, exported["hc-sa"], rubbish)
+    assert len(served["translations"]) == 300
+    assert served["truncated"][-4:].tolist() == [True] * 4
+
+
+def test_ids_alone_need_no_tensorflow_text(models, tokenizer, texts, tmp_path):
+    path = export(models["sh-x"], None, tmp_path / "ids", **LIMITS)
+    found, _ = translate_here(models["sh-x"], tokenizer, texts[:3])
+    rows = tokenizer.encode(texts[:3])
+    process = OtherProcess("keras_attnvariants", "tensorflow_text")
+    try:
+        served = process.call(
+            path,
+            "serving_default",
+            source_ids=as_batch(rows),
+            lengths=np.array([len(row) for row in rows], "int32"),
+        )
+    finally:
+        process.close()
+    width = served["ids"].shape[1]
+    np.testing.assert_array_equal(served["ids"], found.ids[:, 0, :width])

@@ -1,0 +1,92 @@
+"""Tiny sharpened models, and a process that serves what was exported of them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_attnvariants import presets
+
+VARIANTS = ("hc-sa", "hc-all", "sh-x")
+VOCABULARY_SIZE = 100
+LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
+
+
+def sharp_model(variant: str, **overrides) -> keras.Model:
+    """An untrained model that is sure of itself, so that its outputs vary."""
+    keras.utils.set_random_seed(5)
+    options = {
+        "vocabulary_size": VOCABULARY_SIZE,
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 32,
+        "max_length": 90,
+    }
+    preset = presets.get(f"kav/{variant}/multi30k")
+    model = preset.build(**{**options, **overrides})
+    for weight in model.weights:
+        weight.assign(3.0 * weight)
+    return model
+
+
+class OtherProcess:
+    """A process in which some modules cannot be imported, and that runs signatures."""
+
+    def __init__(self, *blocked: str):
+        script = Path(__file__).with_name("other_process.py")
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), *blocked],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def call(self, path: Path, signature: str, **inputs) -> dict[str, np.ndarray]:
+        """The outputs of a signature; `ServingError` with what it said if it fails."""
+        request = {
+            "path": str(path),
+            "signature": signature,
+            "inputs": {name: packed(value) for name, value in inputs.items()},
+        }
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        reply = json.loads(self.process.stdout.readline())
+        if "error" in reply:
+            raise ServingError(reply["error"])
+        return {name: unpacked(value) for name, value in reply["outputs"].items()}
+
+    def close(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class ServingError(Exception):
+    """A signature refused its inputs."""
+
+
+def packed(values) -> dict:
+    """An array or a list of texts as a JSON value; bytes become Latin-1."""
+    if isinstance(values, np.ndarray):
+        return {
+            "dtype": values.dtype.name,
+            "shape": values.shape,
+            "values": values.ravel().tolist(),
+        }
+    data = [v if isinstance(v, bytes) else v.encode() for v in values]
+    return {
+        "dtype": "string",
+        "shape": [len(data)],
+        "values": [value.decode("latin-1") for value in data],
+    }
+
+
+def unpacked(value: dict) -> np.ndarray:
+    """The inverse of `packed`, for outputs; texts have to be valid UTF-8."""
+    if value["dtype"] != "string":
+        return np.array(value["values"], value["dtype"]).reshape(value["shape"])
+    texts = [text.encode("latin-1").decode("utf-8") for text in value["values"]]
+    return np.array(texts, dtype=object).reshape(value["shape"])
