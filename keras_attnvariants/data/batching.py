@@ -82,21 +82,13 @@ class BatchPlan:
         multiple: int = 2,
         shapes: tuple[BatchShape, ...] | None = None,
     ):
-        source_lengths = np.asarray(source_lengths)
-        target_lengths = np.asarray(target_lengths)
-        if source_lengths.shape != target_lengths.shape or source_lengths.ndim != 1:
-            raise ValueError(
-                "`source_lengths` and `target_lengths` must be vectors of one length. "
-                f"Received: {source_lengths.shape} and {target_lengths.shape}"
-            )
-        for name, value in (
-            ("batch_tokens", batch_tokens),
-            ("max_length", max_length),
-            ("max_shapes", max_shapes),
-            ("multiple", multiple),
-        ):
-            if value < 1:
-                raise ValueError(f"`{name}` must be positive. Received: {value}")
+        source_lengths, target_lengths = _check_lengths(source_lengths, target_lengths)
+        _check_positive(
+            batch_tokens=batch_tokens,
+            max_length=max_length,
+            max_shapes=max_shapes,
+            multiple=multiple,
+        )
         if seed is not None and seed < 0:
             raise ValueError(f"`seed` must not be negative. Received: {seed}")
         self.seed = seed
@@ -105,38 +97,21 @@ class BatchPlan:
                 source_lengths, target_lengths, max_length, max_shapes, multiple
             )
         else:
-            lengths = [(s.source_length, s.target_length) for s in shapes]
+            lengths = [shape[1:] for shape in shapes]
         bucket = assign(source_lengths, target_lengths, lengths)
-        self._members = [np.flatnonzero(bucket == b) for b in range(len(lengths))]
-        self.num_skipped = int(np.count_nonzero(bucket < 0))
-        self.num_pairs = len(bucket) - self.num_skipped
+        used = bucket >= 0
+        self.num_pairs = int(np.count_nonzero(used))
+        self.num_skipped = len(bucket) - self.num_pairs
         if self.num_pairs == 0:
             raise ValueError(
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        if shapes is None:
-            self.shapes = tuple(
-                BatchShape(_rows(len(m), batch_tokens, *size), *size)
-                for m, size in zip(self._members, lengths, strict=True)
-            )
-        else:
-            self.shapes = tuple(shapes)
-        # One entry per batch of an epoch: its bucket, and its place in the bucket.
-        counts = [
-            -(-len(m) // s.rows)
-            for m, s in zip(self._members, self.shapes, strict=True)
-        ]
-        self._bucket = np.repeat(np.arange(len(counts)), counts)
-        self._place = np.concatenate([np.arange(c) for c in counts])
-        used = bucket >= 0
-        self.num_positions = sum(
-            c * s.positions for c, s in zip(counts, self.shapes, strict=True)
+        self.num_tokens = sum(
+            int(side[used].sum(dtype=np.int64))
+            for side in (source_lengths, target_lengths)
         )
-        self.num_tokens = int(
-            source_lengths[used].sum(dtype=np.int64)
-            + target_lengths[used].sum(dtype=np.int64)
-        )
+        self._arrange(bucket, lengths, batch_tokens, shapes)
         self._epochs: dict[int, tuple] = {}
         self._lock = threading.Lock()
 
@@ -172,6 +147,28 @@ class BatchPlan:
             f"{self.num_skipped:,} pairs skipped (empty or too long)"
         )
 
+    def _arrange(self, bucket, lengths, batch_tokens, shapes) -> None:
+        """Sets the shapes and which batches of them an epoch has."""
+        # 32 bits: the numbers of all pairs stay in memory, the pairs do not.
+        self._members = [
+            np.flatnonzero(bucket == b).astype(np.uint32) for b in range(len(lengths))
+        ]
+        self.shapes = shapes or tuple(
+            BatchShape(_rows(len(members), batch_tokens, *size), *size)
+            for members, size in zip(self._members, lengths, strict=True)
+        )
+        # One entry per batch of an epoch: its bucket, and its place in the bucket.
+        counts = [
+            -(-len(members) // shape.rows)
+            for members, shape in zip(self._members, self.shapes, strict=True)
+        ]
+        self._bucket = np.repeat(np.arange(len(counts)), counts)
+        self._place = np.concatenate([np.arange(count) for count in counts])
+        self.num_positions = sum(
+            count * shape.positions
+            for count, shape in zip(counts, self.shapes, strict=True)
+        )
+
     def _epoch(self, epoch: int):
         if self.seed is None:
             return np.arange(self.num_batches), self._members
@@ -187,6 +184,23 @@ class BatchPlan:
             return self._epochs[epoch]
 
 
+def _check_lengths(source_lengths, target_lengths) -> tuple[np.ndarray, np.ndarray]:
+    source_lengths = np.asarray(source_lengths)
+    target_lengths = np.asarray(target_lengths)
+    if source_lengths.shape != target_lengths.shape or source_lengths.ndim != 1:
+        raise ValueError(
+            "`source_lengths` and `target_lengths` must be vectors of one length. "
+            f"Received: {source_lengths.shape} and {target_lengths.shape}"
+        )
+    return source_lengths, target_lengths
+
+
+def _check_positive(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"`{name}` must be positive. Received: {value}")
+
+
 def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:
     most = batch_tokens // (source_length + target_length)
     if most == 0:
@@ -195,6 +209,4 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
             f"`max_length`. Received: batch_tokens={batch_tokens} for a pair of "
             f"{source_length} + {target_length} positions"
         )
-    if count == 0:
-        return most
     return -(-count // -(-count // most))

@@ -33,7 +33,8 @@ def choose_lengths(
 
     Returns:
         (source length, target length), the cheapest first; every pair that counts
-        fits at least one. Empty if none counts.
+        fits at least one, and each is the cheapest for some pair. Empty if none
+        counts.
     """
     counts = _histogram(source_lengths, target_lengths, max_length, multiple)
     if not counts.any():
@@ -97,6 +98,10 @@ def _adjust(counts: np.ndarray, sizes: list[tuple[int, int]]) -> list[tuple[int,
             trial = sizes[:i] + [size] + sizes[i + 1 :]
             if (padded := _padded(counts, trial)) < total:
                 total, sizes, moved = padded, trial, True
+    for size in list(sizes):
+        rest = [other for other in sizes if other != size]
+        if _padded(counts, rest) == total:
+            sizes = rest
     return sizes
 
 

@@ -17,8 +17,6 @@ from keras_attnvariants.data.files import whole_folder
 from keras_attnvariants.data.tokenizer import Tokenizer
 
 _LINES_PER_BLOCK = 4096
-# `tf.data` needs an end; no training reaches this many steps.
-_ENDLESS = np.iinfo(np.int64).max
 
 
 class TokenizedText:
@@ -30,7 +28,7 @@ class TokenizedText:
     """
 
     def __init__(self, path: Path):
-        self.offsets = np.fromfile(path.with_suffix(".offsets"), np.int64)
+        self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
         ids = path.with_suffix(".ids")
         # An empty file cannot be mapped.
         self.ids = (
@@ -42,7 +40,7 @@ class TokenizedText:
     @property
     def lengths(self) -> np.ndarray:
         """Tokens of each line, `[lines]`."""
-        return np.diff(self.offsets)
+        return np.diff(self.offsets).astype(np.int32)
 
     def padded(self, lines: np.ndarray, rows: int, length: int) -> np.ndarray:
         """Returns int32 `[rows, length]`: the given lines, padded with 0."""
@@ -71,6 +69,8 @@ class TokenizedCorpus:
         max_length: Longest source or target in positions (a target has its EOS).
             Longer pairs, and pairs with an empty side, are in no batch, which
             `plan(…).num_skipped` counts.
+        max_shapes: Most batch shapes. XLA compiles one program for each; fewer
+            shapes compile sooner and pad more.
 
     Example:
 
@@ -80,6 +80,7 @@ class TokenizedCorpus:
     tokens = kav.data.TokenizedCorpus(corpus, tokenizer)
     model.fit(
         tokens.training_dataset(batch_tokens=4096, seed=1),
+        shuffle=False,
         steps_per_epoch=tokens.num_batches(batch_tokens=4096),
         validation_data=tokens.validation_dataset(batch_tokens=4096),
     )
@@ -92,11 +93,13 @@ class TokenizedCorpus:
         tokenizer: Tokenizer,
         folder: os.PathLike | str | None = None,
         max_length: int = 256,
+        max_shapes: int = 12,
     ):
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
         self.max_length = max_length
+        self.max_shapes = max_shapes
         self._splits: dict[str, tuple[TokenizedText, TokenizedText]] = {}
         self._plans: dict[tuple, BatchPlan] = {}
 
@@ -131,6 +134,7 @@ class TokenizedCorpus:
                 batch_tokens=batch_tokens,
                 seed=seed,
                 max_length=self.max_length,
+                max_shapes=self.max_shapes,
                 shapes=shapes,
             )
         return self._plans[key]
@@ -179,9 +183,7 @@ class TokenizedCorpus:
             raise ValueError(
                 f"`start_step` must not be negative. Received: {start_step}"
             )
-        indices = tf.data.Dataset.range(
-            shard + num_shards * start_step, _ENDLESS, num_shards
-        )
+        indices = tf.data.Dataset.counter(shard + num_shards * start_step, num_shards)
         return self._dataset(indices, split, self.plan(split, batch_tokens, seed))
 
     def validation_dataset(

@@ -74,3 +74,12 @@ def test_pairs_take_the_cheapest_lengths():
     lengths = [(20, 20), (8, 8), (12, 4)]
     source, target = np.array([8, 9, 9]), np.array([3, 4, 5])
     assert assign(source, target, lengths).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_all_lengths_are_used(seed):
+    random = np.random.default_rng(seed)
+    source, target = random.integers(1, 13, 60), random.integers(1, 13, 60)
+    lengths = choose_lengths(source, target, 12, 12, 1)
+    bucket = assign(source, target, lengths)
+    assert set(bucket.tolist()) == set(range(len(lengths)))

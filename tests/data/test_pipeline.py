@@ -124,8 +124,15 @@ def test_shards_partition_the_batches(tokens, num_shards):
         assert_equal(batches(resumed, 2), whole[shard::num_shards][2:])
 
 
+def test_the_number_of_shapes_is_an_option(corpus, tokenizer):
+    tokens = TokenizedCorpus(corpus, tokenizer, max_shapes=3)
+    assert len(tokens.plan(batch_tokens=512).shapes) == 3
+
+
 def test_training_never_ends(tokens):
     step = 10**9
+    endless = tokens.training_dataset(512).cardinality()
+    assert endless == tf.data.INFINITE_CARDINALITY
     assert len(batches(tokens.training_dataset(512, start_step=step), 2)) == 2
 
 
