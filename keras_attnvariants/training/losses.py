@@ -15,9 +15,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
         loss = (1 - e) * (-log p[y]) + e / V * sum over v != y, pad of (-log p[v])
 
-    The sum is taken as `(V - 2) * logsumexp(x) - sum of x[v]`, so no `[B, T, V]` tensor
-    besides the logits is formed. Everything is computed in float32, whatever the
-    dtype of the logits. A position whose label is padding has loss 0.
+    Everything is computed in float32, whatever the dtype of the logits. A position
+    whose label is padding has loss 0.
 
     Args:
         smoothing: mass `e` taken from the label, in `[0, 1)`.
@@ -56,15 +55,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Loss of every position, `[B, T]`."""
-        loss = ops.sparse_categorical_crossentropy(y_true, y_pred, from_logits=True)
-        if self.smoothing:
-            classes = y_pred.shape[-1]
-            normalizer = ops.logsumexp(y_pred, axis=-1)  # [B, T]
-            label_logit = normalizer - loss
-            other_logits = ops.sum(y_pred, axis=-1) - label_logit
-            other_logits = other_logits - y_pred[..., self.pad_id]
-            others = (classes - 2) * normalizer - other_logits
-            loss = (1.0 - self.smoothing) * loss + self.smoothing / classes * others
+        labels = ops.cast(y_true, "int32")
+        loss = smoothed_cross_entropy(y_pred, labels, self.smoothing, self.pad_id)
         return ops.where(ops.equal(y_true, self.pad_id), 0.0, loss)
 
     def get_config(self) -> dict[str, Any]:
@@ -73,3 +65,65 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             "smoothing": self.smoothing,
             "pad_id": self.pad_id,
         }
+
+
+def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
+    """Smoothed cross-entropy of every position, with a gradient in closed form.
+
+    The target distribution is never formed: with `Z = logsumexp(x)`, the sum over the
+    other classes is `(V - 2) * Z - sum of x[v]`, and the gradient is a multiple of
+    `softmax(x)`, less a constant, less one more number at the label and at padding.
+
+    Args:
+        logits: float32 `[B, T, V]`.
+        labels: int32 `[B, T]`.
+        smoothing: mass `e` taken from the label.
+        pad_id: id of the padding class, which has no mass.
+
+    Returns:
+        float32 `[B, T]`.
+    """
+    classes = logits.shape[-1]
+    share = smoothing / classes
+    mass = 1.0 - smoothing + share * (classes - 2)
+    labels = labels[..., None]  # [B, T, 1]
+
+    @ops.custom_gradient
+    def loss(x):
+        highest = ops.max(x, axis=-1, keepdims=True)
+        exponentials = ops.exp(x - highest)
+        total = ops.sum(exponentials, axis=-1, keepdims=True)
+        normalizer = highest + ops.log(total)
+        at_label = ops.take_along_axis(x, labels, axis=-1)
+        others = ops.sum(x, axis=-1, keepdims=True) - at_label
+        others = others - x[..., pad_id : pad_id + 1]
+        value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
+
+        def gradient(upstream):
+            slope = exponentials * (upstream * mass / total) - upstream * share
+            at_label = upstream * (share - 1.0 + smoothing)
+            return add_at(
+                slope,
+                ops.concatenate([labels, ops.full_like(labels, pad_id)], axis=-1),
+                ops.concatenate([at_label, upstream * share], axis=-1),
+            )
+
+        return value, gradient
+
+    return loss(logits)[..., 0]
+
+
+def add_at(x, index, change):
+    """`x` `[B, T, V]` with `change` `[B, T, N]` added at `index` `[B, T, N]`.
+
+    The entries of `index` at a position differ, or their changes are 0.
+    """
+    shape = ops.shape(x)
+    rows = shape[0] * shape[1]
+    changed = ops.take_along_axis(x, index, axis=-1) + change
+    places = ops.reshape(index, (rows, -1))
+    row = ops.broadcast_to(ops.arange(rows)[:, None], ops.shape(places))
+    places = ops.reshape(ops.stack([row, places], axis=-1), (-1, 2))
+    x = ops.reshape(x, (rows, shape[2]))
+    x = ops.scatter_update(x, places, ops.reshape(changed, (-1,)))
+    return ops.reshape(x, shape)
