@@ -8,6 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention import HardCodedCrossAttention
+
 PLACEMENTS = ("pre", "post")
 
 
@@ -15,26 +17,28 @@ class Residual(keras.layers.Layer):
     """The residual connection around one sub-layer.
 
     `x + dropout(f(norm(x)))` with normalisation `"pre"`, `norm(x + dropout(f(x)))`
-    with `"post"`: `f` is applied between `enter` and `leave`.
+    with `"post"`, `x + dropout(f(x))` with `None`: `f` is applied between `enter`
+    and `leave`.
     """
 
-    def __init__(self, normalization: str, dropout: float, **kwargs: Any):
+    def __init__(self, normalization: str | None, dropout: float, **kwargs: Any):
         super().__init__(**kwargs)
-        self.pre = normalization == "pre"
-        self.norm = layer_norm(self.dtype_policy)
+        self.normalization = normalization
+        self.norm = normalization and layer_norm(self.dtype_policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
-        self.norm.build(input_shape)
+        if self.norm is not None:
+            self.norm.build(input_shape)
 
     def enter(self, x):
         """The input of the sub-layer."""
-        return self.norm(x) if self.pre else x
+        return self.norm(x) if self.normalization == "pre" else x
 
     def leave(self, x, update, training=None):
         """The output of the connection, from its input and the sub-layer's output."""
         x = x + self.dropout(update, training=training)
-        return x if self.pre else self.norm(x)
+        return self.norm(x) if self.normalization == "post" else x
 
 
 class FeedForward(keras.layers.Layer):
@@ -94,8 +98,12 @@ class Block(keras.layers.Layer):
         """The connection around a sub-layer, absent if the sub-layer is."""
         if sublayer is None:
             return None
+        normalization = self.normalization
+        if normalization == "pre" and isinstance(sublayer, HardCodedCrossAttention):
+            # It reads no query: a norm before it would never get a gradient.
+            normalization = None
         return Residual(
-            self.normalization, self.dropout_rate, dtype=self.dtype_policy, name=name
+            normalization, self.dropout_rate, dtype=self.dtype_policy, name=name
         )
 
     def build(self, input_shape):

@@ -45,15 +45,10 @@ class TokenEmbeddings(keras.layers.Layer):
                 "than the output and cannot be tied to it: use tie_embeddings='none'. "
                 f"Received: tie_embeddings={tie_embeddings!r}"
             )
-        embedding = (
-            keras.layers.ReversibleEmbedding if self.tied else keras.layers.Embedding
-        )
-        self.target = self.table(embedding, vocabulary_size, width, "target")
+        self.target = self.table(vocabulary_size, width, "target", self.tied)
         self.source = self.target
         if tie_embeddings != "all":
-            self.source = self.table(
-                keras.layers.Embedding, vocabulary_size, width, "source"
-            )
+            self.source = self.table(vocabulary_size, width, "source", False)
         self.vocabulary_size = vocabulary_size
         self.softmax_bias = softmax_bias
         if not self.tied:
@@ -65,15 +60,21 @@ class TokenEmbeddings(keras.layers.Layer):
             )
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
-    def table(self, embedding: type, size: int, width: int, name: str):
-        """An embedding layer; its initializer is its own, or tables would be equal."""
-        initializer = keras.initializers.RandomNormal(stddev=self.hidden_dim**-0.5)
-        return embedding(
-            size,
-            width,
-            embeddings_initializer=initializer,
-            dtype=self.dtype_policy,
-            name=name,
+    def table(self, size: int, width: int, name: str, reversible: bool):
+        """An embedding layer, one that also projects back if `reversible`."""
+        options = {
+            # One initializer for each table, or all would start with equal values.
+            "embeddings_initializer": keras.initializers.RandomNormal(
+                stddev=self.hidden_dim**-0.5
+            ),
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+        if not reversible:
+            return keras.layers.Embedding(size, width, **options)
+        # Without its `reverse_dtype`, Keras projects in the dtype of the weights.
+        return keras.layers.ReversibleEmbedding(
+            size, width, reverse_dtype=self.compute_dtype, **options
         )
 
     def build(self, input_shape=None):

@@ -20,7 +20,8 @@ def count_parameters(config: Mapping[str, Any]) -> int:
     With width `d`, feed-forward width `f` and vocabulary `V`: `V d` for embeddings and
     output, which are tied; `n d^2` for an attention layer with `n` matrices;
     `2 d f + f + d` for a feed-forward sub-layer; `2 d` for the normalisation of
-    every sub-layer, and of encoder and decoder with normalisation `"pre"`.
+    every sub-layer. With normalisation `"pre"`, encoder and decoder have another,
+    and hard-coded cross-attention, which reads no query, has none.
 
     Args:
         config: arguments of `Transformer`, in the form of its `get_config`.
@@ -30,11 +31,13 @@ def count_parameters(config: Mapping[str, Any]) -> int:
     """
     d, f = config["hidden_dim"], config["intermediate_dim"]
     total = config["vocabulary_size"] * d
-    if config["normalization"] == "pre":
+    pre = config["normalization"] == "pre"
+    if pre:
         total += 2 * 2 * d
     for attention in attention_layers(config):
         name = attention["class_name"].rpartition(">")[2]
-        total += MATRICES[name] * d**2 + 2 * d
+        normalized = not (pre and name == "HardCodedCrossAttention")
+        total += MATRICES[name] * d**2 + normalized * 2 * d
     depth = 2 * config["num_layers"]
     feed_forward = 2 * d * f + f + d + 2 * d
     return total + config["feed_forward"] * depth * feed_forward

@@ -8,7 +8,7 @@ from keras_attnvariants.presets.counting import count_parameters
 VARIANTS = [name for name in presets.names() if "iwslt16" in name]
 
 
-@pytest.mark.parametrize("name", [*VARIANTS, "kav/sh-x/multi30k"])
+@pytest.mark.parametrize("name", [*VARIANTS, "kav/sh-x/multi30k", "kav/hc-all/bible"])
 def test_the_formula_counts_what_a_built_model_has(name):
     preset = presets.get(name)
     sizes = {"vocabulary_size": 37, "hidden_dim": 12, "num_layers": 3}
