@@ -1,0 +1,148 @@
+"""Training: `fit`, gradients in half precision, quantization afterwards."""
+
+import gc
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from tests.models import tiny
+
+# NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+MODES = [False, True] if backend.name() == "tensorflow" else ["auto"]
+
+
+def batch_and_labels():
+    batch = tiny.inputs()
+    labels = np.pad(batch["target_ids"][:, 1:], ((0, 0), (0, 1)))
+    return batch, labels
+
+
+def loss_of(model, batch, labels):
+    logits = ops.cast(model(batch, training=True), "float32")
+    return ops.mean(
+        ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+    )
+
+
+def gradients(model, batch, labels):
+    """The gradients of the mean cross-entropy for all trainable weights."""
+    batch = keras.tree.map_structure(ops.convert_to_tensor, batch)
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            loss = loss_of(model, batch, labels)
+        found = tape.gradient(loss, [w.value for w in model.trainable_weights])
+        return [ops.convert_to_tensor(gradient) for gradient in found]
+    import jax
+
+    def function(values):
+        pairs = list(zip(model.trainable_weights, values, strict=True))
+        with keras.StatelessScope(state_mapping=pairs):
+            return loss_of(model, batch, labels)
+
+    return jax.grad(function)([w.value for w in model.trainable_weights])
+
+
+@pytest.mark.parametrize("jit_compile", MODES)
+def test_fit_learns_a_batch_by_heart(jit_compile):
+    model = tiny.make(**tiny.FLAVOURS["another in every layer"], dropout=0.1)
+    model.compile(
+        optimizer=keras.optimizers.Adam(1e-2),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=jit_compile,
+    )
+    batch, labels = batch_and_labels()
+    history = model.fit(batch, labels, epochs=8, batch_size=tiny.BATCH, verbose=0)
+    losses = history.history["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[-1] < 0.8 * losses[0]
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+@pytest.mark.parametrize(
+    "flavour", ["another in every layer", "hc-all, output and target tied"]
+)
+def test_half_precision_is_near_full_precision_with_finite_gradients(flavour, dtype):
+    model, exact = tiny.built(flavour, dtype), tiny.built(flavour)
+    assert {weight.dtype for weight in model.trainable_weights} == {"float32"}
+    batch, labels = batch_and_labels()
+    assert model.compute_dtype == dtype.removeprefix("mixed_")
+    assert ops.dtype(model(batch)) == model.compute_dtype
+    tiny.near(tiny.forward(model), tiny.forward(exact), 0.1)
+    found = gradients(model, batch, labels)
+    assert len(found) == len(model.trainable_weights)
+    for weight, gradient in zip(model.trainable_weights, found, strict=True):
+        values = tiny.to_numpy(gradient).astype("float32")
+        assert np.isfinite(values).all(), weight.path
+        assert values.any(), weight.path
+
+
+def test_half_precision_reaches_every_layer():
+    model = tiny.built("another in every layer", "mixed_bfloat16")
+    policies = {layer.dtype_policy.name for layer in model._flatten_layers()}
+    assert policies == {"mixed_bfloat16"}
+
+
+@pytest.fixture(scope="module")
+def quantized():
+    """A model quantized to int8, and the float model of the same weights."""
+    flavour = {
+        **tiny.places(tiny.learned(), tiny.decoder(), tiny.learned()),
+        "num_layers": 1,
+    }
+    exact, model = tiny.make(**flavour), tiny.make(**flavour)
+    tiny.randomize(exact)
+    tiny.randomize(model)
+    with without_slow_collections(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        model.quantize("int8")
+    return model, exact
+
+
+class without_slow_collections:
+    """Keras collects garbage after every layer that it quantizes."""
+
+    def __enter__(self):
+        gc.freeze()
+
+    def __exit__(self, *error):
+        gc.unfreeze()
+
+
+def test_int8_reaches_every_matrix_and_keeps_logits_near(quantized):
+    model, exact = quantized
+    kernels = [w for w in model.weights if w.path.endswith(("kernel", "embeddings"))]
+    assert {weight.dtype for weight in kernels} == {"int8"}
+    tiny.near(tiny.forward(model), tiny.forward(exact), 0.05)
+    assert np.abs(tiny.forward(model) - tiny.forward(exact)).max() > 0
+
+
+def test_a_quantized_model_decodes_step_by_step(quantized):
+    model, _ = quantized
+    batch = tiny.inputs()
+    context = model.encode(ops.convert_to_tensor(batch["source_ids"]))
+    state = model.initial_state(context, 1, 2)
+    logits = []
+    for position in range(2):
+        tokens = ops.convert_to_tensor(batch["target_ids"][:, position : position + 1])
+        index = ops.convert_to_tensor(position, "int32")
+        step, state = model.step(tokens, index, state, context)
+        logits.append(tiny.to_numpy(step)[:, 0])
+    # Activations are quantized by their row, which a step sees alone.
+    tiny.near(np.stack(logits, 1), tiny.forward(model)[:, :2], 0.05)
+
+
+def test_a_quantized_model_is_saved_and_loaded_as_one(quantized, tmp_path):
+    model, _ = quantized
+    model.save_preset(tmp_path / "int8")
+    with without_slow_collections(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = type(model).from_preset(tmp_path / "int8")
+    tiny.near(tiny.forward(loaded), tiny.forward(model), 1e-6)
