@@ -66,6 +66,11 @@ class Case:
         value = value if self.role == "cross" else query
         return layer(query, value, use_causal_mask=self.causal, **kwargs)
 
+    def forward(self, layer, query, value, **kwargs):
+        """The same on arrays, in one compiled program where eager is slow."""
+        value = value if self.role == "cross" else query
+        return forward(layer, query, value, use_causal_mask=self.causal, **kwargs)
+
     def expected(self, layer, query, value, **kwargs):
         """The reference's `(output, scores)` for this layer's weights."""
         return self.reference(
@@ -91,15 +96,33 @@ def cases(*dtypes, roles=attention.registry.ROLES):
     return pytest.mark.parametrize("case", found, ids=str)
 
 
-MODES = pytest.mark.parametrize("mode", ("eager", "xla"))
+def cases_and_modes(*dtypes, **kwargs):
+    """The cases, each of them eager and compiled.
+
+    JAX compiles even a single eager operation, each for each dtype: half precision
+    runs there as whole programs only.
+    """
+    marks = cases(*dtypes, **kwargs)
+    both = [(case, mode) for case in marks.args[1] for mode in ("eager", "xla")]
+    if backend.name() == "jax":
+        both = [(c, m) for c, m in both if c.dtype == "float32" or m == "xla"]
+    ids = [f"{case}-{mode}" for case, mode in both]
+    return pytest.mark.parametrize("case, mode", both, ids=ids)
+
+
+def forward(layer, *arrays, **kwargs):
+    """Calls a built layer on (nested) arrays; as one compiled program on JAX."""
+    tensors = keras.tree.map_structure(ops.convert_to_tensor, arrays)
+    if backend.name() == "jax":
+        return backend.jit(lambda *inner: layer(*inner, **kwargs))(*tensors)
+    return layer(*tensors, **kwargs)
 
 
 @functools.cache
 def built(case):
     """The case's layer with random weights (biases too); tests must not change it."""
     layer = case.layer()
-    query, value = inputs(case)[:2]
-    case.call(layer, query, value)
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
     randomize(layer)
     return layer
 

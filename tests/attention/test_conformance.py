@@ -7,11 +7,11 @@ from tests import reference
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH
-from tests.attention.conformance import MODES
 from tests.attention.conformance import PROJECTION
 from tests.attention.conformance import WIDTH
 from tests.attention.conformance import built
 from tests.attention.conformance import cases
+from tests.attention.conformance import cases_and_modes
 from tests.attention.conformance import inputs
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import near
@@ -28,8 +28,7 @@ def test_every_variant_has_a_reference():
     assert set(attention.variants()) == set(reference.REFERENCES)
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_values_match_reference(case, mode):
     query, value, query_mask, value_mask = inputs(case)
     result = program(case, mode)(query, value, query_mask, value_mask)
@@ -40,8 +39,7 @@ def test_values_match_reference(case, mode):
     near(result.scores, scores, case.tolerance)
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_gradients_match_finite_differences(case, mode):
     query, value, query_mask, value_mask = inputs(case, seed=1)
     found = program(case, mode)(query, value, query_mask, value_mask).gradients
@@ -77,16 +75,14 @@ def test_gradients_match_finite_differences(case, mode):
             assert abs(actual - expected) <= 2 * case.tolerance * scale, name
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_scores_never_change_the_output(case, mode):
     result = program(case, mode)(*inputs(case))
     np.testing.assert_array_equal(result.output, result.plain)
     assert result.scores.shape == (BATCH, HEADS, LENGTH, case.source_length)
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_padding_content_is_invisible(case, mode):
     query, value, query_mask, value_mask = inputs(case)
     rubbish = 1e3 if case.dtype == "mixed_float16" else 1e4
@@ -109,7 +105,7 @@ def test_padding_amount_is_invisible(case):
 
     def run(extra):
         pad = ((0, 0), (0, extra))
-        return case.call(
+        return case.forward(
             layer,
             np.pad(query, (*pad, (0, 0)), constant_values=3.0),
             np.pad(value, (*pad, (0, 0)), constant_values=-3.0),
@@ -121,8 +117,7 @@ def test_padding_amount_is_invisible(case):
     near(long[:, :LENGTH][query_mask], short[query_mask], 1e-6)
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_masked_rows_are_zero_with_finite_gradients(case, mode):
     query, value, query_mask, value_mask = inputs(case)
     query_mask = np.ones_like(query_mask)
@@ -137,8 +132,7 @@ def test_masked_rows_are_zero_with_finite_gradients(case, mode):
     assert not result.gradients["value"][1].any()
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_query_mask_empties_its_rows(case, mode):
     query, value, query_mask, _ = inputs(case)
     value_mask = np.ones((BATCH, case.source_length), bool)
@@ -152,8 +146,7 @@ def test_query_mask_empties_its_rows(case, mode):
     np.testing.assert_array_equal(rows, np.broadcast_to(rows[0], rows.shape))
 
 
-@MODES
-@cases(roles=("decoder",))
+@cases_and_modes(roles=("decoder",))
 def test_causality(case, mode):
     query, value, _, _ = inputs(case)
     mask = np.ones((BATCH, LENGTH), bool)
@@ -169,8 +162,7 @@ def test_causality(case, mode):
         assert np.abs(after.output[:, t + 1] - before.output[:, t + 1]).max() > 1e-2
 
 
-@MODES
-@cases()
+@cases_and_modes()
 def test_batch_permutation(case, mode):
     arrays = inputs(case)
     order = np.array([2, 0, 1])
@@ -192,6 +184,6 @@ def test_lengths(case, length, source_length):
     query, value, _, _ = inputs(case, 3, length, source_length)
     value_mask = lengths_mask([source_length, source_length, 1], source_length)
     layer = built(case)
-    output = to_numpy(case.call(layer, query, value, value_mask=value_mask))
+    output = to_numpy(case.forward(layer, query, value, value_mask=value_mask))
     expected, _ = case.expected(layer, query, value, value_mask=value_mask)
     near(output, expected, case.tolerance)

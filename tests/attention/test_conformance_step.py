@@ -10,11 +10,11 @@ from keras_attnvariants import backend
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH
-from tests.attention.conformance import MODES
 from tests.attention.conformance import WIDTH
 from tests.attention.conformance import Case
 from tests.attention.conformance import built
 from tests.attention.conformance import cases
+from tests.attention.conformance import cases_and_modes
 from tests.attention.conformance import inputs
 from tests.attention.conformance import near
 from tests.attention.conformance import normal
@@ -40,7 +40,7 @@ def whole(case, layer, queries, value, value_mask):
     if case.role == "cross":
         value = np.repeat(value, BEAMS, axis=0)
         masks = {"value_mask": np.repeat(value_mask, BEAMS, axis=0)}
-    output, scores = case.call(
+    output, scores = case.forward(
         layer, flat, value, return_attention_scores=True, **masks
     )
     return (
@@ -53,7 +53,18 @@ def start(case, layer, value, value_mask):
     memory = None
     if case.role == "cross":
         memory = layer.prepare(ops.convert_to_tensor(value), value_mask)
+        for leaf in keras.tree.flatten(memory):
+            assert leaf.shape[0] == BATCH
     return memory, layer.initial_state(BATCH, BEAMS, MAX_LENGTH, memory=memory)
+
+
+def check_state(state, after):
+    """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
+    keras.tree.assert_same_structure(state, after)
+    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(after), strict=True)
+    for first, second in pairs:
+        assert first.shape[:2] == (BATCH, BEAMS)
+        assert (first.shape, first.dtype) == (second.shape, second.dtype)
 
 
 def walk(case, layer, step, queries, value, value_mask, beams):
@@ -65,7 +76,9 @@ def walk(case, layer, step, queries, value, value_mask, beams):
             state = keras.tree.map_structure(lambda x: gather_beams(x, beams), state)
         query = ops.convert_to_tensor(queries[:, :, position])
         position = ops.convert_to_tensor(position, "int32")
-        output, state, weights = step(query, position, state, memory)
+        output, after, weights = step(query, position, state, memory)
+        check_state(state, after)
+        state = after
         outputs.append(to_numpy(ops.cast(output, "float32")))
         scores.append(to_numpy(weights))
     return np.stack(outputs, axis=2), scores
@@ -95,8 +108,7 @@ def check_walk(case, step):
             near(weights, scores[:, :, :, t], case.tolerance)
 
 
-@MODES
-@cases(roles=STEPPED)
+@cases_and_modes(roles=STEPPED)
 def test_step_equals_call(case, mode):
     layer = built(case)
 
@@ -104,23 +116,6 @@ def test_step_equals_call(case, mode):
         return layer.step(query, position, state, memory, return_attention_scores=True)
 
     check_walk(case, backend.jit(step) if mode == "xla" else step)
-
-
-@cases(roles=STEPPED)
-def test_state_keeps_its_structure(case):
-    layer = built(case)
-    _, value, _, value_mask = inputs(case)
-    memory, state = start(case, layer, value, value_mask)
-    query = ops.ones((BATCH, BEAMS, WIDTH))
-    output, after = layer.step(query, 0, state, memory)
-    assert output.shape == (BATCH, BEAMS, WIDTH)
-    keras.tree.assert_same_structure(state, after)
-    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(after), strict=True)
-    for first, second in pairs:
-        assert first.shape[:2] == (BATCH, BEAMS)
-        assert (first.shape, first.dtype) == (second.shape, second.dtype)
-    for leaf in keras.tree.flatten(memory or {}):
-        assert leaf.shape[0] == BATCH
 
 
 @cases("float32", roles=STEPPED)

@@ -19,6 +19,8 @@ def largest_tensor(layer, length, **kwargs):
     """Number of elements of the largest tensor in the traced forward pass."""
     x = np.zeros((1, length, WIDTH), "float32")
     mask = np.ones((1, length), bool)
+    if not layer.built:
+        layer.build(x.shape, x.shape)
 
     def forward(x, mask):
         return layer(x, x, query_mask=mask, value_mask=mask, **kwargs)
