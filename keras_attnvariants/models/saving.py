@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import h5py
 import keras
 
 CONFIG = "config.json"
@@ -20,7 +21,8 @@ def save_preset(model: keras.Model, directory, tokenizer: Any = None) -> Path:
     """Writes a model to a folder: configuration, weights, tokenizer, checksums.
 
     The folder appears complete or not at all: it is written under a temporary
-    name beside its place and then renamed.
+    name beside its place and then renamed. Loss, metrics and optimizer are not
+    part of it.
 
     Args:
         model: a registered Keras model.
@@ -36,8 +38,9 @@ def save_preset(model: keras.Model, directory, tokenizer: Any = None) -> Path:
     try:
         config = keras.saving.serialize_keras_object(model)
         config.pop("build_config", None)
+        config.pop("compile_config", None)
         (draft / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-        model.save_weights(draft / WEIGHTS)
+        save_weights(model, draft / WEIGHTS)
         if tokenizer is not None:
             (draft / TOKENIZER).write_bytes(tokenizer.model_bytes)
         checksums = {path.name: sha256(path) for path in sorted(draft.iterdir())}
@@ -47,6 +50,16 @@ def save_preset(model: keras.Model, directory, tokenizer: Any = None) -> Path:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return directory
+
+
+def save_weights(model: keras.Model, path: Path) -> None:
+    """Writes the weights of a model, without those of its optimizer."""
+    optimizer = getattr(model, "optimizer", None)
+    model.optimizer = None
+    try:
+        model.save_weights(path)
+    finally:
+        model.optimizer = optimizer
 
 
 def from_preset(directory) -> keras.Model:
@@ -63,12 +76,25 @@ def from_preset(directory) -> keras.Model:
     model = keras.saving.deserialize_keras_object(config, safe_mode=True)
     try:
         model.load_weights(directory / WEIGHTS)
+        check_count(directory / WEIGHTS, len(model.weights))
     except (ValueError, KeyError, OSError) as error:
         raise ValueError(
             f"The weights in {directory} do not fit the configuration beside them. "
             f"Received: {error}"
         ) from error
     return model
+
+
+def check_count(path: Path, expected: int) -> None:
+    """Raises unless a weights file has as many arrays as the model has weights.
+
+    Keras passes over arrays that a model has no place for.
+    """
+    arrays = []
+    with h5py.File(path) as file:
+        file.visititems(lambda _, item: arrays.append(isinstance(item, h5py.Dataset)))
+    if sum(arrays) != expected:
+        raise ValueError(f"{sum(arrays)} arrays for {expected} weights")
 
 
 def check_manifest(directory: Path) -> None:
