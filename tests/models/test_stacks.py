@@ -1,0 +1,84 @@
+"""One layer per block: templates, lists of them, and what is refused."""
+
+import keras
+import pytest
+
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import HardCodedAttention
+from tests.models import tiny
+
+
+def kinds(blocks, name):
+    layers = [getattr(block, name) for block in blocks]
+    return [layer and type(layer).__name__ for layer in layers]
+
+
+def test_one_template_stands_for_every_block():
+    template = tiny.learned(use_bias=True)
+    model = tiny.make(cross_attention=template, num_decoder_layers=3)
+    layers = [block.cross_attention for block in model.decoder_blocks]
+    assert len({id(layer) for layer in [template, *layers]}) == 4
+    assert all(layer.use_bias for layer in layers)
+    assert not template.built
+
+
+def test_a_list_has_one_entry_per_block():
+    model = tiny.make(**tiny.FLAVOURS["another in every layer"])
+    hard_coded, learned = "HardCodedAttention", "DotProductAttention"
+    assert kinds(model.encoder_blocks, "self_attention") == [hard_coded, learned]
+    assert kinds(model.decoder_blocks, "self_attention") == [None, hard_coded]
+    assert kinds(model.decoder_blocks, "cross_attention") == [
+        "HardCodedCrossAttention",
+        learned,
+    ]
+    for blocks in (model.encoder_blocks, model.decoder_blocks):
+        assert kinds(blocks, "feed_forward") == [None, "FeedForward"]
+
+
+@pytest.mark.parametrize(
+    ("name", "entries"),
+    [
+        ("encoder_attention", [tiny.learned()]),
+        ("decoder_attention", [tiny.learned()] * 3),
+        ("cross_attention", []),
+        ("feed_forward", [True, False, True]),
+    ],
+)
+def test_a_list_of_another_length_is_refused(name, entries):
+    message = f"`{name}`.*2 layers. Received: {len(entries)} entries"
+    with pytest.raises(ValueError, match=message):
+        tiny.make(**{name: entries})
+
+
+@pytest.mark.parametrize(
+    ("name", "template", "alternative"),
+    [
+        ("cross_attention", tiny.encoder(), "HardCodedCrossAttention"),
+        ("encoder_attention", tiny.cross(), "HardCodedAttention"),
+        ("decoder_attention", [None, tiny.cross()], "HardCodedAttention"),
+    ],
+)
+def test_a_variant_in_the_wrong_place_is_refused(name, template, alternative):
+    with pytest.raises(ValueError) as error:
+        tiny.make(**{name: template})
+    message = str(error.value)
+    assert f"`{name}`" in message
+    assert alternative in message.split("Alternatives:")[1].split("Received:")[0]
+    assert message.split("Received:")[1].startswith(f" {name}=HardCoded")
+
+
+@pytest.mark.parametrize(
+    "template", ["dot", 3, keras.layers.Dense(3), DotProductAttention]
+)
+def test_what_is_no_attention_layer_is_refused(template):
+    with pytest.raises(TypeError, match="`encoder_attention`.*DotProduct.*Received: "):
+        tiny.make(encoder_attention=template)
+
+
+def test_templates_keep_what_they_were_given():
+    template = HardCodedAttention(2, offsets=(-2, 3), standard_deviation=0.5)
+    block = tiny.make(encoder_attention=template).encoder_blocks[1]
+    layer = block.self_attention
+    assert layer.offsets == (-2, 3)
+    assert layer.standard_deviation == 0.5
+    assert (block.name, layer.name) == ("encoder_1", "self_attention")
