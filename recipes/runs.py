@@ -1,0 +1,128 @@
+"""From a corpus to a trained model in the folder of a run."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+from limit import TimeLimit
+from limit import train_within
+
+from keras_attnvariants import Tokenizer
+from keras_attnvariants import Translator
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import TokenizedCorpus
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training import TrainingConfig
+from keras_attnvariants.training import TrainingResult
+
+
+def train_run(
+    preset: Preset,
+    corpus: Corpus,
+    run: Path,
+    *,
+    vocabulary_size: int,
+    batch_tokens: int,
+    sizes: dict[str, Any],
+    settings: dict[str, Any],
+    precision: str = "auto",
+    seed: int = 1,
+    limit: TimeLimit | None = None,
+    bleu_sentences: int = 0,
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Trains a preset on a corpus, or goes on with the run that the folder holds.
+
+    Args:
+        preset: what to train, and how.
+        corpus: has a split "train", and "validation" if there is to be one.
+        run: folder of the run.
+        vocabulary_size: of the joint vocabulary, which is learned first.
+        batch_tokens: source and target positions of one update.
+        sizes: replace those of the preset; see `Preset.build`.
+        settings: replace those of the preset; see `TrainingConfig`.
+        precision: dtype policy, or `"auto"` for the faster one.
+        seed: of weights, dropout and the order of the batches.
+        limit: when to end early.
+        bleu_sentences: how many sentences each validation translates.
+        verbose: of `fit`.
+    """
+    tokenizer = tokenizer_of(run, corpus, vocabulary_size)
+    tokens = TokenizedCorpus(corpus, tokenizer)
+    precision = precision_of(run) if precision == "auto" else precision
+    keras.utils.set_random_seed(seed)
+    model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
+    config = TrainingConfig(
+        precision=precision,
+        data={"corpus": corpus.folder.name, "batch_tokens": batch_tokens, "seed": seed},
+        **{**preset_settings(preset), **settings},
+    )
+    options: dict[str, Any] = {"verbose": verbose}
+    if "validation" in corpus.splits:
+        options["validation_data"] = tokens.validation_dataset(batch_tokens)
+        if bleu_sentences:
+            texts = corpus.read_lines("validation")
+            options["validation_texts"] = tuple(t[:bleu_sentences] for t in texts)
+            greedy = Translator(model, tokenizer, beam_size=1, xla=False)
+            options["translate"] = greedy.translate
+
+    def batches_from(step: int) -> tf.data.Dataset:
+        return tokens.training_dataset(batch_tokens, seed, start_step=step)
+
+    return train_within(
+        limit, model, tokenizer, batches_from, run, config=config, **options
+    )
+
+
+def tokenizer_of(run: Path, corpus: Corpus, vocabulary_size: int) -> Tokenizer:
+    """The tokenizer of a run, learned from the training split if it is new."""
+    path = run / "tokenizer.model"
+    if not path.is_file():
+        return Tokenizer.train(corpus.files("train"), vocabulary_size)
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocabulary_size != vocabulary_size:
+        raise ValueError(
+            f"The run in {run} has a vocabulary of {tokenizer.vocabulary_size}: keep "
+            f"to it, or choose another folder. Received: {vocabulary_size}"
+        )
+    return tokenizer
+
+
+def preset_settings(preset: Preset) -> dict[str, Any]:
+    """How a preset is trained, as arguments of `TrainingConfig`."""
+    training = preset.training
+    return {
+        "steps": training.steps,
+        "learning_rate": keras.optimizers.schedules.deserialize(
+            dict(training.schedule)
+        ),
+        "label_smoothing": training.label_smoothing,
+        "beta_1": training.beta_1,
+        "beta_2": training.beta_2,
+        "epsilon": training.epsilon,
+        "average_last": training.averaged_checkpoints,
+    }
+
+
+def precision_of(run: Path) -> str:
+    """The precision that a run has, or the one that is faster on this machine."""
+    config = run / "config.json"
+    if config.is_file():
+        return json.loads(config.read_text("utf-8"))["training"]["precision"]
+    # Only some processors multiply bfloat16 matrices in hardware.
+    is_faster = product_seconds("bfloat16") < 0.8 * product_seconds("float32")
+    return "mixed_bfloat16" if is_faster else "float32"
+
+
+def product_seconds(dtype: str, size: int = 1024, repetitions: int = 5) -> float:
+    """The shortest time of a product of two square matrices."""
+    matrix = tf.ones((size, size), dtype)
+    seconds = []
+    for _ in range(repetitions + 1):
+        start = time.perf_counter()
+        tf.matmul(matrix, matrix)[0, 0].numpy()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)

@@ -1,0 +1,138 @@
+"""What the recipes share: options, clear errors, models from their folders."""
+
+import os
+import sys
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import track
+
+# Before TensorFlow is imported: warnings and errors only.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras_attnvariants as kav  # noqa: E402
+
+Data = Annotated[
+    str,
+    typer.Option(
+        help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
+        "file with two columns, or a registered name such as bible-de-en.",
+        show_default=False,
+    ),
+]
+Source = Annotated[str, typer.Option(help="Language to translate from.")]
+Target = Annotated[str, typer.Option(help="Language to translate into.")]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        "--run",
+        help="Folder of a run (its averaged weights are taken), or of one model.",
+        show_default=False,
+    ),
+]
+SavedModel = Annotated[
+    Path | None,
+    typer.Option(help="Folder that export.py wrote; it has its own beam size."),
+]
+BeamSize = Annotated[int, typer.Option(help="Hypotheses kept per sentence.")]
+LengthPenalty = Annotated[
+    float, typer.Option(help="Exponent of the length normalisation.")
+]
+
+# One batch of texts between two steps of a progress bar.
+CHUNK = 128
+
+
+def new_app() -> typer.Typer:
+    """A command-line program whose errors are ours to show."""
+    return typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Turns what is wrong with the input into one line and exit code 2."""
+    try:
+        import_tensorflow()
+        yield
+    except (ValueError, OSError, ArithmeticError) as error:
+        line = " ".join(str(error).split())
+        typer.echo(f"Error: {line}", err=True)
+        raise typer.Exit(2) from error
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow without its greeting, which no log level silences."""
+    if "tensorflow" in sys.modules:
+        return
+    sys.stderr.flush()
+    original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401
+
+        tf.config.list_logical_devices()
+    finally:
+        os.dup2(original, 2)
+        os.close(original)
+        os.close(nowhere)
+
+
+def load_model(folder: Path):
+    """The model of a folder, and its tokenizer.
+
+    Raises:
+        FileNotFoundError: there is no model, or it has no tokenizer.
+    """
+    # The folder of a trained model names its loss and schedule: Keras has to know them.
+    import keras_attnvariants.training  # noqa: F401
+
+    averaged = folder / "averaged"
+    folder = averaged if averaged.is_dir() else folder
+    model = kav.from_preset(folder)
+    return model, kav.Tokenizer.load(folder / "tokenizer.model")
+
+
+def translators(
+    model: Path | None,
+    saved_model: Path | None,
+    beam_size: int,
+    length_penalty: float,
+) -> dict[Path, Callable[[list[str]], list[str]]]:
+    """What translates lists of texts, by the folder that it comes from."""
+    found: dict[Path, Callable] = {}
+    if model is not None:
+        # Without XLA: compiling every shape takes longer than a test set.
+        found[model] = kav.Translator(
+            *load_model(model),
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            xla=False,
+        ).translate
+    if saved_model is not None:
+        found[saved_model] = kav.serving.SavedTranslator(saved_model).translate
+    return found
+
+
+def translate_all(
+    translate: Callable[[list[str]], list[str]], texts: list[str], description: str
+) -> list[str]:
+    """Translates with a progress bar; texts of equal length go together."""
+    order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    chunks = [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
+    translations = [""] * len(texts)
+    # Standard output is for translations alone.
+    bar = track(chunks, description, transient=True, console=Console(stderr=True))
+    for places in bar:
+        found = translate([texts[place] for place in places])
+        for place, text in zip(places, found, strict=True):
+            translations[place] = text
+    return translations

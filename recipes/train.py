@@ -1,0 +1,154 @@
+"""Train a translation model on a parallel corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from shared import Data
+from shared import Source
+from shared import Target
+from shared import clear_errors
+from shared import new_app
+
+import keras_attnvariants as kav
+
+app = new_app()
+
+SIZE = "Size of the model (default: that of the preset)"
+RATE = "Optimisation (default: that of the preset)"
+
+
+@app.command()
+def main(
+    data: Data,
+    source: Source,
+    target: Target,
+    run: Annotated[
+        Path,
+        typer.Option(
+            help="Folder of the run. If it holds one already, that run goes on.",
+            show_default=False,
+        ),
+    ],
+    preset: Annotated[
+        str, typer.Option(help="Which model; kav.presets.list() shows them all.")
+    ] = "kav/hc-sa/bible",
+    variant: Annotated[
+        str | None,
+        typer.Option(help="base, hc-sa, hc-all, sh-x: short for kav/VARIANT/bible."),
+    ] = None,
+    vocabulary_size: Annotated[
+        int, typer.Option(help="Subwords of both languages together.")
+    ] = 8000,
+    layers: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
+    width: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
+    feed_forward: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
+    heads: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of updates.", rich_help_panel=RATE)
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="End earlier, when this time is up.", rich_help_panel=RATE),
+    ] = None,
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Source and target positions of one update.", rich_help_panel=RATE
+        ),
+    ] = None,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Highest rate; it rises linearly and falls with the inverse square "
+            "root (1e-3 if only --warmup-steps is given).",
+            rich_help_panel=RATE,
+        ),
+    ] = None,
+    warmup_steps: Annotated[
+        int | None,
+        typer.Option(
+            help="Updates until then (1000 if only --learning-rate is given).",
+            rich_help_panel=RATE,
+        ),
+    ] = None,
+    dropout: Annotated[float | None, typer.Option(rich_help_panel=RATE)] = None,
+    label_smoothing: Annotated[float | None, typer.Option(rich_help_panel=RATE)] = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="float32, mixed_bfloat16, or auto: whichever is faster here."
+        ),
+    ] = "auto",
+    seed: Annotated[
+        int, typer.Option(help="Of weights, dropout and the order of the batches.")
+    ] = 1,
+    validate_every: Annotated[
+        int, typer.Option(help="Updates between two validations.")
+    ] = 500,
+    bleu_sentences: Annotated[
+        int,
+        typer.Option(
+            help="Translate as many of the validation sentences each time, and keep "
+            "the model of the best BLEU instead of the lowest loss."
+        ),
+    ] = 0,
+) -> None:
+    """Train a translation model on a parallel corpus.
+
+    Learns a joint vocabulary, trains, validates and writes everything into one folder.
+    After an interruption the same command goes on where it stopped.
+
+    [bold]Example:[/bold] train.py --data multi30k --source en --target de
+    --run runs/multi30k --preset kav/hc-sa/multi30k
+    """
+    sizes = {
+        "num_layers": layers,
+        "hidden_dim": width,
+        "intermediate_dim": feed_forward,
+        "num_heads": heads,
+        "dropout": dropout,
+    }
+    settings = {
+        "steps": steps,
+        "label_smoothing": label_smoothing,
+        "validate_every": validate_every,
+    }
+    with clear_errors():
+        from limit import TimeLimit
+        from runs import train_run
+
+        name = f"kav/{variant}/bible" if variant else preset
+        found = kav.presets.get(name)
+        if learning_rate or warmup_steps:
+            settings["learning_rate"] = kav.training.NoamSchedule.from_peak(
+                learning_rate or 1e-3, warmup_steps or 1000
+            )
+        sizes, settings = (
+            {name: value for name, value in options.items() if value is not None}
+            for options in (sizes, settings)
+        )
+        corpus = kav.data.load_corpus(data, source, target)
+        typer.echo(corpus.report)
+        train_run(
+            found,
+            corpus,
+            run,
+            sizes=sizes,
+            settings=settings,
+            vocabulary_size=vocabulary_size,
+            batch_tokens=batch_tokens or found.training.batch_tokens,
+            precision=precision,
+            seed=seed,
+            limit=TimeLimit(minutes) if minutes is not None else None,
+            bleu_sentences=bleu_sentences,
+        )
+        here = f"--data {data} --source {source} --target {target}"
+        typer.echo(
+            f"Next: evaluate.py --model {run} {here}\n"
+            f"      translate.py --model {run} 'A sentence.'"
+        )
+
+
+if __name__ == "__main__":
+    app()
