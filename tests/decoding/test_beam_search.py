@@ -33,7 +33,8 @@ def table_model():
 
 @pytest.fixture(scope="module")
 def model():
-    return RecurrentModel()
+    # EOS is often among the best, and the search goes on for something better.
+    return RecurrentModel(seed=2, eos_bias=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -180,14 +181,17 @@ def test_hypotheses_are_sorted_and_distinct(best):
         assert len(np.unique(ids, axis=0)) == 4
 
 
-@pytest.mark.parametrize("exponent", [0.0, 0.6, 2.0, -0.5])
+@pytest.mark.parametrize("exponent", [0.0, 0.6, 2.0, -0.5, -2.0])
 @pytest.mark.parametrize("n_best", [1, 3])
-def test_stopping_early_never_changes_the_result(
-    model, sources, exponent, n_best, monkeypatch
-):
+def test_stopping_early_never_changes_the_result(exponent, n_best, monkeypatch):
+    # EOS is likely everywhere, so that there is always something to stop for.
+    tables = np.random.default_rng(9).normal(scale=1.5, size=(64, 16, 6, 6))
+    tables[..., EOS] += 1.0
+    model = TableModel(tables)
+
     def run():
-        options = {"length_penalty": exponent, "n_best": n_best, "max_length": 16}
-        return search(model, sources, beam_size=3, **options)
+        options = {"beam_size": 3, "n_best": n_best, "length_penalty": exponent}
+        return search(model, table_sources(model), **options)
 
     early = run()
     monkeypatch.setattr(
@@ -198,6 +202,23 @@ def test_stopping_early_never_changes_the_result(
     late = run()
     for one, other in zip(early[:4], late[:4], strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("eos", "exponent", "length"),
+    [
+        # A long hypothesis overtakes by its length …
+        ([0.51, *[1e-6] * 30, 1.0], 0.6, 32),
+        ([0.51, *[1e-6] * 30, 1.0], 0.0, 1),
+        # … or, with a negative exponent, a slightly longer one in spite of it.
+        ([0.4, 1.0, *[1e-6] * 30], -0.5, 2),
+        ([0.6, 1.0, *[1e-6] * 30], -0.5, 1),
+    ],
+)
+def test_does_not_stop_before_the_best_has_ended(eos, exponent, length):
+    model = eos_model(eos=[np.clip(eos, 1e-9, 1 - 1e-9)])
+    found = numpy(beam_search(model, [[1]], beam_size=2, length_penalty=exponent))
+    assert found.lengths.tolist() == [[length]]
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="counts eager steps")

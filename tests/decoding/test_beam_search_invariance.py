@@ -142,11 +142,19 @@ def test_empty_sentence_is_translated_by_nothing(model, function):
     assert (found.lengths[[0, 2], 0] >= 1).all()
 
 
+def test_empty_sentence_has_no_other_translation(model):
+    sources = random_sources(2)
+    sources[0] = PAD
+    found = search(model, sources, n_best=3, max_length=6)
+    assert found.lengths[0].tolist() == [1, 0, 0]
+    assert (found.lengths[1] > 0).all()
+
+
 def test_missing_hypotheses_are_marked():
     # With two positions and UNK blocked: [4 EOS] and [EOS] are all there is.
     model = TableModel(np.random.default_rng(0).normal(size=(1, 4, 5, 5)))
     found = search(
-        model, [[1]], beam_size=4, n_best=4, max_length=2, block_unknown=True
+        model, [[1]], beam_size=9, n_best=4, max_length=2, block_unknown=True
     )
     assert found.lengths[0].tolist() in ([1, 2, 0, 0], [2, 1, 0, 0])
     assert (found.ids[0, 2:] == PAD).all()

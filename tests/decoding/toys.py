@@ -1,5 +1,6 @@
 """Small step models whose every probability is known, and their exhaustive search."""
 
+import functools
 import itertools
 
 import keras
@@ -46,7 +47,9 @@ class RecurrentModel:
 
     pad_id, bos_id, eos_id = PAD, BOS, EOS
 
-    def __init__(self, vocabulary_size=9, dim=8, max_length=64, seed=0, dtype=None):
+    def __init__(
+        self, vocabulary_size=9, dim=8, max_length=64, eos_bias=0.0, seed=0, dtype=None
+    ):
         random = np.random.default_rng(seed)
         self.vocabulary_size, self.max_length = vocabulary_size, max_length
         self.dim, self.dtype = dim, dtype or "float32"
@@ -58,6 +61,8 @@ class RecurrentModel:
         self.positions = table(max_length, dim)
         self.recurrent = table(dim, dim, scale=0.5)
         self.output = table(dim, vocabulary_size, scale=1.2)
+        self.output_bias = np.zeros(vocabulary_size, "float32")
+        self.output_bias[EOS] = eos_bias
 
     def encode(self, source_ids):
         mask = ops.cast(ops.not_equal(source_ids, PAD), "float32")
@@ -87,7 +92,7 @@ class RecurrentModel:
         is_now = ops.equal(ops.arange(ops.shape(state["cache"])[2]), position)
         cache = ops.where(is_now[:, None], hidden[:, :, None], state["cache"])
         new_state = {"hidden": [hidden], "cache": cache, "bias": state["bias"]}
-        logits = ops.cast(mixed @ self.output, self.dtype)
+        logits = ops.cast(mixed @ self.output + self.output_bias, self.dtype)
         return (logits, new_state, weights)[: 3 if return_attention_scores else 2]
 
     def __call__(self, inputs, training=None):
@@ -116,7 +121,7 @@ def random_sources(count, width=7, vocabulary_size=9, seed=1):
 
 def search(model, source_ids, function=beam_search, xla=False, **options):
     """Compiles and runs a search; returns `Hypotheses` of NumPy arrays."""
-    compiled = backend.jit(lambda ids: function(model, ids, **options), xla=xla)
+    compiled = backend.jit(functools.partial(function, model, **options), xla=xla)
     return numpy(compiled(ops.convert_to_tensor(source_ids)))
 
 
