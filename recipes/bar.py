@@ -10,7 +10,7 @@ from rich.progress import TimeRemainingColumn
 
 
 class TimeLimitBar(TimeLimit):
-    """A `TimeLimit` that shows how much of it has gone, and how training goes.
+    """A `TimeLimit` that shows how much of it has gone, in a `with` block.
 
     Args:
         minutes: of training.
@@ -27,9 +27,12 @@ class TimeLimitBar(TimeLimit):
         )
         self.task = self.bar.add_task("compiling", total=1.0)
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        super().on_train_begin(logs)
+    def __enter__(self) -> "TimeLimitBar":
         self.bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self._tick()
@@ -40,6 +43,3 @@ class TimeLimitBar(TimeLimit):
             completed=max(self.seconds / self.limit, step / self.steps),
             description=f"update {step:,}, loss {loss:.2f}",
         )
-
-    def on_train_end(self, logs: Any = None) -> None:
-        self.bar.stop()

@@ -86,17 +86,18 @@ def train(corpus: "kav.data.Corpus", run: Path, minutes: float) -> None:
         **SETTINGS,
         "learning_rate": kav.training.NoamSchedule.from_peak(PEAK_RATE, WARMUP_STEPS),
     }
-    train_run(
-        kav.presets.get(PRESET),
-        corpus,
-        run,
-        vocabulary_size=VOCABULARY_SIZE,
-        batch_tokens=BATCH_TOKENS,
-        sizes=SIZES,
-        settings=settings,
-        limit=TimeLimitBar(minutes, SETTINGS["steps"]),
-        verbose=0,
-    )
+    with TimeLimitBar(minutes, SETTINGS["steps"]) as limit:
+        train_run(
+            kav.presets.get(PRESET),
+            corpus,
+            run,
+            vocabulary_size=VOCABULARY_SIZE,
+            batch_tokens=BATCH_TOKENS,
+            sizes=SIZES,
+            settings=settings,
+            limit=limit,
+            verbose=0,
+        )
 
 
 def say(number: int, what: str) -> None:

@@ -25,7 +25,7 @@ def train_run(
     run: Path,
     *,
     vocabulary_size: int,
-    batch_tokens: int,
+    batch_tokens: int | None = None,
     sizes: dict[str, Any],
     settings: dict[str, Any],
     precision: str = "auto",
@@ -41,7 +41,8 @@ def train_run(
         corpus: has a split "train", and "validation" if there is to be one.
         run: folder of the run.
         vocabulary_size: of the joint vocabulary, which is learned first.
-        batch_tokens: source and target positions of one update.
+        batch_tokens: source and target positions of one update; `None` for those of
+            the preset.
         sizes: replace those of the preset; see `Preset.build`.
         settings: replace those of the preset; see `TrainingConfig`.
         precision: dtype policy, or `"auto"` for the faster one.
@@ -52,6 +53,9 @@ def train_run(
     """
     tokenizer = tokenizer_of(run, corpus, vocabulary_size)
     tokens = TokenizedCorpus(corpus, tokenizer)
+    batch_tokens = (
+        preset.training.batch_tokens if batch_tokens is None else batch_tokens
+    )
     precision = precision_of(run) if precision == "auto" else precision
     keras.utils.set_random_seed(seed)
     model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 import typer
 from shared import Data
@@ -14,8 +15,15 @@ import keras_attnvariants as kav
 
 app = new_app()
 
-SIZE = "Size of the model (default: that of the preset)"
-RATE = "Optimisation (default: that of the preset)"
+
+def size(help: str) -> Any:
+    """An option for a size of the model."""
+    return typer.Option(help=help, rich_help_panel="Size (default: the preset's)")
+
+
+def rate(help: str) -> Any:
+    """An option for the way it is trained."""
+    return typer.Option(help=help, rich_help_panel="Training (default: the preset's)")
 
 
 @app.command()
@@ -40,40 +48,22 @@ def main(
     vocabulary_size: Annotated[
         int, typer.Option(help="Subwords of both languages together.")
     ] = 8000,
-    layers: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
-    width: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
-    feed_forward: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
-    heads: Annotated[int | None, typer.Option(rich_help_panel=SIZE)] = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Number of updates.", rich_help_panel=RATE)
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(help="End earlier, when this time is up.", rich_help_panel=RATE),
-    ] = None,
+    layers: Annotated[int | None, size("Encoder blocks, and decoder blocks.")] = None,
+    width: Annotated[int | None, size("Of embeddings and layers.")] = None,
+    feed_forward: Annotated[int | None, size("Of feed-forward sub-layers.")] = None,
+    heads: Annotated[int | None, size("Of every attention layer.")] = None,
+    steps: Annotated[int | None, rate("Number of updates.")] = None,
+    minutes: Annotated[float | None, rate("End earlier, when time is up.")] = None,
     batch_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Source and target positions of one update.", rich_help_panel=RATE
-        ),
+        int | None, rate("Source and target positions of an update.")
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            help="Highest rate; it rises linearly and falls with the inverse square "
-            "root (1e-3 if only --warmup-steps is given).",
-            rich_help_panel=RATE,
-        ),
+        rate("Highest rate, with linear rise and inverse square-root fall, or 1e-3."),
     ] = None,
-    warmup_steps: Annotated[
-        int | None,
-        typer.Option(
-            help="Updates until then (1000 if only --learning-rate is given).",
-            rich_help_panel=RATE,
-        ),
-    ] = None,
-    dropout: Annotated[float | None, typer.Option(rich_help_panel=RATE)] = None,
-    label_smoothing: Annotated[float | None, typer.Option(rich_help_panel=RATE)] = None,
+    warmup_steps: Annotated[int | None, rate("Updates of that rise, or 1000.")] = None,
+    dropout: Annotated[float | None, rate("On embeddings and sub-layers.")] = None,
+    label_smoothing: Annotated[float | None, rate("Mass taken from labels.")] = None,
     precision: Annotated[
         str,
         typer.Option(
@@ -118,11 +108,11 @@ def main(
         from limit import TimeLimit
         from runs import train_run
 
-        name = f"kav/{variant}/bible" if variant else preset
-        found = kav.presets.get(name)
-        if learning_rate or warmup_steps:
+        found = kav.presets.get(preset if variant is None else f"kav/{variant}/bible")
+        if (learning_rate, warmup_steps) != (None, None):
             settings["learning_rate"] = kav.training.NoamSchedule.from_peak(
-                learning_rate or 1e-3, warmup_steps or 1000
+                1e-3 if learning_rate is None else learning_rate,
+                1000 if warmup_steps is None else warmup_steps,
             )
         sizes, settings = (
             {name: value for name, value in options.items() if value is not None}
@@ -137,7 +127,7 @@ def main(
             sizes=sizes,
             settings=settings,
             vocabulary_size=vocabulary_size,
-            batch_tokens=batch_tokens or found.training.batch_tokens,
+            batch_tokens=batch_tokens,
             precision=precision,
             seed=seed,
             limit=TimeLimit(minutes) if minutes is not None else None,
