@@ -171,10 +171,11 @@ class StateSaver(keras.callbacks.Callback):
 class JsonLinesLogger(StatefulCallback):
     """Log with one JSON object a line: every few updates, and after each period.
 
-    Every line has `event` ("updates" or "period"), `step`, `seconds` of the run so far,
-    `learning_rate`, `tokens_per_second` (target tokens, validation not counted; since
-    the last line) and the metrics. A number that is not finite becomes null. When a
-    run is resumed, lines written after the state it resumes from are cut off.
+    Every line has `event` ("updates", "period", or "averaged" at the end), `step`,
+    `seconds` of the run so far and the metrics; a line about updates also has the
+    `learning_rate` of the next one and `tokens_per_second`, the target tokens since the
+    last line without the time of validations. A number that is not finite becomes
+    null. When a run is resumed, lines after the state it resumes from are cut off.
 
     Args:
         path: the file.

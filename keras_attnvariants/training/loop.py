@@ -78,20 +78,13 @@ class TrainingLoop:
         self._validation_data = validation_data
         self._bleu = bleu
         self._verbose = verbose
-        self._progress = Progress()
-        self._monitor = "val_loss" if validation_data is not None else "loss"
-        if bleu is not None:
-            self._monitor = "val_bleu"
-        self._counter = StepCounter(self._progress)
-        self._best = BestModel(
-            run_dir / "best", self._monitor, self._progress, tokenizer
-        )
-        self._averager = CheckpointAverager(
-            run_dir / "checkpoints", config.average_last, self._progress
-        )
-        self._log = JsonLinesLogger(
-            run_dir / "log.jsonl", self._progress, config.log_every
-        )
+        self._progress = progress = Progress()
+        self._monitor = monitor = _monitor(validation_data, bleu)
+        self._counter = StepCounter(progress)
+        self._best = BestModel(run_dir / "best", monitor, progress, tokenizer)
+        checkpoints = run_dir / "checkpoints"
+        self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
+        self._log = JsonLinesLogger(run_dir / "log.jsonl", progress, config.log_every)
         self._callbacks = self._order(callbacks)
         self._memories = {
             f"{index:02d}-{type(callback).__name__}": callback
@@ -99,9 +92,7 @@ class TrainingLoop:
             if isinstance(callback, StatefulCallback)
         }
         self._callbacks.append(
-            StateSaver(
-                store, self._progress, self._memories, request, config.save_every
-            )
+            StateSaver(store, progress, self._memories, request, config.save_every)
         )
 
     def start(self, state: LoadedState | None) -> None:
@@ -227,3 +218,10 @@ class TrainingLoop:
             self._validation_data, verbose=0, callbacks=callbacks, return_dict=True
         )
         return {f"val_{name}": value for name, value in logs.items()}
+
+
+def _monitor(validation_data: Any, bleu: ValidationBLEU | None) -> str:
+    """The metric that tells the best model: the nearest to translation there is."""
+    if bleu is not None:
+        return "val_bleu"
+    return "loss" if validation_data is None else "val_loss"

@@ -100,7 +100,7 @@ def test_crashes_at_random_updates(undisturbed, tmp_path):
 
 @pytest.mark.parametrize(
     "when",
-    [{"test_batch": 5}, {"period": 1}, {"period": 3}],
+    [{"test_batch": 5}, {"period": 1}],
     ids=str,
 )
 def test_crash_during_validation(undisturbed, tmp_path, when):
@@ -172,7 +172,7 @@ def test_damaged_state_costs_some_updates_only(undisturbed, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("limit", [0, 20_000, 90_000])
+@pytest.mark.parametrize("limit", [0, 40_000])
 def test_full_disk_ends_the_run_and_it_can_be_resumed(
     undisturbed, tmp_path, monkeypatch, limit
 ):
