@@ -1,7 +1,9 @@
 """Our own presets: small enough for a CPU, marked as ours."""
 
+import keras
 import pytest
 
+import keras_attnvariants.training  # noqa: F401, for its schedules
 from keras_attnvariants import presets
 from keras_attnvariants.presets.kav import NORMALIZATION
 
@@ -24,5 +26,14 @@ def test_ours_claim_no_published_figures_and_are_small(name):
 
 def test_the_tiny_shape_of_multi30k():
     config = presets.get("kav/base/multi30k").config
-    shape = ("num_layers", "hidden_dim", "intermediate_dim", "dropout")
-    assert [config[name] for name in shape] == [4, 128, 256, 0.3]
+    shape = ("num_layers", "hidden_dim", "intermediate_dim", "vocabulary_size")
+    assert [config[name] for name in shape] == [4, 128, 256, 2000]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_learning_rate_reaches_its_peak_and_falls(name):
+    training = presets.get(name).training
+    schedule = keras.optimizers.schedules.deserialize(training.schedule)
+    rates = [float(schedule(step)) for step in (0, 300, 800, training.steps)]
+    assert max(rates) > 10 * rates[0]
+    assert rates[-1] < max(rates) / 3
