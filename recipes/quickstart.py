@@ -15,17 +15,13 @@ import keras_attnvariants as kav
 CORPUS, SOURCE, TARGET = "bible-de-en", "en", "de"
 # Hard-coded Gaussian self-attention, learned cross-attention (You et al. 2020).
 PRESET = "kav/hc-sa/bible"
-SIZES = {"num_layers": 3, "hidden_dim": 256, "intermediate_dim": 1024, "num_heads": 4}
-VOCABULARY_SIZE = 8000
-BATCH_TOKENS = 5120
-PEAK_RATE, WARMUP_STEPS = 1e-3, 300
-SETTINGS = {"steps": 3000, "validate_every": 100, "average_last": 5}
+VALIDATE_EVERY = 100
 BEAM_SIZE = 4
 SHOWN = 5
 
 NEXT = """[bold]Next[/bold]
 Your own sentences:  python recipes/translate.py --saved-model {output} 'In the garden.'
-Another variant:     python recipes/train.py --help   (--variant base, hc-all or sh-x)
+Another variant:     python recipes/train.py --help   (--preset kav/base/bible, …)
 Your own corpus:     --data FOLDER with train.en, train.de, validation.en, …
 TensorFlow Serving:  point it at {output}
 Log of the training: {run}/log.jsonl"""
@@ -82,19 +78,14 @@ def train(corpus: "kav.data.Corpus", run: Path, minutes: float) -> None:
     from bar import TimeLimitBar
     from runs import train_run
 
-    settings = {
-        **SETTINGS,
-        "learning_rate": kav.training.NoamSchedule.from_peak(PEAK_RATE, WARMUP_STEPS),
-    }
-    with TimeLimitBar(minutes, SETTINGS["steps"]) as limit:
+    preset = kav.presets.get(PRESET)
+    with TimeLimitBar(minutes, preset.training.steps) as limit:
         train_run(
-            kav.presets.get(PRESET),
+            preset,
             corpus,
             run,
-            vocabulary_size=VOCABULARY_SIZE,
-            batch_tokens=BATCH_TOKENS,
-            sizes=SIZES,
-            settings=settings,
+            sizes={},
+            settings={"validate_every": VALIDATE_EVERY},
             limit=limit,
             verbose=0,
         )

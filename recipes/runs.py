@@ -24,7 +24,7 @@ def train_run(
     corpus: Corpus,
     run: Path,
     *,
-    vocabulary_size: int,
+    vocabulary_size: int | None = None,
     batch_tokens: int | None = None,
     sizes: dict[str, Any],
     settings: dict[str, Any],
@@ -40,10 +40,12 @@ def train_run(
         preset: what to train, and how.
         corpus: has a split "train", and "validation" if there is to be one.
         run: folder of the run.
-        vocabulary_size: of the joint vocabulary, which is learned first.
+        vocabulary_size: of the joint vocabulary, which is learned first; `None` for
+            that of the preset.
         batch_tokens: source and target positions of one update; `None` for those of
             the preset.
-        sizes: replace those of the preset; see `Preset.build`.
+        sizes: replace those of the preset; see `Preset.build`. A `length_ratio` that
+            the model needs is that of the corpus if it is not among them.
         settings: replace those of the preset; see `TrainingConfig`.
         precision: dtype policy, or `"auto"` for the faster one.
         seed: of weights, dropout and the order of the batches.
@@ -51,8 +53,11 @@ def train_run(
         bleu_sentences: how many sentences each validation translates.
         verbose: of `fit`.
     """
+    vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
     tokenizer = tokenizer_of(run, corpus, vocabulary_size)
     tokens = TokenizedCorpus(corpus, tokenizer)
+    if "length_ratio" in preset.options:
+        sizes = {"length_ratio": tokens.length_ratio(), **sizes}
     batch_tokens = (
         preset.training.batch_tokens if batch_tokens is None else batch_tokens
     )

@@ -92,9 +92,6 @@ def load_model(folder: Path):
     Raises:
         FileNotFoundError: there is no model, or it has no tokenizer.
     """
-    # The folder of a trained model names its loss and schedule: Keras has to know them.
-    import keras_attnvariants.training  # noqa: F401
-
     averaged = folder / "averaged"
     folder = averaged if averaged.is_dir() else folder
     model = kav.from_preset(folder)

@@ -41,13 +41,9 @@ def main(
     preset: Annotated[
         str, typer.Option(help="Which model; kav.presets.list() shows them all.")
     ] = "kav/hc-sa/bible",
-    variant: Annotated[
-        str | None,
-        typer.Option(help="base, hc-sa, hc-all, sh-x: short for kav/VARIANT/bible."),
-    ] = None,
     vocabulary_size: Annotated[
-        int, typer.Option(help="Subwords of both languages together.")
-    ] = 8000,
+        int | None, size("Subwords of both languages together.")
+    ] = None,
     layers: Annotated[int | None, size("Encoder blocks, and decoder blocks.")] = None,
     width: Annotated[int | None, size("Of embeddings and layers.")] = None,
     feed_forward: Annotated[int | None, size("Of feed-forward sub-layers.")] = None,
@@ -108,7 +104,7 @@ def main(
         from limit import TimeLimit
         from runs import train_run
 
-        found = kav.presets.get(preset if variant is None else f"kav/{variant}/bible")
+        found = kav.presets.get(preset)
         if (learning_rate, warmup_steps) != (None, None):
             settings["learning_rate"] = kav.training.NoamSchedule.from_peak(
                 1e-3 if learning_rate is None else learning_rate,

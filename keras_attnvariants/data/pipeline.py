@@ -116,6 +116,14 @@ class TokenizedCorpus:
             )
         return self._splits[name]
 
+    def length_ratio(self, split: str = "train") -> float:
+        """Returns mean source length over mean target length, in tokens.
+
+        Hard-coded cross-attention needs it (the gamma of You et al. 2020).
+        """
+        source, target = self.split(split)
+        return len(source.ids) / len(target.ids)
+
     def plan(
         self,
         split: str = "train",

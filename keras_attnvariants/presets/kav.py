@@ -45,10 +45,10 @@ OPTIONS = {
         "dropout": 0.2,
     },
     "bible": {
-        "vocabulary_size": 8000,
+        "vocabulary_size": 4000,
         "num_layers": 3,
         "hidden_dim": 256,
-        "intermediate_dim": 1024,
+        "intermediate_dim": 512,
         "num_heads": 4,
         "dropout": 0.1,
     },
@@ -69,7 +69,7 @@ TRAINING = {
         steps=6000,
         label_smoothing=0.1,
         averaged_checkpoints=5,
-        vocabulary="joint SentencePiece, 8,000 tokens",
+        vocabulary="joint SentencePiece, 4,000 tokens",
     ),
 }
 

@@ -72,6 +72,12 @@ def test_batches_are_as_promised(tokens, corpus, tokenizer):
     assert sorted(seen) == sorted(pairs)
 
 
+def test_length_ratio_is_source_over_target_tokens(tokens, corpus, tokenizer):
+    sources, targets = corpus.read_lines("train")
+    lengths = [sum(map(len, tokenizer.encode(side))) for side in (sources, targets)]
+    assert tokens.length_ratio() == lengths[0] / lengths[1]
+
+
 def test_element_spec(tokens):
     for dataset in (tokens.training_dataset(512), tokens.validation_dataset(512)):
         inputs, labels, weights = dataset.element_spec
