@@ -86,13 +86,9 @@ def test_an_unknown_preset_gets_the_nearest(run, tmp_path, folder):
     check_error(result, "kav/hc-sa/bible")
 
 
-def test_an_unknown_variant_gets_the_nearest(run, tmp_path, folder):
-    result = train(run, tmp_path, folder, "--variant", "hcsa")
-    check_error(result, "kav/hc-sa/bible")
-
-
 def test_a_vocabulary_too_large_for_the_corpus(run, tmp_path, folder):
-    check_error(train(run, tmp_path, folder), "vocabulary_size=8000", "<=")
+    result = train(run, tmp_path, folder, "--vocabulary-size", 7000)
+    check_error(result, "vocabulary_size=7000", "<=")
 
 
 @pytest.mark.parametrize(

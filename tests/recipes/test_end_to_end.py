@@ -1,8 +1,11 @@
 """From a folder of text files to a served translation, and on after interruptions."""
 
 import json
+from dataclasses import replace
 
 import pytest
+
+from keras_attnvariants import presets
 
 pytestmark = [
     pytest.mark.slow,
@@ -74,18 +77,19 @@ def test_train_evaluate_export_translate(run, corpus_folder, tmp_path):
 def test_quickstart_on_a_small_corpus(
     run, recipe, corpus_folder, tmp_path, monkeypatch
 ):
+    small = presets.get("kav/hc-all/bible")
+    sizes = {"vocabulary_size": 50, "num_layers": 1, "hidden_dim": 16, "num_heads": 2}
+    small = replace(
+        small,
+        options={**small.options, **sizes},
+        training=replace(small.training, batch_tokens=512, steps=1000),
+    )
+    monkeypatch.setattr(presets, "get", lambda name: small)
     quickstart = recipe("quickstart")
-    small = {
-        "CORPUS": str(corpus_folder),
-        "SOURCE": "xx",
-        "TARGET": "yy",
-        "SIZES": {"num_layers": 1, "hidden_dim": 16, "num_heads": 2},
-        "VOCABULARY_SIZE": 50,
-        "BATCH_TOKENS": 512,
-        "SETTINGS": {"steps": 1000, "validate_every": 5, "average_last": 2},
-    }
-    for name, value in small.items():
-        monkeypatch.setattr(quickstart, name, value)
+    monkeypatch.setattr(quickstart, "CORPUS", str(corpus_folder))
+    monkeypatch.setattr(quickstart, "SOURCE", "xx")
+    monkeypatch.setattr(quickstart, "TARGET", "yy")
+    monkeypatch.setattr(quickstart, "VALIDATE_EVERY", 5)
     folder, saved = tmp_path / "run", tmp_path / "saved"
     where = ("--run", folder, "--output", saved)
     output = check(run("quickstart", "--minutes", 0.1, *where))
