@@ -40,8 +40,9 @@ def beam_search(
 
     Works eagerly, under `keras_attnvariants.backend.jit` and in a SavedModel, there
     with any batch size. A translation depends neither on the rest of the batch nor
-    on padding. Equal scores are decided in favour of the hypothesis that finished
-    first, then of the better parent, then of the smaller token id.
+    on padding, as far as the logits of the model do not (in half precision their last
+    bits may follow the shape of the batch). Equal scores are decided in favour of the
+    hypothesis that finished first, then of the better parent, then of the smaller id.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
@@ -65,8 +66,14 @@ def beam_search(
         ValueError: an argument is out of range or of a wrong shape.
 
     Example:
-        >>> best = beam_search(model, source_ids, beam_size=5)  # doctest: +SKIP
-        >>> best.ids[:, 0], best.scores[:, 0]  # doctest: +SKIP
+        >>> import numpy as np
+        >>> import keras_attnvariants as kav
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+        >>> source_ids = np.array([[5, 6, 7], [8, 9, 0]])
+        >>> found = kav.beam_search(model, source_ids, n_best=2, max_length=6)
+        >>> tuple(found.ids.shape), tuple(found.scores.shape)
+        ((2, 2, 6), (2, 2))
     """
     check_search(beam_size, length_penalty, n_best)
     options = (min_length, max_length, prefix, block_unknown)

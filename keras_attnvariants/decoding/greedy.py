@@ -59,8 +59,13 @@ def greedy_search(
         ValueError: an argument is out of range or of a wrong shape.
 
     Example:
-        >>> hypotheses = greedy_search(model, source_ids)  # doctest: +SKIP
-        >>> hypotheses.ids[:, 0]  # doctest: +SKIP
+        >>> import numpy as np
+        >>> import keras_attnvariants as kav
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+        >>> found = kav.greedy_search(model, np.array([[5, 6, 7]]), max_length=6)
+        >>> tuple(found.ids.shape)
+        (1, 1, 6)
     """
     check_search(1, length_penalty, 1)
     constraints = Constraints(

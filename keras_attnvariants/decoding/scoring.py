@@ -10,7 +10,9 @@ def score(model, source_ids, target_ids):
     """Log probability of target sentences and their EOS, given source sentences.
 
     One teacher-forced pass over all positions. It equals the `log_probs` with which
-    a search found the same tokens, and is not normalised by length.
+    a search found the same tokens, and is not normalised by length. Only an empty
+    source differs: a search translates it by nothing, with certainty, this asks the
+    model.
 
     Args:
         model: called with `{"source_ids": [B, S], "target_ids": [B, T + 1]}` (the
@@ -25,9 +27,15 @@ def score(model, source_ids, target_ids):
         ValueError: ids are no integers of rank 2.
 
     Example:
-        >>> log_probs, lengths = score(model, source_ids, target_ids)
-        ... # doctest: +SKIP
-        >>> perplexities = ops.exp(-log_probs / lengths)  # doctest: +SKIP
+        >>> import numpy as np
+        >>> import keras_attnvariants as kav
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+        >>> log_probs, lengths = score(
+        ...     model, np.array([[5, 6], [7, 0]]), np.array([[8, 9, 9], [9, 0, 0]])
+        ... )
+        >>> np.asarray(lengths).tolist()
+        [4, 2]
     """
     source_ids = as_ids(source_ids, "source_ids")
     target_ids = as_ids(target_ids, "target_ids")

@@ -68,9 +68,15 @@ class Translator:
         ValueError: an option is out of range.
 
     Example:
-        >>> translator = Translator(model, tokenizer)  # doctest: +SKIP
-        >>> translator.translate(["Guten Morgen!"])  # doctest: +SKIP
-        ['Good morning!']
+        >>> import keras_attnvariants as kav
+        >>> texts = ["ein kleines Haus", "a small house", "a house", "ein Haus"]
+        >>> tokenizer = kav.Tokenizer.train(texts, vocabulary_size=20)
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(20, 1, 8, 16, attention, attention, attention)
+        >>> translator = kav.Translator(model, tokenizer, max_length=9)
+        >>> english = translator.translate(["ein Haus", "", "ein kleines Haus"])
+        >>> len(english), english[1], translator.num_compilations
+        (3, '', 1)
     """
 
     def __init__(

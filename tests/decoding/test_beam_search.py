@@ -1,5 +1,7 @@
 """Beam search against exhaustive search, and what it promises to its users."""
 
+import functools
+
 import numpy as np
 import pytest
 from keras import ops
@@ -11,6 +13,7 @@ from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.decoding.beam_search import _BeamSearch
 from tests.decoding.toys import BOS
+from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import UNK
@@ -146,13 +149,14 @@ def test_beam_of_one_is_greedy(model, sources, exponent):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("xla", COMPILERS)
 def test_log_probabilities_are_those_of_scoring(model, sources, xla):
     found = search(model, sources, n_best=4, max_length=12, xla=xla)
+    score_all = backend.jit(functools.partial(score, model), xla=xla)
     for rank in range(4):
         ids = found.ids[:, rank]
         targets = np.where(ids == EOS, PAD, ids)[:, :-1]
-        log_probs, lengths = score(model, sources, targets)
+        log_probs, lengths = score_all(sources, targets)
         np.testing.assert_allclose(
             found.log_probs[:, rank], ops.convert_to_numpy(log_probs), atol=1e-4
         )

@@ -1,5 +1,7 @@
 """What must not change a translation: batch, padding, compilation, ties, dtype."""
 
+import functools
+
 import numpy as np
 import pytest
 from keras import ops
@@ -8,6 +10,7 @@ from keras_attnvariants import backend
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import greedy_search
+from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import UNK
@@ -78,23 +81,22 @@ def test_eager_equals_graph_equals_xla(model, function):
     sources = random_sources(6)
     options = {"max_length": 8, "return_alignments": True}
     eager = numpy(function(model, sources, **options))
-    assert_same(eager, search(model, sources, function, xla=False, **options))
-    assert_same(eager, search(model, sources, function, xla=True, **options))
+    for xla in COMPILERS:
+        assert_same(eager, search(model, sources, function, xla=xla, **options))
 
 
 def test_alignments_follow_their_hypothesis(model):
     sources = random_sources(16)
     found = search(model, sources, n_best=3, max_length=8, return_alignments=True)
+    forced_search = backend.jit(
+        lambda ids, prefix: greedy_search(
+            model, ids, prefix=prefix, max_length=8, return_alignments=True
+        ),
+        xla=False,
+    )
     for rank in range(3):
         # Forcing the tokens leaves one hypothesis, which has no reordering.
-        forced = search(
-            model,
-            sources,
-            greedy_search,
-            prefix=found.ids[:, rank, :-1],
-            max_length=8,
-            return_alignments=True,
-        )
+        forced = numpy(forced_search(sources, found.ids[:, rank, :-1]))
         is_token = found.ids[:, rank] != PAD
         np.testing.assert_allclose(
             found.alignments[:, rank][is_token],
@@ -114,11 +116,11 @@ def test_alignments_do_not_change_the_search(model, function):
     assert_same(without, with_them._replace(alignments=None), tolerance=0)
 
 
-@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("xla", COMPILERS)
 def test_ties_are_decided_for_the_smaller_id(xla):
     model = TableModel(np.zeros((1, 5, 7, 7)))
     options = {"beam_size": 3, "n_best": 3, "length_penalty": 0.0, "min_length": 2}
-    compiled = backend.jit(lambda ids: beam_search(model, ids, **options), xla=xla)
+    compiled = backend.jit(functools.partial(beam_search, model, **options), xla=xla)
     # Six candidates per position, all from the first parent, EOS among them.
     expected = [
         [UNK, UNK, EOS, PAD, PAD],

@@ -15,7 +15,7 @@ from tests.decoding.toys import numpy
 
 WORDS = ["<pad>", "<unk>", "<bos>", "<eos>", "a", "b", "c", "d", "e"]
 OPTIONS = {"max_length": 12, "min_length": 2, "block_unknown": True}
-SHAPES = {"batch_sizes": (1, 16), "source_lengths": (8, 16)}
+SHAPES = {"batch_sizes": (1, 16), "source_lengths": (4, 12)}
 
 
 class Tokenizer:
@@ -49,7 +49,7 @@ class TrainableModel(RecurrentModel):
         return logits + self.bias, *rest
 
 
-def random_texts(count, longest=14, seed=0):
+def random_texts(count, longest=7, seed=0):
     random = np.random.default_rng(seed)
     return [
         " ".join(random.choice(WORDS[4:], size=random.integers(1, longest + 1)))
@@ -121,7 +121,7 @@ def test_compilations_are_bounded_and_counted():
         xla=False,
     )
     random = np.random.default_rng(0)
-    texts = random_texts(200, longest=8)
+    texts = random_texts(200)
     for _ in range(100):
         translator.translate(list(random.choice(texts, size=random.integers(1, 7))))
     assert translator.num_compilations == 4
@@ -135,9 +135,9 @@ def test_long_texts_are_truncated_counted_and_flagged_once():
         RecurrentModel(), Tokenizer(), max_length=4, **SHAPES, xla=False
     )
     long = "a b c d " * 5
-    with pytest.warns(UserWarning, match="more than 16 tokens"):
+    with pytest.warns(UserWarning, match="more than 12 tokens"):
         [translation] = translator.translate([long])
-    assert translation == translator.translate([" ".join(long.split()[:16])])[0]
+    assert translation == translator.translate([" ".join(long.split()[:12])])[0]
     translator.translate([long, "a", long])  # a second warning would be an error
     assert translator.num_truncated == 3
 

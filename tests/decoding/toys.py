@@ -12,6 +12,9 @@ from keras_attnvariants.decoding import beam_search
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
+# The values of `xla` that make a difference.
+COMPILERS = [False, True] if backend.name() == "tensorflow" else [True]
+
 
 class TableModel:
     """Looks its logits up by sentence, position and previous token.
