@@ -93,7 +93,9 @@ def cases(*dtypes, roles=attention.registry.ROLES):
         for example in range(len(variant.examples))
         for dtype in dtypes or DTYPES
     ]
-    return pytest.mark.parametrize("case", found, ids=str)
+    # The scope makes pytest run the tests of a case next to each other, so that
+    # parallel workers share few cases, and compile each of them once.
+    return pytest.mark.parametrize("case", found, ids=str, scope="module")
 
 
 def cases_and_modes(*dtypes, **kwargs):
@@ -107,7 +109,7 @@ def cases_and_modes(*dtypes, **kwargs):
     if backend.name() == "jax":
         both = [(c, m) for c, m in both if c.dtype == "float32" or m == "xla"]
     ids = [f"{case}-{mode}" for case, mode in both]
-    return pytest.mark.parametrize("case, mode", both, ids=ids)
+    return pytest.mark.parametrize("case, mode", both, ids=ids, scope="module")
 
 
 def forward(layer, *arrays, **kwargs):

@@ -1,7 +1,8 @@
-"""Hard-coded attention never builds a matrix of length times length."""
+"""Hard-coded attention: linear memory, constant state, half the parameters."""
 
 import math
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -87,3 +88,24 @@ def test_huge_length_runs():
     # Far from the borders every position sees the same neighbourhood.
     middle = ops.convert_to_numpy(output[0, 20_000:40_000])
     np.testing.assert_allclose(middle, np.broadcast_to(middle[0], middle.shape), 1e-4)
+
+
+@pytest.mark.parametrize(
+    "offsets, implementation, slots",
+    [((-1, 0), "gaussian", 8), ((-1, 0), "conv", 3), ((-1, 0), "index", 2)],
+)
+def test_ring_buffer_does_not_grow(offsets, implementation, slots):
+    layer = HardCodedAttention(4, offsets=offsets, implementation=implementation)
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    shapes = {
+        keras.tree.flatten(layer.initial_state(2, 3, max_length))[0].shape
+        for max_length in (1, 10, 1000)
+    }
+    assert shapes == {(2, 3, slots, 4, WIDTH // 4)}
+
+
+def test_parameter_count_is_two_squares():
+    for cls in (HardCodedAttention, HardCodedCrossAttention):
+        layer = cls(num_heads=4)
+        layer.build((None, None, WIDTH), (None, None, WIDTH))
+        assert layer.count_params() == 2 * WIDTH**2
