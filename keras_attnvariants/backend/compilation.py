@@ -25,7 +25,10 @@ def jit(function, xla: bool = True):
     if name() == "tensorflow":
         import tensorflow as tf
 
-        return tf.function(function, jit_compile=xla, reduce_retracing=not xla)
+        # Code here is written with `ops.while_loop`, so there is nothing to rewrite.
+        return tf.function(
+            function, jit_compile=xla, reduce_retracing=not xla, autograph=False
+        )
     if name() == "jax":
         import jax
 

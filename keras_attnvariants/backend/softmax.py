@@ -23,6 +23,13 @@ def masked_softmax(logits, mask=None, axis: int = -1):
     """
     logits = ops.cast(logits, "float32")
     if mask is None:
-        return ops.softmax(logits, axis=axis)
-    weights = ops.softmax(ops.where(mask, logits, MASKED_LOGIT), axis=axis)
+        return softmax(logits, axis)
+    weights = softmax(ops.where(mask, logits, MASKED_LOGIT), axis)
     return ops.where(mask, weights, 0.0)
+
+
+def softmax(logits, axis: int):
+    """`keras.ops.softmax`, which warns of an axis of length 1, without the warning."""
+    if logits.shape[axis] == 1:
+        return ops.ones_like(logits)
+    return ops.softmax(logits, axis=axis)
