@@ -177,3 +177,16 @@ def test_one_graph_serves_all_batch_sizes_and_lengths(flavour):
         expected = tiny.forward(model, {"source_ids": source, "target_ids": tokens})
         tiny.near(tiny.to_numpy(logits)[:, 0], expected[:, -1])
         assert alignment.shape == (rows, 1, width)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow has them")
+def test_a_graph_refuses_a_source_beyond_max_length_when_it_runs():
+    import tensorflow as tf
+
+    model = tiny.built("base, post")
+    ids = tf.TensorSpec([None, None], "int32")
+    graph = tf.function(model.encode, input_signature=[ids])
+    mask = graph(tf.fill([1, tiny.MAX_LENGTH], 5))["mask"]
+    assert mask.shape == (1, tiny.MAX_LENGTH)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        graph(tf.fill([1, tiny.MAX_LENGTH + 1], 5))
