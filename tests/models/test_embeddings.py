@@ -36,14 +36,6 @@ def test_initial_embeddings_have_unit_norm_so_that_scaled_ones_have_unit_varianc
     assert float(ops.std(x)) == pytest.approx(1 / 8, rel=0.1)
 
 
-@pytest.mark.parametrize("flavour", ["base, post", "nothing tied, no softmax bias"])
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_logits_have_the_compute_dtype(flavour, dtype):
-    model = tiny.built(flavour, dtype)
-    # Inside the model's call, whose autocasting the projection has to withstand.
-    assert ops.dtype(model(tiny.inputs())) == model.compute_dtype
-
-
 def test_one_step_is_one_column_of_a_sentence():
     embeddings = tiny.built("base, post").embeddings
     ids = np.array([[4, 5, 6], [7, 8, 9]], "int32")
