@@ -127,6 +127,14 @@ def test_single_key_is_ordinary(masked):
     np.testing.assert_array_equal(weights, [[0.0 if masked else 1.0]])
 
 
+def test_single_key_has_a_gradient_of_zero():
+    """Not of `None`: an optimizer complains about variables without gradients."""
+    logits = ops.convert_to_tensor(np.array([[3.0], [4.0]], "float32"))
+    mask = ops.convert_to_tensor(np.array([[True], [False]]))
+    found = gradient(logits, mask, ops.ones((2, 1)))
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), np.zeros((2, 1)))
+
+
 def test_compiled_equals_eager():
     logits, mask = logits_of("float16", 100.0), ops.convert_to_tensor(MASK)
     np.testing.assert_allclose(
