@@ -1,6 +1,6 @@
 import codecs
 import gzip
-import os
+import random
 from pathlib import Path
 
 import pytest
@@ -180,12 +180,13 @@ def test_two_files_for_one_split(tmp_path, cache):
     ("content", "message"),
     [
         (bytes(range(256)) * 40, "binary or in another encoding"),
-        (os.urandom(1 << 12), "binary or in another encoding"),
+        (random.Random(0).randbytes(1 << 12), "binary or in another encoding"),
         ("eins\nzwei\n".encode("utf-16"), "UTF-16 or UTF-32"),
         ("eins\nzwei\n".encode("utf-16-le"), "binary or in another encoding"),
         ("grün\nüber\n".encode("latin-1") * 3, "binary or in another encoding"),
         (gzip.compress(b"eins\nzwei\n" * 50)[:-20], "Broken gzip file"),
     ],
+    ids=["bytes", "random", "utf-16", "utf-16-le", "latin-1", "gzip"],
 )
 def test_files_that_are_no_text(tmp_path, cache, content, message):
     write_bytes(tmp_path / "c", "train", b"one\ntwo\n", content)
