@@ -59,7 +59,7 @@ class BaseAttention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = check_positive("num_heads", num_heads)
-        self.value_dim = value_dim and check_positive("value_dim", value_dim)
+        self.value_dim = check_optional("value_dim", value_dim)
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_initializer = keras.initializers.get(
@@ -270,6 +270,11 @@ def check_positive(name: str, value) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
     return value
+
+
+def check_optional(name: str, value) -> int | None:
+    """The same for an argument that may be `None`."""
+    return None if value is None else check_positive(name, value)
 
 
 def clone_initializer(initializer):

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.base import check_optional
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.registry import register_attention
@@ -60,8 +60,10 @@ class DotProductAttention(BaseAttention):
         seed: int | None = None,
         **kwargs: Any,
     ):
+        check_optional("key_dim", key_dim)
+        value_dim = key_dim if value_dim is None else value_dim
         super().__init__(num_heads, value_dim, use_bias, **kwargs)
-        self.key_dim = key_dim and check_positive("key_dim", key_dim)
+        self.key_dim = key_dim
         self.dropout = dropout
         self.seed = seed
         self.dropout_layer = keras.layers.Dropout(
@@ -69,7 +71,6 @@ class DotProductAttention(BaseAttention):
         )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        self.value_dim = self.value_dim or self.key_dim
         super().build(query_shape, value_shape, key_shape)
         value_shape = value_shape or query_shape
         key_dim = self.key_dim or self.divide_width(query_shape[-1])

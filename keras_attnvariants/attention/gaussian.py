@@ -40,15 +40,17 @@ class GaussianAttention(BaseAttention):
         **kwargs: Any,
     ):
         super().__init__(num_heads, **kwargs)
-        self.offsets = tile("offsets", offsets, num_heads)
-        if any(offset != int(offset) for offset in self.offsets):
+        tiled = tile("offsets", np.ravel(offsets).tolist(), num_heads)
+        self.offsets = tuple(int(offset) for offset in tiled)
+        if self.offsets != tiled:
             raise ValueError(
                 f"`offsets` must be whole numbers of tokens. Received: {offsets}"
             )
-        self.standard_deviation = standard_deviation
+        # NumPy numbers become Python's, which JSON can write.
+        self.standard_deviation = np.asarray(standard_deviation, "float64").tolist()
         deviations = np.ravel(standard_deviation).tolist()
         self.deviations = tile("standard_deviation", deviations, num_heads)
-        if min(self.deviations) <= 0:
+        if not all(0 < deviation < math.inf for deviation in self.deviations):
             raise ValueError(
                 f"`standard_deviation` must be positive. Received: {standard_deviation}"
             )

@@ -113,17 +113,20 @@ class HardCodedAttention(GaussianAttention):
         kernel, first = self.kernel(masks.causal)
         weights = None
         if return_scores or masks.attention is not None:
-            weights = self.weight_matrix(kernel, first, ops.shape(values)[1], masks)
+            weights = self.weight_matrix(kernel, first, ops.shape(values), masks)
         if masks.attention is None:
             return banded_mix(values, kernel, first), weights
         mixing = ops.cast(weights, values.dtype)
         return ops.einsum("bhts,bshd->bthd", mixing, values), weights
 
-    def weight_matrix(self, kernel, first, length, masks):
+    def weight_matrix(self, kernel, first, shape, masks):
         """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
+        batch, length = shape[:2]
         weights = ops.convert_to_tensor(dense_band(kernel, first, length))[None]
         mask = masks._replace(causal=False).combined(length, length)
-        return weights if mask is None else ops.where(mask[:, None], weights, 0.0)
+        if mask is not None:
+            weights = ops.where(mask[:, None], weights, 0.0)
+        return ops.broadcast_to(weights, (batch, self.num_heads, length, length))
 
     def check_lengths(self, query, value):
         """Raises if query and value are known to differ in length."""

@@ -71,9 +71,9 @@ class HardCodedCrossAttention(GaussianAttention):
         **kwargs: Any,
     ):
         super().__init__(num_heads, offsets, **kwargs)
-        if not length_ratio > 0:
+        if not 0 < length_ratio < math.inf:
             raise ValueError(f"`length_ratio` must be > 0. Received: {length_ratio}")
-        self.length_ratio = length_ratio
+        self.length_ratio = float(length_ratio)
         self.floor = floor
 
     def build(self, query_shape, value_shape=None, key_shape=None):
@@ -92,7 +92,9 @@ class HardCodedCrossAttention(GaussianAttention):
             raise ValueError(
                 "HardCodedCrossAttention cannot honour `attention_mask` or "
                 "`use_causal_mask`: its weights are the same for the whole batch. "
-                "Use `value_mask` for padding."
+                "Use `value_mask` for padding. "
+                f"Received: attention_mask={masks.attention}, "
+                f"use_causal_mask={masks.causal}"
             )
         values = self.values(value, masks.key)
         length = ops.shape(query)[1]
@@ -139,7 +141,11 @@ class HardCodedCrossAttention(GaussianAttention):
         return ops.broadcast_to(weights, (batch, self.num_heads, length, source))
 
     def prepare(self, value, value_mask=None):
-        return {"values": self.values(value, value_mask)}
+        mask = ops.ones(ops.shape(value)[:2], "bool")
+        return {
+            "values": self.values(value, value_mask),
+            "mask": mask if value_mask is None else ops.cast(value_mask, "bool"),
+        }
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):
         batch, beams = ops.shape(query)[:2]
@@ -156,6 +162,7 @@ class HardCodedCrossAttention(GaussianAttention):
             return output, state
         length = ops.shape(memory["values"])[1]
         scores = ops.transpose(self.weights_at(ops.arange(length), position))
+        scores = ops.where(memory["mask"][:, None, None], scores, 0.0)  # [B, 1, H, S]
         shape = (batch, beams, self.num_heads, length)
         return output, state, ops.broadcast_to(scores, shape)
 

@@ -29,7 +29,10 @@ def masked_softmax(logits, mask=None, axis: int = -1):
 
 
 def softmax(logits, axis: int):
-    """`keras.ops.softmax`, which warns of an axis of length 1, without the warning."""
+    """`keras.ops.softmax`, without its warning of an axis with one entry.
+
+    A source of one token is ordinary here, and has a gradient (of 0) like any other.
+    """
     if logits.shape[axis] == 1:
-        return ops.ones_like(logits)
+        return logits * 0.0 + 1.0
     return ops.softmax(logits, axis=axis)
