@@ -141,10 +141,13 @@ class DotProductAttention(BaseAttention):
         """The state with the key and value of this position written into it."""
         k = split_heads(self.key_dense(query), self.num_heads)
         v = split_heads(self.value_dense(query), self.num_heads)
-        start = (0, 0, position, 0, 0)
+        # Not `ops.slice_update`: on TensorFlow it is an XLA operator, which servers
+        # do not have.
+        slots = ops.shape(state["key"])[2]
+        is_now = ops.equal(ops.arange(slots), position)[:, None, None]
         return {
-            "key": ops.slice_update(state["key"], start, k[:, :, None]),
-            "value": ops.slice_update(state["value"], start, v[:, :, None]),
+            "key": ops.where(is_now, k[:, :, None], state["key"]),
+            "value": ops.where(is_now, v[:, :, None], state["value"]),
         }
 
     def get_config(self):

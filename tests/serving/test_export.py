@@ -61,16 +61,6 @@ def test_a_model_that_needs_python_is_refused(model, tmp_path):
     assert versions(tmp_path) == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=ValueError,
-    reason="learned decoder self-attention writes its cache by an XLA operator; "
-    "once it does not, `base` belongs into VARIANTS instead",
-)
-def test_learned_self_attention_is_exported(tokenizer, tmp_path):
-    export(sharp_model("base", num_layers=1), None, tmp_path, **LIMITS)
-
-
 def test_the_info_describes_the_signatures(exported, tokenizer):
     info = json.loads((exported["hc-sa"] / INFO).read_text())
     assert info["versions"]["tensorflow"] == tf.__version__

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_attnvariants import presets
 
-VARIANTS = ("hc-sa", "hc-all", "sh-x")
+VARIANTS = ("base", "hc-sa", "hc-all", "sh-x")
 VOCABULARY_SIZE = 100
 LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
