@@ -70,7 +70,7 @@ def main(
             console.print(f"source       {sources[place]}", style="dim")
             console.print(f"translation  {translation}")
             console.print(f"reference    {references[place]}\n", style="dim")
-        console.print(NEXT.format(run=run, output=output))
+        console.print(NEXT.format(run=run, output=output), soft_wrap=True)
 
 
 def train(corpus: "kav.data.Corpus", run: Path, minutes: float) -> None:

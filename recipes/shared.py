@@ -1,5 +1,6 @@
 """What the recipes share: options, clear errors, models from their folders."""
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -32,7 +33,8 @@ Model = Annotated[
     typer.Option(
         "--model",
         "--run",
-        help="Folder of a run (its averaged weights are taken), or of one model.",
+        help="Folder of a run (the better of its best and its averaged weights is "
+        "taken), or of one model.",
         show_default=False,
     ),
 ]
@@ -92,10 +94,27 @@ def load_model(folder: Path):
     Raises:
         FileNotFoundError: there is no model, or it has no tokenizer.
     """
-    averaged = folder / "averaged"
-    folder = averaged if averaged.is_dir() else folder
+    if (folder / "log.jsonl").is_file():
+        folder = folder / better_of(folder / "log.jsonl")
     model = kav.from_preset(folder)
     return model, kav.Tokenizer.load(folder / "tokenizer.model")
+
+
+def better_of(log: Path) -> str:
+    """Which model of a run validated better, `"best"` or `"averaged"`.
+
+    Averages of weights that still improve fast are worse than the last of them, and
+    a run that went on after its end has an old average.
+    """
+    events = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    averaged = [event for event in events if event["event"] == "averaged"]
+    if not averaged:
+        return "best"
+    for name, best in (("val_bleu", max), ("val_loss", min)):
+        values = [event[name] for event in events if name in event]
+        if values:
+            return "averaged" if averaged[-1][name] == best(values) else "best"
+    return "averaged"
 
 
 def translators(
