@@ -39,12 +39,18 @@ class BaseAttention(keras.layers.Layer):
         output_initializer: of the output projection; `None` for the same.
         bias_initializer: of the biases, if any.
 
+    Class attributes:
+        roles: where the equation makes sense: encoder, decoder, cross.
+        reads_query: whether the output depends on the content of the query, and
+            not on its position alone.
+
     Raises:
         ValueError: a size is not a positive integer, or, when built,
             `num_heads` does not divide the width and no head width was given.
     """
 
     roles: frozenset[str] = frozenset()
+    reads_query = True
 
     def __init__(
         self,

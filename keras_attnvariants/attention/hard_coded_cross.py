@@ -61,6 +61,7 @@ class HardCodedCrossAttention(GaussianAttention):
     """
 
     roles = frozenset({"cross"})
+    reads_query = False
 
     def __init__(
         self,
@@ -98,6 +99,11 @@ class HardCodedCrossAttention(GaussianAttention):
             )
         values = self.values(value, masks.key)
         length = ops.shape(query)[1]
+        if isinstance(length, int) and length > MAX_TARGET_LENGTH:
+            raise ValueError(
+                f"`query` must have at most {MAX_TARGET_LENGTH} positions. "
+                f"Received: query.shape={query.shape}"
+            )
         weights = (
             self.weight_matrix(length, values, masks.key) if return_scores else None
         )

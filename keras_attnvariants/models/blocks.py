@@ -8,8 +8,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention import HardCodedCrossAttention
-
 PLACEMENTS = ("pre", "post")
 
 
@@ -99,8 +97,8 @@ class Block(keras.layers.Layer):
         if sublayer is None:
             return None
         normalization = self.normalization
-        if normalization == "pre" and isinstance(sublayer, HardCodedCrossAttention):
-            # It reads no query: a norm before it would never get a gradient.
+        if normalization == "pre" and not getattr(sublayer, "reads_query", True):
+            # A norm that nothing reads would never get a gradient.
             normalization = None
         return Residual(
             normalization, self.dropout_rate, dtype=self.dtype_policy, name=name

@@ -56,9 +56,9 @@ OPTIONS = {
 
 TRAINING = {
     "multi30k": Training(
-        schedule=cosine(peak=4e-3, warmup_steps=800, steps=6000),
-        batch_tokens=4096,
-        steps=6000,
+        schedule=cosine(peak=3e-3, warmup_steps=1000, steps=24000),
+        batch_tokens=2048,
+        steps=24000,
         label_smoothing=0.1,
         averaged_checkpoints=4,
         vocabulary="joint SentencePiece, 2,000 tokens",
