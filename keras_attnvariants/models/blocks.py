@@ -8,6 +8,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend import Dropout
+
 PLACEMENTS = ("pre", "post")
 
 
@@ -23,7 +25,7 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.normalization = normalization
         self.norm = normalization and layer_norm(self.dtype_policy)
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         if self.norm is not None:
@@ -57,7 +59,7 @@ class FeedForward(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="intermediate",
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.intermediate_dense.build(input_shape)
