@@ -1,6 +1,7 @@
 """From a corpus to a trained model in the folder of a run."""
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -122,16 +123,22 @@ def precision_of(run: Path) -> str:
     if config.is_file():
         return json.loads(config.read_text("utf-8"))["training"]["precision"]
     # Only some processors multiply bfloat16 matrices in hardware.
-    is_faster = product_seconds("bfloat16") < 0.8 * product_seconds("float32")
+    seconds = product_seconds("bfloat16", "float32")
+    is_faster = seconds["bfloat16"] < 0.8 * seconds["float32"]
     return "mixed_bfloat16" if is_faster else "float32"
 
 
-def product_seconds(dtype: str, size: int = 1024, repetitions: int = 5) -> float:
-    """The shortest time of a product of two square matrices."""
-    matrix = tf.ones((size, size), dtype)
-    seconds = []
-    for _ in range(repetitions + 1):
-        start = time.perf_counter()
-        tf.matmul(matrix, matrix)[0, 0].numpy()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+def product_seconds(*dtypes: str, size: int = 512, rounds: int = 100) -> dict:
+    """The shortest time of a product of two square matrices, by dtype.
+
+    The dtypes take turns, many of them, so that other work on the machine cannot
+    hit one alone.
+    """
+    matrices = {dtype: tf.ones((size, size), dtype) for dtype in dtypes}
+    seconds = dict.fromkeys(dtypes, math.inf)
+    for _ in range(rounds):
+        for dtype, matrix in matrices.items():
+            start = time.perf_counter()
+            tf.matmul(matrix, matrix)[0, 0].numpy()
+            seconds[dtype] = min(seconds[dtype], time.perf_counter() - start)
+    return seconds
