@@ -76,4 +76,4 @@ def test_the_learning_rate_is_one_that_keras_can_deserialize():
     schedule = deserialize(presets.get("you2020/base/wmt16").training.schedule)
     assert float(schedule(3999)) == pytest.approx((512 * 4000) ** -0.5, rel=1e-5)
     schedule = deserialize(presets.get("kav/base/bible").training.schedule)
-    assert float(schedule(299)) == pytest.approx(1e-3, rel=1e-5)
+    assert float(schedule(400)) == pytest.approx(1.5e-3, rel=1e-5)
