@@ -1,13 +1,13 @@
 """Runs toy trainings in child processes that are killed; the parent only imports.
 
-Usage: python -m tests.training.kill_server FOLDER, with one command a line on standard
-input, each answered by the exit status of the child (negative: the signal that ended
-it). Commands:
+Usage: python -m tests.training.kill_server FOLDER. It says `ready` when it has
+imported, takes one command a line on standard input, and answers each with the exit
+status of the child (negative: the signal that ended it). Commands:
 
     step N        dies after N updates
+    terminate N   gets SIGTERM after N updates
     byte N        dies while it writes byte N of its states and checkpoints
     after S       is killed from outside after S seconds
-    terminate S   gets SIGTERM after S seconds
     finish        is left alone
 """
 
@@ -24,22 +24,28 @@ from tests.training import faults
 from tests.training import toy
 
 
-class Die(keras.callbacks.Callback):
-    """Kills the process after so many updates."""
+SIGNALS = {"step": signal.SIGKILL, "terminate": signal.SIGTERM}
 
-    def __init__(self, updates):
+
+class SendSignal(keras.callbacks.Callback):
+    """Sends the own process a signal after so many updates."""
+
+    def __init__(self, number, updates):
         super().__init__()
+        self.number = number
         self.left = updates
 
     def on_train_batch_end(self, batch, logs=None):
         self.left -= 1
         if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.number)
 
 
 def child(folder, command, value):
     """One run; what training changed goes to `variables.npz` at the end."""
-    callbacks = [Die(int(value))] if command == "step" else []
+    callbacks = []
+    if command in SIGNALS:
+        callbacks.append(SendSignal(SIGNALS[command], int(value)))
     if command == "byte":
         faults.die_after(int(value))
     seed = 99 if any(folder.glob("state/state-*")) else 1
@@ -61,14 +67,14 @@ def serve(folder, command, value):
             print(repr(error), file=sys.stderr, flush=True)
             os._exit(1)
         os._exit(0)
-    if command in ("after", "terminate"):
+    if command == "after":
         time.sleep(float(value))
-        number = signal.SIGKILL if command == "after" else signal.SIGTERM
-        os.kill(pid, number)
+        os.kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 if __name__ == "__main__":
+    print("ready", flush=True)
     for line in sys.stdin:
         words = [*line.split(), "0"]
         print("exit", serve(Path(sys.argv[1]), *words[:2]), flush=True)
