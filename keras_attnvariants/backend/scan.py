@@ -47,7 +47,7 @@ def scan(step, initial, inputs):
 
 
 def tensorflow_scan(step, initial, inputs):
-    """`scan` with `tf.while_loop`, whose bound on iterations XLA needs for gradients."""
+    """`scan` as `tf.while_loop`; XLA needs its bound on iterations for gradients."""
     import tensorflow as tf
 
     tree = keras.tree
