@@ -140,7 +140,8 @@ class ExpandedContext(ExpandedList):
         key_width = layer.num_heads * layer.head_key_dim
 
         def pair(context):
-            flat = ops.matmul(merge_heads(context), matrix) + offset
+            # Not `ops.matmul`: with dynamic shapes, XLA cannot compile its gradient.
+            flat = ops.einsum("bkc,cd->bkd", merge_heads(context), matrix) + offset
             key, value = flat[..., :key_width], flat[..., key_width:]
             return split_heads(key, layer.num_heads), split_heads(
                 value, layer.num_heads
