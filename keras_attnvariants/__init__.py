@@ -32,6 +32,7 @@ _HOME = {
     "DotProductAttention": "attention",
     "HardCodedAttention": "attention",
     "HardCodedCrossAttention": "attention",
+    "RecurrentCrossAttention": "attention",
     "Transformer": "models",
     "from_preset": "models",
     "save_preset": "models",
