@@ -29,9 +29,12 @@ _ROOMS = (
 
 _HOME = {
     "BaseAttention": "attention",
+    "ConcatenatedNgram": "attention",
     "DotProductAttention": "attention",
     "HardCodedAttention": "attention",
     "HardCodedCrossAttention": "attention",
+    "LocalAttention": "attention",
+    "NeuralNgram": "attention",
     "Transformer": "models",
     "from_preset": "models",
     "save_preset": "models",

@@ -45,6 +45,9 @@ class BaseAttention(keras.layers.Layer):
     """
 
     roles: frozenset[str] = frozenset()
+    # Whether there are weights to return. A variant that mixes positions without
+    # weighing them refuses `return_attention_scores`.
+    has_scores: bool = True
 
     def __init__(
         self,
@@ -139,7 +142,11 @@ class BaseAttention(keras.layers.Layer):
 
         Returns:
             `[B, T, width]`; with scores also float32 weights `[B, H, T, S]`.
+
+        Raises:
+            ValueError: the variant cannot honour an argument.
         """
+        self.check_scores(return_attention_scores)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
@@ -147,7 +154,7 @@ class BaseAttention(keras.layers.Layer):
             query, value, key, masks, return_attention_scores, training
         )
         context = zero_masked(context, query_mask)
-        output = self.output_dense(merge_heads(context))
+        output = self.project_output(context)
         if not return_attention_scores:
             return output
         if query_mask is not None:
@@ -170,6 +177,10 @@ class BaseAttention(keras.layers.Layer):
             float32 weights `[B, H, T, S]` (`None` is fine if not wanted).
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `attend`.")
+
+    def project_output(self, context):
+        """The output `[..., width]` from the context `[..., H, D]`."""
+        return self.output_dense(merge_heads(context))
 
     # One position at a time
 
@@ -227,7 +238,9 @@ class BaseAttention(keras.layers.Layer):
     ):
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
-        if not (return_attention_scores or (len(args) > 4 and args[4])):
+        wanted = return_attention_scores or (len(args) > 4 and args[4])
+        self.check_scores(wanted)
+        if not wanted:
             return output
         shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
         return output, keras.KerasTensor(shape, dtype="float32")
@@ -250,6 +263,24 @@ class BaseAttention(keras.layers.Layer):
             raise ValueError(
                 f"{type(self).__name__} has no keys: its weights depend on positions "
                 f"only. Pass `query` and `value`. Received: key={key}"
+            )
+
+    def check_scores(self, wanted: bool):
+        """Raises if weights are wanted of a variant that has none."""
+        if wanted and not self.has_scores:
+            raise ValueError(
+                f"{type(self).__name__} has no attention weights: it does not weigh "
+                f"positions. Received: return_attention_scores={wanted}"
+            )
+
+    def check_lengths(self, query, value, alternative: str):
+        """Raises if query and value are known to differ in length."""
+        lengths = query.shape[1], value.shape[1]
+        if None not in lengths and lengths[0] != lengths[1]:
+            raise ValueError(
+                f"{type(self).__name__} is self-attention: `query` and `value` must "
+                f"have the same length; {alternative} takes two. "
+                f"Received: lengths {lengths}"
             )
 
 
