@@ -14,6 +14,7 @@ from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH
 from tests.attention.conformance import WIDTH
+from tests.attention.conformance import Case
 from tests.attention.conformance import built
 from tests.attention.conformance import cases
 from tests.attention.conformance import forward
@@ -153,17 +154,6 @@ def test_symbolic_equals_eager(case):
         assert specs[1].shape == (None, HEADS, None, None)
 
 
-@cases("float32")
-def test_scores_are_refused_where_there_are_none(case):
-    if case.has_scores:
-        pytest.skip("has attention weights")
-    layer, symbol = built(case), keras.KerasTensor((None, None, WIDTH))
-    for query in (inputs(case)[0], symbol):
-        with pytest.raises(ValueError) as caught:
-            case.call(layer, query, query, return_attention_scores=True)
-        check_refusal(caught.value, "return_attention_scores")
-
-
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 @cases("float32")
 def test_int8_quantisation(case):
@@ -273,6 +263,18 @@ def test_causal_mask_is_honoured_or_refused(case):
 def test_key_mask_is_honoured_or_refused(case):
     mask = inputs(case)[3]
     honoured_or_refused(case, "key_mask", mask, value_mask=mask)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, v in attention.variants().items() if not v.cls.has_scores]
+)
+def test_scores_are_refused_where_there_are_none(name):
+    case = Case(name, min(attention.variants()[name].roles), 0)
+    layer, symbol = built(case), keras.KerasTensor((None, None, WIDTH))
+    for query in (inputs(case)[0], symbol):
+        with pytest.raises(ValueError) as caught:
+            layer(query, query, return_attention_scores=True)
+        check_refusal(caught.value, "return_attention_scores")
 
 
 @pytest.mark.parametrize("name", sorted(attention.variants()))
