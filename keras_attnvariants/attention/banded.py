@@ -62,13 +62,25 @@ def block_windows(x, first: int, span: int, size):
     left, right = -first, (count + 1) * size - length + first
     padded = ops.pad(x, ((0, 0), (left, right), *[(0, 0)] * len(inner)))
     blocks = ops.reshape(padded, (batch, count + 1, size, *inner))
-    return ops.concatenate([blocks[:, :-1], blocks[:, 1:, :span]], axis=2)
+    overlap = part(blocks, (1, count), (0, span))
+    return ops.concatenate([part(blocks, (0, count)), overlap], axis=2)
 
 
 def join_blocks(blocks, length):
     """The inverse for results: `[B, blocks, size, ...]` to `[B, length, ...]`."""
     batch, count, size, *inner = ops.shape(blocks)
-    return ops.reshape(blocks, (batch, count * size, *inner))[:, :length]
+    return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
+
+
+def part(x, *bounds):
+    """A part of `x`, from `(start, size)` for each axis from the second on.
+
+    Not indexing, whose gradient is several times as slow on TensorFlow.
+    """
+    shape, axes = ops.shape(x), 1 + len(bounds)
+    starts = (0, *[start for start, _ in bounds], *[0] * (len(shape) - axes))
+    sizes = (shape[0], *[size for _, size in bounds], *shape[axes:])
+    return ops.slice(x, starts, sizes)
 
 
 def slide(buffer, new):

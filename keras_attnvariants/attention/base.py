@@ -14,6 +14,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.checks import check_optional
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
@@ -39,15 +41,21 @@ class BaseAttention(keras.layers.Layer):
         output_initializer: of the output projection; `None` for the same.
         bias_initializer: of the biases, if any.
 
+    Class attributes:
+        roles: where the equation makes sense: encoder, decoder, cross.
+        reads_query: whether the output depends on the content of the query, and
+            not on its position alone.
+        has_scores: whether there are weights over positions; a variant without
+            refuses `return_attention_scores`.
+
     Raises:
         ValueError: a size is not a positive integer, or, when built,
             `num_heads` does not divide the width and no head width was given.
     """
 
     roles: frozenset[str] = frozenset()
-    # Whether there are weights to return. A variant that mixes positions without
-    # weighing them refuses `return_attention_scores`.
-    has_scores: bool = True
+    reads_query = True
+    has_scores = True
 
     def __init__(
         self,
@@ -273,16 +281,6 @@ class BaseAttention(keras.layers.Layer):
                 f"positions. Received: return_attention_scores={wanted}"
             )
 
-    def check_lengths(self, query, value, alternative: str):
-        """Raises if query and value are known to differ in length."""
-        lengths = query.shape[1], value.shape[1]
-        if None not in lengths and lengths[0] != lengths[1]:
-            raise ValueError(
-                f"{type(self).__name__} is self-attention: `query` and `value` must "
-                f"have the same length; {alternative} takes two. "
-                f"Received: lengths {lengths}"
-            )
-
 
 def split_heads(x, num_heads: int):
     """`[..., H * D]` to `[..., H, D]`."""
@@ -294,18 +292,6 @@ def merge_heads(x):
     """`[..., H, D]` to `[..., H * D]`."""
     shape = ops.shape(x)
     return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
-
-
-def check_positive(name: str, value) -> int:
-    """Returns `value` if it is a positive integer, else raises `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
-    return value
-
-
-def check_optional(name: str, value) -> int | None:
-    """The same for an argument that may be `None`."""
-    return None if value is None else check_positive(name, value)
 
 
 def clone_initializer(initializer):

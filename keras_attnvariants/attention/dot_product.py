@@ -2,14 +2,14 @@
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import check_optional
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
 
 
@@ -66,9 +66,7 @@ class DotProductAttention(BaseAttention):
         self.key_dim = key_dim
         self.dropout = dropout
         self.seed = seed
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, seed=seed, dtype=self.dtype_policy
-        )
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         super().build(query_shape, value_shape, key_shape)

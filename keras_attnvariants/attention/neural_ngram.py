@@ -10,6 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.banded import part
 from keras_attnvariants.attention.base import clone_initializer
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
@@ -158,7 +159,7 @@ class NeuralNgram(NgramLayer):
         length = ops.shape(inputs)[1]
         padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
         shifts = range(before + 1 + after)
-        return ops.stack([padded[:, s : s + length] for s in shifts], axis=2)
+        return ops.stack([part(padded, (s, length)) for s in shifts], axis=2)
 
     def vectors_at_end(self, window):
         return window

@@ -6,7 +6,8 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.checks import check_lengths
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.masks import zero_masked
 
 
@@ -52,7 +53,7 @@ class NgramLayer(BaseAttention):
 
     def attend(self, query, value, key, masks, return_scores, training):
         self.refuse_key(value, key)
-        self.check_lengths(query, value, "DotProductAttention")
+        check_lengths(self, query, value, "DotProductAttention")
         self.check_pattern(masks)
         inputs = zero_masked(value, masks.key)
         context = self.mix(self.vectors(inputs), self.summary(value, masks.key))

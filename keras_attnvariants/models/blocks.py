@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention import HardCodedCrossAttention
+from keras_attnvariants.backend import Dropout
 
 PLACEMENTS = ("pre", "post")
 
@@ -25,7 +25,7 @@ class Residual(keras.layers.Layer):
         super().__init__(**kwargs)
         self.normalization = normalization
         self.norm = normalization and layer_norm(self.dtype_policy)
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         if self.norm is not None:
@@ -59,7 +59,7 @@ class FeedForward(keras.layers.Layer):
             dtype=self.dtype_policy,
             name="intermediate",
         )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape):
         self.intermediate_dense.build(input_shape)
@@ -99,8 +99,8 @@ class Block(keras.layers.Layer):
         if sublayer is None:
             return None
         normalization = self.normalization
-        if normalization == "pre" and isinstance(sublayer, HardCodedCrossAttention):
-            # It reads no query: a norm before it would never get a gradient.
+        if normalization == "pre" and not getattr(sublayer, "reads_query", True):
+            # A norm that nothing reads would never get a gradient.
             normalization = None
         return Residual(
             normalization, self.dropout_rate, dtype=self.dtype_policy, name=name

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend import Dropout
+
 TYING = ("all", "decoder", "none")
 
 
@@ -58,7 +60,7 @@ class TokenEmbeddings(keras.layers.Layer):
                 dtype=self.dtype_policy,
                 name="output",
             )
-        self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def table(self, size: int, width: int, name: str, reversible: bool):
         """An embedding layer, one that also projects back if `reversible`."""

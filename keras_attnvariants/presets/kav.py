@@ -7,18 +7,11 @@ from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import Training
 from keras_attnvariants.presets.registry import register
 from keras_attnvariants.presets.variants import MAIN
-from keras_attnvariants.presets.variants import layer
 
 PAPER = "none: a configuration of this project"
 
 # Deep stacks of post-normalisation need a long warm-up, which small budgets lack.
 NORMALIZATION = "pre"
-
-
-def noam(peak: float, warmup_steps: int) -> dict:
-    """The inverse square root schedule with this highest rate."""
-    scale = peak * warmup_steps**0.5
-    return layer("NoamSchedule", hidden_dim=1, warmup_steps=warmup_steps, scale=scale)
 
 
 def cosine(peak: float, warmup_steps: int, steps: int) -> dict:
@@ -50,25 +43,25 @@ OPTIONS = {
         "hidden_dim": 256,
         "intermediate_dim": 512,
         "num_heads": 4,
-        "dropout": 0.1,
+        "dropout": 0.05,
     },
 }
 
 TRAINING = {
     "multi30k": Training(
-        schedule=cosine(peak=4e-3, warmup_steps=800, steps=6000),
-        batch_tokens=4096,
-        steps=6000,
+        schedule=cosine(peak=3e-3, warmup_steps=1000, steps=24000),
+        batch_tokens=2048,
+        steps=24000,
         label_smoothing=0.1,
         averaged_checkpoints=4,
         vocabulary="joint SentencePiece, 2,000 tokens",
     ),
     "bible": Training(
-        schedule=noam(peak=1e-3, warmup_steps=300),
-        batch_tokens=5120,
-        steps=6000,
+        schedule=cosine(peak=1.5e-3, warmup_steps=400, steps=5000),
+        batch_tokens=2048,
+        steps=5000,
         label_smoothing=0.1,
-        averaged_checkpoints=5,
+        averaged_checkpoints=4,
         vocabulary="joint SentencePiece, 4,000 tokens",
     ),
 }
