@@ -29,10 +29,13 @@ _ROOMS = (
 
 _HOME = {
     "BaseAttention": "attention",
+    "ConcatenatedNgram": "attention",
     "DotProductAttention": "attention",
     "HardCodedAttention": "attention",
     "HardCodedCrossAttention": "attention",
     "RecurrentCrossAttention": "attention",
+    "LocalAttention": "attention",
+    "NeuralNgram": "attention",
     "Transformer": "models",
     "from_preset": "models",
     "save_preset": "models",

@@ -20,7 +20,7 @@ class Variant:
         cls: the layer class.
         paper: the publication that defines it.
         examples: constructor arguments of typical instances, for 4 heads; the
-            conformance suite runs every one of them in every role of `cls`.
+            conformance suite runs every one of them in every role it has.
     """
 
     cls: type
@@ -29,7 +29,10 @@ class Variant:
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the equation makes sense: encoder, decoder, cross."""
+        """Where the equation makes sense: encoder, decoder, cross.
+
+        An instance may be made for some of them only: see its own `roles`.
+        """
         return self.cls.roles
 
 

@@ -35,9 +35,10 @@ def check_role(name: str, template: Any, role: str) -> None:
             f"Received: {template!r}"
         )
     if role not in template.roles:
+        how = " (see its `causal`)" if role in type(template).roles else ""
         raise ValueError(
             f"{type(template).__name__} cannot serve as {role} attention (`{name}`): "
-            f"its equation makes sense as {' or '.join(sorted(template.roles))}. "
+            f"its equation makes sense as {' or '.join(sorted(template.roles))}{how}. "
             f"Alternatives: {fitting}. Received: {name}={type(template).__name__}"
         )
 

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention import BaseAttention
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.blocks import PLACEMENTS

@@ -41,6 +41,10 @@ class Case:
         return f"{self.variant}-{self.example}-{self.role}-{self.dtype}"
 
     @property
+    def has_scores(self):
+        return attention.variants()[self.variant].cls.has_scores
+
+    @property
     def causal(self):
         return self.role == "decoder"
 
@@ -66,6 +70,26 @@ class Case:
         value = value if self.role == "cross" else query
         return layer(query, value, use_causal_mask=self.causal, **kwargs)
 
+    def call_with_scores(self, layer, query, value, **kwargs):
+        """Output and scores; where there are no weights, those of no head at all."""
+        if self.has_scores:
+            kwargs["return_attention_scores"] = True
+            return self.call(layer, query, value, **kwargs)
+        batch, length = ops.shape(query)[:2]
+        none = ops.zeros((batch, 0, length, length))
+        return self.call(layer, query, value, **kwargs), none
+
+    @property
+    def scores_shape(self):
+        """The shape of the scores of the usual inputs."""
+        heads = HEADS if self.has_scores else 0
+        return (BATCH, heads, LENGTH, self.source_length)
+
+    def need_scores(self):
+        """Ends a test that is about weights where there are none."""
+        if not self.has_scores:
+            pytest.skip("has no attention weights")
+
     def forward(self, layer, query, value, **kwargs):
         """The same on arrays, in one compiled program where eager is slow."""
         value = value if self.role == "cross" else query
@@ -89,13 +113,23 @@ def cases(*dtypes, roles=attention.registry.ROLES):
         Case(name, role, example, dtype)
         for name, variant in sorted(attention.variants().items())
         for role in roles
-        if role in variant.roles
-        for example in range(len(variant.examples))
+        for example in examples_in(name, role)
         for dtype in dtypes or DTYPES
     ]
     # The scope makes pytest run the tests of a case next to each other, so that
     # parallel workers share few cases, and compile each of them once.
     return pytest.mark.parametrize("case", found, ids=str, scope="module")
+
+
+@functools.cache
+def examples_in(name, role):
+    """Indices of the registered examples that can take a role."""
+    variant = attention.variants()[name]
+    return [
+        index
+        for index, arguments in enumerate(variant.examples)
+        if role in variant.cls(**arguments).roles
+    ]
 
 
 def cases_and_modes(*dtypes, **kwargs):
@@ -185,11 +219,12 @@ def program(case, mode):
     layer = built(case)
 
     def everything(query, value, query_mask, value_mask):
-        def call(query, value, **kwargs):
-            masks = {"query_mask": query_mask, "value_mask": value_mask}
-            return case.call(layer, query, value, **masks, **kwargs)
+        masks = {"query_mask": query_mask, "value_mask": value_mask}
 
-        output, scores = call(query, value, return_attention_scores=True)
+        def call(query, value):
+            return case.call(layer, query, value, **masks)
+
+        output, scores = case.call_with_scores(layer, query, value, **masks)
         plain, gradients = output_and_gradients(layer, call, query, value)
         return {
             "output": ops.cast(output, "float32"),

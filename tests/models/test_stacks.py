@@ -5,6 +5,7 @@ import pytest
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
+from keras_attnvariants.attention import NeuralNgram
 from tests.models import tiny
 
 
@@ -65,6 +66,25 @@ def test_a_variant_in_the_wrong_place_is_refused(name, template, alternative):
     assert f"`{name}`" in message
     assert alternative in message.split("Alternatives:")[1].split("Received:")[0]
     assert message.split("Received:")[1].startswith(f" {name}=HardCoded")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_made_for_the_other_side_is_refused(causal):
+    template = NeuralNgram(4, causal=causal)
+    wrong, right = ("encoder", "decoder")[:: 1 if causal else -1]
+    with pytest.raises(ValueError, match=f"{wrong}_attention.*{right} .*`causal`"):
+        tiny.make(**{f"{wrong}_attention": template})
+    tiny.make(**{f"{right}_attention": template})
+
+
+def test_n_can_grow_from_layer_to_layer():
+    layers = [NeuralNgram(4, n=n, causal=True) for n in (3, 5)]
+    blocks = tiny.make(decoder_attention=layers).decoder_blocks
+    states = [block.initial_state(2, 3, 9, None)["self"] for block in blocks]
+    assert [state["inputs"].shape for state in states] == [
+        (2, 3, 2, tiny.WIDTH),
+        (2, 3, 4, tiny.WIDTH),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,11 @@ FLAVOURS = {
 FLAVOURS |= {
     f"{name} as {role}": {
         **places(None, None, None),
-        f"{role}_attention": variant.cls(**variant.examples[-1]),
+        f"{role}_attention": next(
+            layer
+            for layer in (variant.cls(**e) for e in reversed(variant.examples))
+            if role in layer.roles
+        ),
         "normalization": "post",
     }
     for role in attention.registry.ROLES
