@@ -5,6 +5,12 @@ from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.phrase import PhraseAttention
+from keras_attnvariants.attention.phrase_scores import mass_shares
+from keras_attnvariants.attention.phrase_scores import strong_shares
+from keras_attnvariants.attention.phrase_structures import Heterogeneous
+from keras_attnvariants.attention.phrase_structures import Homogeneous
+from keras_attnvariants.attention.phrase_structures import Interleaved
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.attention.registry import variants
@@ -14,8 +20,14 @@ __all__ = [
     "DotProductAttention",
     "HardCodedAttention",
     "HardCodedCrossAttention",
+    "Heterogeneous",
+    "Homogeneous",
+    "Interleaved",
     "Masks",
+    "PhraseAttention",
     "get",
+    "mass_shares",
     "register_attention",
+    "strong_shares",
     "variants",
 ]

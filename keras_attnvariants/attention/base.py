@@ -45,6 +45,9 @@ class BaseAttention(keras.layers.Layer):
     """
 
     roles: frozenset[str] = frozenset()
+    # How often the last axis of the scores lists the keys: more than once where
+    # there are phrases besides tokens.
+    score_blocks: int = 1
 
     def __init__(
         self,
@@ -214,6 +217,17 @@ class BaseAttention(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
+    def alignment(self, scores):
+        """How much each source position counts, on average over the heads.
+
+        Args:
+            scores: `[B, K, H, S]`, as `step` returns them in cross-attention.
+
+        Returns:
+            Float32 `[B, K, S]`.
+        """
+        return ops.mean(scores, axis=2)
+
     # Keras
 
     def compute_mask(self, query, query_mask=None):
@@ -229,7 +243,8 @@ class BaseAttention(keras.layers.Layer):
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
         if not (return_attention_scores or (len(args) > 4 and args[4])):
             return output
-        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        keys = value.shape[1] and value.shape[1] * self.score_blocks
+        shape = (query.shape[0], self.num_heads, query.shape[1], keys)
         return output, keras.KerasTensor(shape, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:

@@ -111,7 +111,7 @@ FLAVOURS = {
 FLAVOURS |= {
     f"{name} as {role}": {
         **places(None, None, None),
-        f"{role}_attention": variant.cls(**variant.examples[-1]),
+        f"{role}_attention": variant.cls(**variant.examples[variant.fitting(role)[-1]]),
         "normalization": "post",
     }
     for role in attention.registry.ROLES

@@ -9,11 +9,13 @@ from keras import ops
 from tests.reference.dot_product import dot_product_attention
 from tests.reference.hard_coded import hard_coded_attention
 from tests.reference.hard_coded import hard_coded_cross_attention
+from tests.reference.phrase import phrase_attention
 
 REFERENCES = {
     "DotProductAttention": dot_product_attention,
     "HardCodedAttention": hard_coded_attention,
     "HardCodedCrossAttention": hard_coded_cross_attention,
+    "PhraseAttention": phrase_attention,
 }
 
 
