@@ -17,7 +17,6 @@ from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.phrase_heads import Widths
-from keras_attnvariants.attention.phrase_ngrams import complete
 from keras_attnvariants.attention.phrase_ngrams import ngrams
 from keras_attnvariants.attention.phrase_scores import by_position
 from keras_attnvariants.attention.phrase_scores import token_scores
@@ -157,10 +156,8 @@ class PhraseAttention(DotProductAttention):
         self.structure.check_call(query, value, masks)
         length = ops.shape(query)[1]
         memory = self.remember(value, key, masks, length)
-        real = self.structure.query_mask(masks)
-        grams = ngrams(zero_masked(query, real), self.query_reach)
-        real = ops.ones((1, length), "bool") if real is None else ops.cast(real, "bool")
-        exist = [complete(real, order) for order in self.structure.query_orders]
+        exist = self.structure.existing_queries(masks, length)
+        grams = ngrams(query, self.query_reach)
         context, weights = self.look_up(grams, exist, memory, training)
         if not return_scores:
             return context, None

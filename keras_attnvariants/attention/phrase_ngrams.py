@@ -9,10 +9,10 @@ from keras import ops
 from keras_attnvariants.attention.masks import Masks
 
 
-def delay(x, distance: int, axis: int = 1, fill: float | bool = 0):
+def delay(x, distance: int, axis: int = 1):
     """`x` moved `distance` positions later along an axis, of the same length.
 
-    A negative distance moves it earlier. What enters is `fill`.
+    A negative distance moves it earlier. What enters is 0, or False.
     """
     if distance == 0:
         return x
@@ -23,7 +23,7 @@ def delay(x, distance: int, axis: int = 1, fill: float | bool = 0):
     padding[axis] = (before, after)
     window = [slice(None)] * len(x.shape)
     window[axis] = slice(after, after + length)
-    return ops.pad(x, padding, constant_values=fill)[tuple(window)]
+    return ops.pad(x, padding)[tuple(window)]
 
 
 def ngrams(x, order: int):
@@ -42,18 +42,14 @@ def ngrams(x, order: int):
     return ops.concatenate(copies, axis=-1)
 
 
-def complete(tokens, order: int, fill: bool = False):
-    """Where all tokens of an n-gram are True: bool of the shape of `tokens`.
+def complete(tokens, order: int):
+    """Where all tokens of an n-gram are True: bool, like `tokens` `[..., L]`.
 
-    Args:
-        tokens: bool `[..., L]`.
-        order: number of tokens `n`.
-        fill: what the tokens before the sequence count as.
+    Those before the sequence are not.
     """
     result = tokens
     for distance in range(1, order):
-        earlier = delay(tokens, distance, axis=-1, fill=fill)
-        result = ops.logical_and(result, earlier)
+        result = ops.logical_and(result, delay(tokens, distance, axis=-1))
     return result
 
 
@@ -79,8 +75,10 @@ def visible(
         seen = ops.ones((1, 1, key_length), "bool")
     if not with_missing:
         return complete(seen, order)
-    harmless = seen
-    if masks.key is not None:
-        missing = ops.logical_not(ops.cast(masks.key, "bool"))
-        harmless = ops.logical_or(seen, missing[:, None])
-    return ops.logical_and(seen, complete(harmless, order, fill=True))
+    hidden = ops.logical_not(seen)
+    if masks.key is not None:  # what is missing hides nothing
+        hidden = ops.logical_and(hidden, ops.cast(masks.key, "bool")[:, None])
+    for distance in range(1, order):
+        clear = ops.logical_not(delay(hidden, distance, axis=-1))
+        seen = ops.logical_and(seen, clear)
+    return seen

@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_attnvariants.attention.base import check_positive
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.phrase_ngrams import complete
 from keras_attnvariants.attention.phrase_ngrams import delay
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import ROLES
@@ -61,9 +62,9 @@ class Structure:
     def check_call(self, query, value, masks: Masks) -> None:
         """Raises `ValueError` if a call cannot be honoured."""
 
-    def query_mask(self, masks: Masks):
-        """The mask of the tokens that queries are made of, or `None`."""
-        return masks.query
+    def existing_queries(self, masks: Masks, length) -> list:
+        """For each query stream, which of its queries exist: bool `[1|B, T]`."""
+        return [ops.ones((1, length), "bool")]
 
     def arrange(self, contexts):
         """What the output of each position is made of.
@@ -208,10 +209,12 @@ class Interleaved(Structure):
                 f"must have the same length. Received: lengths {lengths}"
             )
 
-    def query_mask(self, masks):
+    def existing_queries(self, masks, length):
         # In an encoder a query mask only says which outputs are wanted: the last
         # one must not depend on whether the next is.
-        return masks.key if self.look_ahead else masks.query
+        real = masks.key if self.look_ahead else masks.query
+        real = ops.ones((1, length), "bool") if real is None else ops.cast(real, "bool")
+        return [ops.ones(ops.shape(real), "bool"), complete(real, 2)]
 
     def arrange(self, contexts):
         batch, length, heads, width = ops.shape(contexts)
