@@ -9,6 +9,12 @@ from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttentio
 from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.neural_ngram import NeuralNgram
+from keras_attnvariants.attention.phrase import PhraseAttention
+from keras_attnvariants.attention.phrase_scores import mass_shares
+from keras_attnvariants.attention.phrase_scores import strong_shares
+from keras_attnvariants.attention.phrase_structures import Heterogeneous
+from keras_attnvariants.attention.phrase_structures import Homogeneous
+from keras_attnvariants.attention.phrase_structures import Interleaved
 from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
@@ -20,12 +26,18 @@ __all__ = [
     "DotProductAttention",
     "HardCodedAttention",
     "HardCodedCrossAttention",
+    "Heterogeneous",
+    "Homogeneous",
+    "Interleaved",
     "LocalAttention",
     "Masks",
-    "RecurrentCrossAttention",
     "NeuralNgram",
+    "PhraseAttention",
+    "RecurrentCrossAttention",
     "get",
+    "mass_shares",
     "recurrences",
     "register_attention",
+    "strong_shares",
     "variants",
 ]

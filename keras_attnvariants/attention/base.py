@@ -47,6 +47,8 @@ class BaseAttention(keras.layers.Layer):
             not on its position alone.
         has_scores: whether there are weights over positions; a variant without
             refuses `return_attention_scores`.
+        score_blocks: how often the last axis of the scores lists the keys: more
+            than once where there are phrases besides tokens.
 
     Raises:
         ValueError: a size is not a positive integer, or, when built,
@@ -56,6 +58,7 @@ class BaseAttention(keras.layers.Layer):
     roles: frozenset[str] = frozenset()
     reads_query = True
     has_scores = True
+    score_blocks: int = 1
 
     def __init__(
         self,
@@ -233,6 +236,17 @@ class BaseAttention(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
+    def alignment(self, scores):
+        """How much each source position counts, on average over the heads.
+
+        Args:
+            scores: `[B, K, H, S]`, as `step` returns them in cross-attention.
+
+        Returns:
+            Float32 `[B, K, S]`.
+        """
+        return ops.mean(scores, axis=2)
+
     # Keras
 
     def compute_mask(self, query, query_mask=None):
@@ -250,7 +264,8 @@ class BaseAttention(keras.layers.Layer):
         self.check_scores(wanted)
         if not wanted:
             return output
-        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        keys = value.shape[1] and value.shape[1] * self.score_blocks
+        shape = (query.shape[0], self.num_heads, query.shape[1], keys)
         return output, keras.KerasTensor(shape, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:

@@ -98,7 +98,10 @@ class DotProductAttention(BaseAttention):
             q: `[B, T, H, D]`. k, v: `[B, S, H, D]`.
             mask: bool `[1|B, 1|T, S]`, or `None`.
         """
-        logits = ops.einsum("bthd,bshd->bhts", q, k)
+        return self.mix(ops.einsum("bthd,bshd->bhts", q, k), v, mask, training)
+
+    def mix(self, logits, v, mask, training=False):
+        """The same from the scores `[B, H, T, S]` of queries and keys."""
         weights = masked_softmax(logits, None if mask is None else mask[:, None])
         dropped = self.dropout_layer(ops.cast(weights, v.dtype), training=training)
         return ops.einsum("bhts,bshd->bthd", dropped, v), weights

@@ -20,7 +20,7 @@ class Variant:
         cls: the layer class.
         paper: the publication that defines it.
         examples: constructor arguments of typical instances, for 4 heads; the
-            conformance suite runs every one of them in every role it has.
+            conformance suite runs every one of them in every role that it fits.
     """
 
     cls: type
@@ -34,6 +34,14 @@ class Variant:
         An instance may be made for some of them only: see its own `roles`.
         """
         return self.cls.roles
+
+    def fitting(self, role: str) -> list[int]:
+        """The numbers of the examples that fit a role: not all that `cls` can be."""
+        return [
+            number
+            for number, arguments in enumerate(self.examples)
+            if role in self.cls(**arguments).roles
+        ]
 
 
 _variants: dict[str, Variant] = {}

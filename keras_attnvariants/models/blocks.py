@@ -6,7 +6,6 @@ Any sub-layer can be absent; its residual, dropout and normalisation go with it.
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_attnvariants.backend import Dropout
 
@@ -184,7 +183,7 @@ class DecoderBlock(Block):
         return state
 
     def step(self, x, position, state, memory, return_attention_scores=False):
-        """One position `[B, K, width]`: output, state, cross scores or `None`."""
+        """One position `[B, K, width]`: output, state, alignment or `None`."""
         state, scores = dict(state), None
         if self.self_attention is not None:
             y, state["self"] = self.self_attention.step(
@@ -200,7 +199,7 @@ class DecoderBlock(Block):
                 return_attention_scores=return_attention_scores,
             )
             x = self.cross_residual.leave(x, y)
-            scores = ops.mean(scores[0], axis=2) if scores else None  # [B, K, S]
+            scores = self.cross_attention.alignment(scores[0]) if scores else None
         return self.feed(x), state, scores
 
 

@@ -53,6 +53,11 @@ class Case:
         return SOURCE_LENGTH if self.role == "cross" else LENGTH
 
     @property
+    def score_length(self):
+        """Length of the last axis of the scores."""
+        return self.source_length * built(self).score_blocks
+
+    @property
     def tolerance(self):
         return TOLERANCES[self.dtype]
 
@@ -83,7 +88,7 @@ class Case:
     def scores_shape(self):
         """The shape of the scores of the usual inputs."""
         heads = HEADS if self.has_scores else 0
-        return (BATCH, heads, LENGTH, self.source_length)
+        return (BATCH, heads, LENGTH, self.score_length)
 
     def need_scores(self):
         """Ends a test that is about weights where there are none."""
@@ -113,23 +118,12 @@ def cases(*dtypes, roles=attention.registry.ROLES):
         Case(name, role, example, dtype)
         for name, variant in sorted(attention.variants().items())
         for role in roles
-        for example in examples_in(name, role)
+        for example in variant.fitting(role)
         for dtype in dtypes or DTYPES
     ]
     # The scope makes pytest run the tests of a case next to each other, so that
     # parallel workers share few cases, and compile each of them once.
     return pytest.mark.parametrize("case", found, ids=str, scope="module")
-
-
-@functools.cache
-def examples_in(name, role):
-    """Indices of the registered examples that can take a role."""
-    variant = attention.variants()[name]
-    return [
-        index
-        for index, arguments in enumerate(variant.examples)
-        if role in variant.cls(**arguments).roles
-    ]
 
 
 def cases_and_modes(*dtypes, **kwargs):

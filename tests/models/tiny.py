@@ -111,11 +111,7 @@ FLAVOURS = {
 FLAVOURS |= {
     f"{name} as {role}": {
         **places(None, None, None),
-        f"{role}_attention": next(
-            layer
-            for layer in (variant.cls(**e) for e in reversed(variant.examples))
-            if role in layer.roles
-        ),
+        f"{role}_attention": variant.cls(**variant.examples[variant.fitting(role)[-1]]),
         "normalization": "post",
     }
     for role in attention.registry.ROLES

@@ -13,6 +13,7 @@ from tests.reference.hard_coded import hard_coded_cross_attention
 from tests.reference.local_attention import local_attention
 from tests.reference.neural_ngram import concatenated_ngram
 from tests.reference.neural_ngram import neural_ngram
+from tests.reference.phrase import phrase_attention
 from tests.reference.recurrent import recurrent_cross_attention
 
 REFERENCES = {
@@ -20,9 +21,10 @@ REFERENCES = {
     "DotProductAttention": dot_product_attention,
     "HardCodedAttention": hard_coded_attention,
     "HardCodedCrossAttention": hard_coded_cross_attention,
-    "RecurrentCrossAttention": recurrent_cross_attention,
     "LocalAttention": local_attention,
     "NeuralNgram": neural_ngram,
+    "PhraseAttention": phrase_attention,
+    "RecurrentCrossAttention": recurrent_cross_attention,
 }
 
 
