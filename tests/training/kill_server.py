@@ -23,7 +23,6 @@ import numpy as np
 from tests.training import faults
 from tests.training import toy
 
-
 SIGNALS = {"step": signal.SIGKILL, "terminate": signal.SIGTERM}
 
 
