@@ -1,4 +1,4 @@
-"""Can a model learn to copy and to reverse? The least that attention must be able to."""
+"""Can a model learn to copy and to reverse? The least that attention must do."""
 
 import json
 import os
