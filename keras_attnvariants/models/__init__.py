@@ -4,6 +4,8 @@ from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.saving import from_preset
 from keras_attnvariants.models.saving import save_preset
+from keras_attnvariants.models.templates import highest
+from keras_attnvariants.models.templates import lowest
 from keras_attnvariants.models.transformer import Transformer
 
 __all__ = [
@@ -11,5 +13,7 @@ __all__ = [
     "SinusoidalPositions",
     "Transformer",
     "from_preset",
+    "highest",
+    "lowest",
     "save_preset",
 ]

@@ -52,11 +52,23 @@ class Published:
         bleu: by direction, such as `"en-de"`.
         sentences_per_second: speed of translation, on the paper's GPU.
         tokens_per_batch: largest training batch that fits into the paper's GPU.
+        ter: translation edit rate by direction; less is better.
+        dev_bleu, dev_ter: the same on the development set, where the paper reports
+            both sets or this one only.
+        rouge: F1 of summaries by measure, such as `"rouge-1"`.
+        parameters: number of parameters as the paper prints it, in whole millions.
+        training_time: of an epoch, in epochs of the paper's baseline.
     """
 
     bleu: Mapping[str, float] = field(default_factory=dict)
     sentences_per_second: float | None = None
     tokens_per_batch: int | None = None
+    ter: Mapping[str, float] = field(default_factory=dict)
+    dev_bleu: Mapping[str, float] = field(default_factory=dict)
+    dev_ter: Mapping[str, float] = field(default_factory=dict)
+    rouge: Mapping[str, float] = field(default_factory=dict)
+    parameters: int | None = None
+    training_time: float | None = None
 
 
 @dataclass(frozen=True)
