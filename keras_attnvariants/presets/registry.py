@@ -121,7 +121,7 @@ def figures(published: Published) -> Mapping[str, float]:
     """The figures that a table has room for."""
     if published.bleu or not published.dev_bleu:
         return published.bleu or published.rouge
-    return {"dev": score for score in published.dev_bleu.values()}
+    return {f"dev {way}": score for way, score in published.dev_bleu.items()}
 
 
 def decimals(score: float) -> int:
