@@ -10,11 +10,11 @@ from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.neural_ngram import NeuralNgram
 from keras_attnvariants.attention.phrase import PhraseAttention
-from keras_attnvariants.attention.phrase_scores import mass_shares
-from keras_attnvariants.attention.phrase_scores import strong_shares
-from keras_attnvariants.attention.phrase_structures import Heterogeneous
-from keras_attnvariants.attention.phrase_structures import Homogeneous
-from keras_attnvariants.attention.phrase_structures import Interleaved
+from keras_attnvariants.attention.phrases.scores import mass_shares
+from keras_attnvariants.attention.phrases.scores import strong_shares
+from keras_attnvariants.attention.phrases.structures import Heterogeneous
+from keras_attnvariants.attention.phrases.structures import Homogeneous
+from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention

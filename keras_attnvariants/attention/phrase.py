@@ -1,7 +1,7 @@
 """Phrase-based attention (Nguyen and Joty 2018): queries that see n-grams.
 
-How an n-gram is scored (`phrase_scoring`) and which heads attend to which n-grams
-(`phrase_structures`) are independent choices. Either way the n-grams of all orders
+How an n-gram is scored (`phrases.scoring`) and which heads attend to which n-grams
+(`phrases.structures`) are independent choices. Either way the n-grams of all orders
 form one list of keys and values, of static length, over which attention is as ever;
 n-grams that do not exist are masked. Two query streams are two lists of queries.
 """
@@ -16,16 +16,16 @@ from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import zero_masked
-from keras_attnvariants.attention.phrase_heads import Widths
-from keras_attnvariants.attention.phrase_ngrams import ngrams
-from keras_attnvariants.attention.phrase_scores import by_position
-from keras_attnvariants.attention.phrase_scores import token_scores
-from keras_attnvariants.attention.phrase_scoring import SCORINGS
-from keras_attnvariants.attention.phrase_structures import Heterogeneous
-from keras_attnvariants.attention.phrase_structures import Homogeneous
-from keras_attnvariants.attention.phrase_structures import Interleaved
-from keras_attnvariants.attention.phrase_structures import Structure
-from keras_attnvariants.attention.phrase_structures import get_structure
+from keras_attnvariants.attention.phrases.heads import Widths
+from keras_attnvariants.attention.phrases.ngrams import ngrams
+from keras_attnvariants.attention.phrases.scores import by_position
+from keras_attnvariants.attention.phrases.scores import token_scores
+from keras_attnvariants.attention.phrases.scoring import SCORINGS
+from keras_attnvariants.attention.phrases.structures import Heterogeneous
+from keras_attnvariants.attention.phrases.structures import Homogeneous
+from keras_attnvariants.attention.phrases.structures import Interleaved
+from keras_attnvariants.attention.phrases.structures import Structure
+from keras_attnvariants.attention.phrases.structures import get_structure
 from keras_attnvariants.attention.registry import register_attention
 
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))

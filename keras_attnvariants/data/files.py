@@ -31,12 +31,13 @@ def whole_folder(folder: Path) -> Iterator[Path]:
 
 
 def fingerprint(files: Iterable[Path], *settings) -> str:
-    """Names what is made from these files, as they are now, with these settings."""
-    stats = [
-        (str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns)
-        for file in files
-    ]
-    text = json.dumps([stats, settings])
+    """Names what is made from files of this content, wherever they are."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        digests.append((path.name, digest))
+    text = json.dumps([digests, settings])
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 
 

@@ -113,35 +113,59 @@ class Case:
 
 
 def cases(*dtypes, roles=attention.registry.ROLES):
-    """Every registered example in every role it declares, as pytest parameters."""
+    """Every registered example in every role it declares, as pytest parameters.
+
+    The scope makes pytest run the tests of a case next to each other, so that
+    parallel workers share few cases, and compile each of them once.
+    """
     found = [
+        pytest.param(case, id=str(case), marks=speed(case))
+        for case in all_cases(dtypes, roles)
+    ]
+    return pytest.mark.parametrize("case", found, scope="module")
+
+
+def all_cases(dtypes=(), roles=attention.registry.ROLES):
+    """Every registered example in every role it declares."""
+    return [
         Case(name, role, example, dtype)
-        for name, variant in sorted(attention.variants().items())
+        for name in sorted(attention.variants())
         for role in roles
-        for example in variant.fitting(role)
+        for example in all_examples(name, role)
         for dtype in dtypes or DTYPES
     ]
-    # The scope makes pytest run the tests of a case next to each other, so that
-    # parallel workers share few cases, and compile each of them once.
-    return pytest.mark.parametrize("case", found, ids=str, scope="module")
 
 
-def cases_and_modes(*dtypes, **kwargs):
+@functools.cache
+def all_examples(name, role):
+    """The numbers of the registered examples that fit a role."""
+    return attention.variants()[name].fitting(role)
+
+
+def speed(case):
+    """Half precision is for the slow tests, except with the first example."""
+    return () if case.dtype == "float32" or is_first(case) else pytest.mark.slow
+
+
+def is_first(case):
+    """Whether no example before fits the role."""
+    return case.example == all_examples(case.variant, case.role)[0]
+
+
+def cases_and_modes(*dtypes, roles=attention.registry.ROLES):
     """The cases, each of them eager and compiled.
 
     JAX compiles even a single eager operation, anew for each shape and dtype: there
     only the first example runs eagerly, in float32, the others as whole programs.
     """
-    marks = cases(*dtypes, **kwargs)
-    both = [(case, mode) for case in marks.args[1] for mode in ("eager", "xla")]
-    if backend.name() == "jax":
-        both = [
-            (case, mode)
-            for case, mode in both
-            if mode == "xla" or (case.dtype == "float32" and case.example == 0)
-        ]
-    ids = [f"{case}-{mode}" for case, mode in both]
-    return pytest.mark.parametrize("case, mode", both, ids=ids, scope="module")
+    jax = backend.name() == "jax"
+    found = [
+        pytest.param(case, mode, id=f"{case}-{mode}", marks=speed(case))
+        for case in all_cases(dtypes, roles)
+        for mode in ("eager", "xla")
+        if not jax or mode == "xla" or (case.dtype == "float32" and is_first(case))
+    ]
+    return pytest.mark.parametrize("case, mode", found, scope="module")
 
 
 def forward(layer, *arrays, **kwargs):

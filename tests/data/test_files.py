@@ -1,3 +1,4 @@
+import os
 from collections import Counter
 
 import pytest
@@ -39,6 +40,15 @@ def test_fingerprint_follows_content_and_settings(tmp_path):
     assert first != fingerprint([file], 2)
     file.write_text("other content")
     assert first != fingerprint([file], 1)
+
+
+def test_fingerprint_of_a_copy_is_the_same(tmp_path):
+    names = [tmp_path / folder / "train.de" for folder in "ab"]
+    for file in names:
+        file.parent.mkdir()
+        file.write_text("content")
+    os.utime(names[1], (0, 0))
+    assert fingerprint(names[:1], 1) == fingerprint(names[1:], 1)
 
 
 def test_held_out_shares_are_stable():

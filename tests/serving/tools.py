@@ -11,6 +11,11 @@ import numpy as np
 from keras_attnvariants import presets
 
 VARIANTS = ("base", "hc-sa", "hc-all", "sh-x")
+ALL_VARIANTS = [
+    name.split("/")[1]
+    for name in presets.names()
+    if name.startswith("kav/") and name.endswith("/multi30k")
+]
 VOCABULARY_SIZE = 100
 LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 

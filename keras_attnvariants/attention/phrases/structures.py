@@ -1,6 +1,6 @@
 """The three structures of phrase attention: which heads attend to which n-grams.
 
-A structure says nothing about how an n-gram is scored: see `phrase_scoring`.
+A structure says nothing about how an n-gram is scored: see `phrases.scoring`.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_attnvariants.attention.base import check_positive
 from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.phrase_ngrams import complete
-from keras_attnvariants.attention.phrase_ngrams import delay
+from keras_attnvariants.attention.phrases.ngrams import complete
+from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import ROLES
 

@@ -15,8 +15,8 @@ from keras import ops
 
 from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.phrase_ngrams import visible
-from keras_attnvariants.attention.phrase_structures import HeadGroup
+from keras_attnvariants.attention.phrases.ngrams import visible
+from keras_attnvariants.attention.phrases.structures import HeadGroup
 
 
 class Widths(NamedTuple):

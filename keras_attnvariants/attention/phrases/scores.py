@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.phrase_ngrams import delay
-from keras_attnvariants.attention.phrase_structures import HeadGroup
+from keras_attnvariants.attention.phrases.ngrams import delay
+from keras_attnvariants.attention.phrases.structures import HeadGroup
 
 
 def mass_shares(batches: Iterable) -> np.ndarray:

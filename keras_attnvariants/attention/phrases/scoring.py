@@ -4,9 +4,9 @@ from itertools import product
 
 from keras import ops
 
-from keras_attnvariants.attention.phrase_heads import PhraseHeads
-from keras_attnvariants.attention.phrase_heads import join_orders
-from keras_attnvariants.attention.phrase_ngrams import ngrams
+from keras_attnvariants.attention.phrases.heads import PhraseHeads
+from keras_attnvariants.attention.phrases.heads import join_orders
+from keras_attnvariants.attention.phrases.ngrams import ngrams
 
 
 class ConvKV(PhraseHeads):
