@@ -2,6 +2,7 @@
 
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
@@ -38,6 +39,7 @@ __all__ = [
     "mass_shares",
     "recurrences",
     "register_attention",
+    "split_heads",
     "strong_shares",
     "variants",
 ]

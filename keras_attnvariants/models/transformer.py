@@ -13,6 +13,7 @@ from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.blocks import PLACEMENTS
 from keras_attnvariants.models.blocks import layer_norm
+from keras_attnvariants.models.blocks import run_blocks
 from keras_attnvariants.models.checks import check_choice
 from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.checks import check_token_ids
@@ -162,24 +163,43 @@ class Transformer(keras.Model):
         Returns:
             `[B, T, vocabulary_size]`.
         """
-        encoded, mask = self.encode_source(inputs["source_ids"], training)
+        return self.logits(self.decode(inputs, training))
+
+    def attention_scores(self, inputs, training=False) -> dict[str, dict[str, Any]]:
+        """The attention weights of all layers in a full pass.
+
+        Args:
+            inputs: as for `call`.
+            training: whether dropout is applied; never to the weights returned.
+
+        Returns:
+            Float32 weights by block and sub-layer, as the layers return them:
+            `["encoder_0"]["self"]`, `["decoder_0"]["self"]`, `["decoder_0"]["cross"]`,
+            … A sub-layer without weights has no entry. Rows of padding mean nothing.
+        """
+        scores: dict[str, dict[str, Any]] = {}
+        self.decode(inputs, training, scores)
+        return scores
+
+    def decode(self, inputs, training=None, scores=None):
+        """The last decoder block's output `[B, T, hidden_dim]`; see `run_blocks`."""
+        encoded, mask = self.encode_source(inputs["source_ids"], training, scores)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
-        for block in self.decoder_blocks:
-            x = block(x, encoded, encoded_mask=mask, training=training)
-        return self.logits(x)
+        options = {"encoded": encoded, "encoded_mask": mask, "training": training}
+        return run_blocks(self.decoder_blocks, x, scores, **options)
 
     def compute_output_spec(self, inputs, training=None):
         shape = (*inputs["target_ids"].shape, self.vocabulary_size)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
-    def encode_source(self, source_ids, training=None):
+    def encode_source(self, source_ids, training=None, scores=None):
         """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
         check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         x = self.embeddings.embed_source(source_ids, training=training)
-        for block in self.encoder_blocks:
-            x = block(x, source_mask=mask, training=training)
+        options = {"source_mask": mask, "training": training}
+        x = run_blocks(self.encoder_blocks, x, scores, **options)
         return (x if self.encoder_norm is None else self.encoder_norm(x)), mask
 
     def logits(self, x):

@@ -211,6 +211,31 @@ def test_dropout_only_in_training(case):
     assert np.abs(first - second).max() > 1e-2
 
 
+@cases("float32")
+def test_scores_in_training_mode(case):
+    case.need_scores()
+    options = {}
+    if "dropout" in case.layer().get_config():
+        options = {"dropout": 0.5, "seed": 3}
+    query, value = inputs(case)[:2]
+    outputs = []
+    for wanted in (False, True):
+        layer = case.layer(**options)
+        layer.build((None, None, WIDTH), (None, None, WIDTH))
+        layer.set_weights(built(case).get_weights())
+        outputs.append(
+            case.call(
+                layer, query, value, training=True, return_attention_scores=wanted
+            )
+        )
+    plain, (output, scores) = outputs
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
+    assert scores.shape == case.scores_shape
+    # Dropout takes away no weight that is returned.
+    calm = case.call(built(case), query, value, return_attention_scores=True)[1]
+    np.testing.assert_array_equal(to_numpy(scores) > 0, to_numpy(calm) > 0)
+
+
 def check_refusal(error, argument):
     """The message is ours: Keras appends the names of all arguments to it."""
     message = str(error).split("Arguments received by")[0]
