@@ -9,6 +9,7 @@
 """
 
 # Importing a paper's module registers its presets.
+from keras_attnvariants.presets import cs287 as _cs287  # noqa: F401
 from keras_attnvariants.presets import kav as _kav  # noqa: F401
 from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
 from keras_attnvariants.presets.preset import Preset

@@ -82,7 +82,7 @@ def table_row(preset: Preset) -> tuple[str, str, str, str]:
     bleu = (f"{way}\N{NO-BREAK SPACE}{score:.1f}" for way, score in figures.items())
     return (
         preset.name,
-        f"{options['num_layers']} x {options['hidden_dim']}",
+        f"{options.get('num_layers', 1)} x {options['hidden_dim']}",
         f"{preset.parameters / 1e6:.2f}M",
         ", ".join(bleu),
     )
