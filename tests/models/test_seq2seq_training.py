@@ -13,7 +13,7 @@ from tests.models import naive_lstm
 from tests.models import tiny
 from tests.models.gradients import batch_and_labels
 from tests.models.gradients import logits_and_gradients
-from tests.models.tiny_lstm import EACH_FLAVOUR
+from tests.models.tiny_lstm import FLAVOURS
 from tests.models.tiny_lstm import arrays
 from tests.models.tiny_lstm import built
 from tests.models.tiny_lstm import make
@@ -23,15 +23,24 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 TENSORFLOW = backend.name() == "tensorflow"
 
 
-@EACH_FLAVOUR
-@pytest.mark.parametrize("mode", ["eager", "graph", "xla"] if TENSORFLOW else ["xla"])
+COMPILED = [
+    ("attention", "graph"),
+    ("attention", "xla"),
+    ("no attention, one direction", "xla"),
+]
+
+
+@pytest.mark.parametrize(
+    ("flavour", "mode"),
+    [(flavour, "eager") for flavour in FLAVOURS] + COMPILED * TENSORFLOW,
+)
 def test_gradients_are_those_of_the_equations(flavour, mode):
     model, (batch, labels) = built(flavour), batch_and_labels()
 
     def function():
         return logits_and_gradients(model, batch, labels)[1]
 
-    if mode != "eager" and TENSORFLOW:
+    if mode != "eager":
         function = backend.jit(function, xla=mode == "xla")
     found = zip(model.trainable_weights, function(), strict=True)
     gradients = {id(w): tiny.to_numpy(ops.convert_to_tensor(g)) for w, g in found}
