@@ -40,6 +40,7 @@ _HOME = {
     "NeuralNgram": "attention",
     "PhraseAttention": "attention",
     "RecurrentCrossAttention": "attention",
+    "Seq2SeqLSTM": "models",
     "Transformer": "models",
     "from_preset": "models",
     "save_preset": "models",

@@ -21,6 +21,7 @@ from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.models import ConcatenatedPositions
+from keras_attnvariants.models import Seq2SeqLSTM
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
@@ -147,8 +148,7 @@ def count_parameters(config: Mapping[str, Any]) -> int:
         TypeError: no formula for an attention layer is known, or it is no layer that
             Keras can deserialize.
     """
-    parameters = inspect.signature(Transformer).parameters.values()
-    config = {**{p.name: p.default for p in parameters}, **config}
+    config = with_defaults(Transformer, config)
     d, f = config["hidden_dim"], config["intermediate_dim"]
     pre = config["normalization"] == "pre"
     total = embedding_parameters(config) + 2 * pre * 2 * d
@@ -162,16 +162,17 @@ def count_parameters(config: Mapping[str, Any]) -> int:
 
 def embedding_parameters(config: Mapping[str, Any]) -> int:
     """Parameters of embeddings, learned positions and the output projection."""
-    size, width = config["vocabulary_size"], config["hidden_dim"]
-    tying = config["tie_embeddings"]
+    target, width = config["vocabulary_size"], config["hidden_dim"]
+    source = config["source_vocabulary_size"] or target
     positions = deserialize(config["positions"])
-    total = config["softmax_bias"] * size
-    if tying == "none":
-        total += size * width  # the output projection
+    total = config["softmax_bias"] * target
+    if config["tie_embeddings"] == "none":
+        total += target * width  # the output projection
     if isinstance(positions, ConcatenatedPositions):
         total += (positions.max_position + 1) * positions.position_dim
         width -= positions.position_dim
-    return total + (1 if tying == "all" else 2) * size * width
+    tokens = target if config["tie_embeddings"] == "all" else source + target
+    return total + tokens * width
 
 
 @lru_cache(maxsize=1024)
@@ -202,3 +203,31 @@ def depths(config: Mapping[str, Any]) -> tuple[int, int]:
     """The numbers of encoder and of decoder blocks."""
     encoder, decoder = config["num_layers"], config["num_decoder_layers"]
     return encoder, encoder if decoder is None else decoder
+
+
+def count_lstm_parameters(config: Mapping[str, Any]) -> int:
+    """Number of parameters of a `Seq2SeqLSTM`.
+
+    An LSTM of `u` units that reads `x` numbers has `4 u (x + u + 1)`. Embeddings of
+    width `e` have `e` per token of source and target, the output projection `d + 1`
+    per token of the target, and attention adds the context to what the decoder reads.
+
+    Args:
+        config: arguments of `Seq2SeqLSTM`, in the form of its `get_config`; what is
+            missing has its default.
+    """
+    config = with_defaults(Seq2SeqLSTM, config)
+    d, e = config["hidden_dim"], config["embedding_dim"]
+    directions = 1 + config["bidirectional"]
+    u = d // directions
+    encoder = directions * 4 * u * (e + u + 1)
+    decoder = 4 * d * (e + config["attention"] * d + d + 1)
+    target = config["vocabulary_size"]
+    source = config["source_vocabulary_size"] or target
+    return encoder + decoder + (source + target) * e + target * (d + 1)
+
+
+def with_defaults(model: type, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a model, those that are missing with their defaults."""
+    parameters = inspect.signature(model).parameters.values()
+    return {**{p.name: p.default for p in parameters}, **config}

@@ -3,7 +3,12 @@
 The settings are starting points, not results; figures are measured, not published.
 """
 
+from typing import Any
+
+from keras_attnvariants.models import Seq2SeqLSTM
+
 # Their presets have to be registered before ours refer to them.
+from keras_attnvariants.presets import cs287 as _cs287  # noqa: F401
 from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
 from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
 from keras_attnvariants.presets import rosendahl2021 as _rosendahl2021  # noqa: F401
@@ -104,25 +109,51 @@ ALL = MAIN | {
     "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
 }
 
-TABLE = {"multi30k": ALL, "bible": MAIN}
+# What is no mixture of attention layers keeps all of its paper but the sizes.
+OTHERS = {
+    "lstm": "cs287/seq2seq-attn/iwslt16-de-en",
+    "lstm-no-attention": "cs287/seq2seq/iwslt16-de-en",
+    "megatron": "cs287/megatron/iwslt16-de-en",
+}
+
+LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
+
+TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
+
+
+def attention_options(model: Preset, corpus: str) -> dict[str, Any]:
+    """Our sizes, and whatever else makes the attention the only difference."""
+    options = {**OPTIONS[corpus], "normalization": NORMALIZATION}
+    if "length_ratio" in model.options:
+        options["length_ratio"] = 1.0
+    if "attention" in model.options:
+        options["attention"] = INITIALIZERS
+    return options
+
+
+def other_options(model: Preset, corpus: str) -> dict[str, Any]:
+    """Published options with our sizes and one vocabulary."""
+    sizes = OPTIONS[corpus]
+    if model.model is Seq2SeqLSTM:
+        sizes = {**sizes, **LSTM_SIZES}
+    known = {key: sizes[key] for key in sizes if key in model.options}
+    one = {"source_vocabulary_size": None, "dropout": sizes["dropout"]}
+    return {**model.options, **known, **one}
 
 
 def preset(name: str, published: str, corpus: str) -> Preset:
     """The architecture of a published preset in our size for a corpus."""
     model = get(published)
-    options = {**OPTIONS[corpus], "normalization": NORMALIZATION}
-    if "length_ratio" in model.options:
-        options["length_ratio"] = 1.0
-    if "attention" in model.options:
-        # As in `base`, so that nothing differs but the variant.
-        options["attention"] = INITIALIZERS
+    options = other_options if name in OTHERS else attention_options
     return Preset(
         name=f"kav/{name}/{corpus}",
         paper=PAPER,
         architecture=model.architecture,
-        options=options,
+        options=options(model, corpus),
         training=TRAINING[corpus],
         notes=f"Ours, after {published}; settings to start from, not results.",
+        model=model.model,
+        count=model.count,
     )
 
 

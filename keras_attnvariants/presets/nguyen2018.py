@@ -28,6 +28,11 @@ PAPER = "Nguyen and Joty 2018, Phrase-Based Attentions, arXiv 1810.03444"
 def homogeneous(place: str, num_heads: int, shares: tuple[int, ...]) -> dict[str, Any]:
     """Heads for unigrams, bigrams, … in these proportions."""
     heads = [num_heads * share // sum(shares) for share in shares]
+    if sum(heads) != num_heads:
+        raise ValueError(
+            f"`num_heads` must be divisible in the proportions of {shares}. "
+            f"Received: {num_heads}"
+        )
     return layer("Homogeneous", heads=heads)
 
 

@@ -109,7 +109,7 @@ def paper_table(presets: Sequence[Preset]) -> Table:
 def table_row(preset: Preset) -> tuple[str, str, str]:
     """Name, size and number of parameters of a preset."""
     options = preset.options
-    layers = options["num_layers"], options.get("num_decoder_layers")
+    layers = options.get("num_layers", 1), options.get("num_decoder_layers")
     return (
         preset.name,
         f"{'+'.join(str(n) for n in layers if n)}x{options['hidden_dim']}",
@@ -121,7 +121,7 @@ def figures(published: Published) -> Mapping[str, float]:
     """The figures that a table has room for."""
     if published.bleu or not published.dev_bleu:
         return published.bleu or published.rouge
-    return {"dev": score for score in published.dev_bleu.values()}
+    return {f"dev {way}": score for way, score in published.dev_bleu.items()}
 
 
 def decimals(score: float) -> int:

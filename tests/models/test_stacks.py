@@ -6,6 +6,8 @@ import pytest
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
+from keras_attnvariants.models import highest
+from keras_attnvariants.models import lowest
 from tests.models import tiny
 
 
@@ -102,3 +104,23 @@ def test_templates_keep_what_they_were_given():
     assert layer.offsets == (-2, 3)
     assert layer.standard_deviation == 0.5
     assert (block.name, layer.name) == ("encoder_1", "self_attention")
+
+
+def test_lowest_and_highest_layers():
+    assert lowest(2, "a", rest="b", num_layers=3) == ["a", "a", "b"]
+    assert highest(2, "a", rest="b", num_layers=3) == ["b", "a", "a"]
+    for stack in (lowest, highest):
+        assert stack(0, "a", rest="b", num_layers=2) == ["b", "b"]
+        assert stack(2, "a", rest="b", num_layers=2) == ["a", "a"]
+        for count in (-1, 3):
+            with pytest.raises(ValueError, match=f"`count`.*2. Received: {count}"):
+                stack(count, "a", rest="b", num_layers=2)
+
+
+def test_the_lowest_layers_of_a_model():
+    stack = lowest(1, tiny.encoder(), rest=tiny.learned(), num_layers=2)
+    model = tiny.make(encoder_attention=stack)
+    assert kinds(model.encoder_blocks, "self_attention") == [
+        "HardCodedAttention",
+        "DotProductAttention",
+    ]

@@ -22,7 +22,15 @@ def test_first_signal_is_noted(number, code):
     assert signal.getsignal(number) == before
 
 
-def test_second_interrupt_acts_at_once():
+@pytest.fixture
+def interruptible():
+    """As in a terminal: a shell lets the processes it puts aside ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_second_interrupt_acts_at_once(interruptible):
     with pytest.raises(KeyboardInterrupt), StopRequest():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
