@@ -1,22 +1,19 @@
 """Draw what every attention variant looks at, on one sentence."""
 
 from collections.abc import Callable
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+from typing import Any
+from typing import NamedTuple
 
 import keras
-import matplotlib
+import numpy as np
+import typer
+from panels import Panel
+from panels import draw
 
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
-import typer  # noqa: E402
-from PIL import Image  # noqa: E402
-
-import keras_attnvariants as kav  # noqa: E402
+import keras_attnvariants as kav
 
 SOURCE = "A man in a red jacket rides a horse on the beach."
 TARGET = "Ein Mann in einer roten Jacke reitet am Strand auf einem Pferd."
@@ -30,32 +27,29 @@ TITLES = {
     "cross": "cross-attention",
 }
 
-INK = "0.25"
-CELL = 0.19  # inches
-DOTS_PER_INCH = 110
-COLORS = 128
 
+class Head(NamedTuple):
+    """One head: the number of its layer, its own, the layer, its weights `[T, …]`."""
 
-@dataclass(frozen=True)
-class Panel:
-    """One matrix: what each row looks at.
-
-    Attributes:
-        title: above it.
-        weights: `[rows, columns]`.
-        rows, columns: the tokens.
-    """
-
-    title: str
+    depth: int
+    number: int
+    layer: keras.layers.Layer
     weights: np.ndarray
-    rows: Sequence[str]
-    columns: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"layer {self.depth}, head {self.number}"
 
 
 class Reading:
-    """A model, the sentence in its tokens, and all weights of a full pass."""
+    """A model, the sentence in its tokens, and all weights of a full pass.
 
-    def __init__(self, folder: Path):
+    Args:
+        folder: of the model, as `save_preset` writes it.
+        layer: name of the class of attention layers that are looked at.
+    """
+
+    def __init__(self, folder: Path, layer: str):
+        self.layer = layer
         self.model = kav.from_preset(folder)
         tokenizer = kav.Tokenizer.load(folder / "tokenizer.model")
         source, target = tokenizer.encode([SOURCE, TARGET])
@@ -75,32 +69,39 @@ class Reading:
             "cross": ([*target, END], source),
         }
 
-    def layers(self, place: str) -> list[tuple[keras.layers.Layer, np.ndarray]]:
-        """All layers in a place that have weights, and those `[H, …]`."""
+    def layers(self, place: str) -> list[tuple[int, keras.layers.Layer, Any]]:
+        """Number, layer and weights `[H, …]`, if any, of each layer in a place."""
         role = "cross" if place == "cross" else "self"
         is_encoder = place == "encoder"
         blocks = self.model.encoder_blocks if is_encoder else self.model.decoder_blocks
+        found = [
+            (depth, getattr(block, f"{role}_attention"), self.scores[block.name])
+            for depth, block in enumerate(blocks, start=1)
+        ]
         return [
-            (getattr(block, f"{role}_attention"), found[role][0])
-            for block in blocks
-            if role in (found := self.scores[block.name])
+            (depth, layer, scores[role][0] if role in scores else None)
+            for depth, layer, scores in found
+            if type(layer).__name__ == self.layer
         ]
 
-    def sharpest(self, place: str) -> tuple[str, keras.layers.Layer, np.ndarray]:
-        """The head with the largest weights: what to call it, layer, `[T, …]`.
+    def heads(self, place: str) -> list[Head]:
+        """All heads in a place."""
+        return [
+            Head(depth, number, layer, weights)
+            for depth, layer, found in self.layers(place)
+            for number, weights in enumerate(found, start=1)
+        ]
+
+    def sharpest(self, place: str) -> list[Head]:
+        """The head with the largest weights; none where there are no such layers.
 
         Of cross-attention one in the upper half: below it, heads follow the token that
         was read last rather than the one that is predicted.
         """
-        layers = list(enumerate(self.layers(place), start=1))
+        heads = self.heads(place)
         if place == "cross":
-            layers = layers[len(layers) // 2 :]
-        heads = [
-            (f"layer {number}, head {head}", layer, weights)
-            for number, (layer, found) in layers
-            for head, weights in enumerate(found, start=1)
-        ]
-        return max(heads, key=lambda head: head[2].max(-1).mean())
+            heads = heads[len(heads) // 2 :]
+        return sorted(heads, key=lambda head: -head.weights.max(-1).mean())[:1]
 
     def panel(self, place: str, subtitle: str, weights: np.ndarray) -> Panel:
         """The panel of one matrix."""
@@ -110,7 +111,7 @@ class Reading:
 def label(piece: str) -> str:
     """A piece as a reader wants it: what continues a word begins with a hyphen."""
     if piece.startswith("▁"):
-        return piece[1:]
+        return piece[1:] or "_"
     return f"-{piece}" if piece.isalnum() else piece
 
 
@@ -119,47 +120,49 @@ def label(piece: str) -> str:
 
 def learned(reading: Reading, *places: str) -> list[Panel]:
     """The sharpest head of each place."""
-    heads = [(place, *reading.sharpest(place)) for place in places]
-    return [reading.panel(place, name, found) for place, name, _, found in heads]
+    return [
+        reading.panel(place, str(head), head.weights)
+        for place in places
+        for head in reading.sharpest(place)
+    ]
 
 
 def hard_coded(reading: Reading, *places: str) -> list[Panel]:
     """The heads of the last layer, one for each offset."""
     panels = []
     for place in places:
-        layer, weights = reading.layers(place)[-1]
-        for offset in dict.fromkeys(layer.offsets):
-            found = weights[layer.offsets.index(offset)]
-            where = f"{offset:+d}" if offset else "0"
-            panels.append(reading.panel(place, f"offset {where}", found))
+        for _, layer, weights in reading.layers(place)[-1:]:
+            for offset in dict.fromkeys(layer.offsets):
+                where = f"offset {offset:+d}" if offset else "offset 0"
+                found = weights[layer.offsets.index(offset)]
+                panels.append(reading.panel(place, where, found))
     return panels
 
 
 def recurrent(reading: Reading) -> list[Panel]:
     """All heads of the last layer."""
-    _, weights = reading.layers("cross")[-1]
-    return [
-        reading.panel("cross", f"last layer, head {head}", found)
-        for head, found in enumerate(weights, start=1)
-    ]
+    heads = reading.heads("cross")
+    last = heads[-heads[-1].number :]
+    return [reading.panel("cross", str(head), head.weights) for head in last]
 
 
 def phrase(reading: Reading) -> list[Panel]:
     """What the queries of a head of cross-attention find, by order of n-grams."""
-    name, layer, weights = reading.sharpest("cross")
-    queries = layer.structure.query_orders
-    orders = layer.structure.groups(layer.num_heads)[0].orders
-    found = keras.ops.convert_to_numpy(layer.split_scores(weights))  # [T, M, N, S]
-    kinds = {1: "tokens", 2: "pairs"}
-    return [
-        reading.panel(
-            "cross",
-            f"{name}: {kinds.get(m, f'{m}-grams')} to {kinds.get(n, f'{n}-grams')}",
-            found[:, stream, block],
-        )
-        for stream, m in enumerate(queries)
-        for block, n in enumerate(orders)
-    ]
+    [head] = reading.sharpest("cross")
+    structure, panels = head.layer.structure, []
+    groups = structure.groups(head.layer.num_heads)
+    orders = [group.orders for group in groups for _ in range(group.num_heads)]
+    found = keras.ops.convert_to_numpy(head.layer.split_scores(head.weights))
+    for stream, m in enumerate(structure.query_orders):
+        for block, n in enumerate(orders[head.number - 1]):
+            what = f"{head}: {grams(m)} to {grams(n)}"
+            panels.append(reading.panel("cross", what, found[:, stream, block]))
+    return panels
+
+
+def grams(order: int) -> str:
+    """N-grams of an order in words."""
+    return {1: "tokens", 2: "pairs"}.get(order, f"{order}-grams")
 
 
 def ngrams(reading: Reading) -> list[Panel]:
@@ -167,14 +170,14 @@ def ngrams(reading: Reading) -> list[Panel]:
 
     There are no weights to draw: the change is that of the norm, in parts of 1.
     """
-    model, panels = reading.model, []
     embed = {
-        "encoder": model.embeddings.embed_source,
-        "decoder": model.embeddings.embed_target,
+        "encoder": reading.model.embeddings.embed_source,
+        "decoder": reading.model.embeddings.embed_target,
     }
+    panels = []
     for place, ids in zip(embed, reading.inputs.values(), strict=True):
-        block = getattr(model, f"{place}_blocks")[0]
-        if block.self_attention is None or block.self_attention.has_scores:
+        block = getattr(reading.model, f"{place}_blocks")[0]
+        if type(block.self_attention).__name__ != reading.layer:
             continue
         x = block.self_residual.enter(embed[place](ids))
         length = x.shape[1]
@@ -195,7 +198,8 @@ class Picture:
     Attributes:
         layer: name of the class.
         panels: makes the panels.
-        run: folder of the run to take; by default the first that has such a layer.
+        run: name of the run to take, if there is such a run with such layers; else it
+            is the first that has some.
     """
 
     layer: str
@@ -215,68 +219,27 @@ PICTURES = {
         run="hc-sa",
     ),
     "hard_coded_cross": Picture(
-        "HardCodedCrossAttention", lambda reading: hard_coded(reading, "cross")
+        "HardCodedCrossAttention",
+        lambda reading: hard_coded(reading, "cross"),
+        run="hc-all",
     ),
-    "recurrent_cross": Picture("RecurrentCrossAttention", recurrent),
-    "phrase": Picture("PhraseAttention", phrase),
-    "neural_ngram": Picture("NeuralNgram", ngrams),
+    "recurrent_cross": Picture(
+        "RecurrentCrossAttention", recurrent, run="accumulated-weights"
+    ),
+    "phrase": Picture("PhraseAttention", phrase, run="interleaved-query-k"),
+    "neural_ngram": Picture("NeuralNgram", ngrams, run="neural-ngram"),
     "concatenated_ngram": Picture("ConcatenatedNgram", ngrams),
     "local_attention": Picture(
-        "LocalAttention", lambda reading: learned(reading, "encoder", "decoder")
+        "LocalAttention",
+        lambda reading: learned(reading, "encoder", "decoder"),
+        run="local-attention",
     ),
 }
 
 
-# From panels to files
-
-
-def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Writes the panels, in one or two rows, as one small PNG."""
-    highest = max(panel.weights.max() for panel in panels)
-    width = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    grid = [panels[start : start + width] for start in range(0, len(panels), width)]
-    columns = [max(len(p.columns) for p in group) for group in zip(*grid, strict=False)]
-    rows = [max(len(panel.rows) for panel in group) for group in grid]
-    figure, axes = plt.subplots(
-        len(grid),
-        width,
-        squeeze=False,
-        layout="constrained",
-        figsize=(CELL * sum(columns) + 0.5 * width + 1.0, CELL * sum(rows) + len(rows)),
-        gridspec_kw={"width_ratios": columns, "height_ratios": rows},
-    )
-    for axis in axes.flat[len(panels) :]:
-        axis.remove()
-    for number, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):
-        left = panels[number - 1] if number % width else None
-        fill(axis, panel, highest, with_rows=left is None or left.rows != panel.rows)
-    bar = figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.4, aspect=25)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    plt.close(figure)
-    with Image.open(path) as image:
-        image.convert("RGB").quantize(COLORS).save(path, optimize=True)
-
-
-def fill(axis, panel: Panel, highest: float, with_rows: bool) -> None:
-    """Draws one panel."""
-    axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
-    axis.set_anchor("N")
-    axis.set_title(panel.title, fontsize=9, color=INK)
-    axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)
-    axis.set_yticks(
-        range(len(panel.rows)), panel.rows if with_rows else [""] * len(panel.rows)
-    )
-    axis.tick_params(length=0, labelsize=8, labelcolor=INK)
-    axis.spines[:].set_color("0.8")
-
-
 def run_of(picture: Picture, runs: Path) -> Path | None:
     """The folder of a trained model that has such layers."""
-    named = [runs / picture.run] if picture.run else sorted(runs.iterdir())
-    for run in named:
+    for run in (runs / picture.run, *sorted(runs.iterdir())):
         for folder in (run / "averaged", run / "best"):
             config = folder / "config.json"
             if config.is_file() and f'"{picture.layer}"' in config.read_text("utf-8"):
@@ -304,7 +267,7 @@ def main(
         if folder is None:
             typer.echo(f"{name}: no run with {picture.layer} in {runs}")
             continue
-        draw(picture.panels(Reading(folder)), output / f"{name}.png")
+        draw(picture.panels(Reading(folder, picture.layer)), output / f"{name}.png")
         typer.echo(f"{name}: drawn from {folder}")
 
 

@@ -197,6 +197,12 @@ class LSTMDecoder(Recurrent):
         _, hidden = scan(step, self.initial_state(memory, 1), gates)
         return ops.swapaxes(hidden[:, :, 0], 0, 1)
 
+    def weights(self, hidden, memory):
+        """Float32 attention weights `[B, T, S]`, from what `call` returned."""
+        first = memory["state"]["hidden"][:, None]
+        before = ops.concatenate([first, hidden[:, :-1]], axis=1)
+        return self.attend(before, memory)
+
     def step(self, x, state, memory):
         """One position `[B, K, width]`: hidden state, state, weights or `None`."""
         kernel = ops.cast(self.recurrent_kernel, self.compute_dtype)
@@ -217,10 +223,14 @@ class LSTMDecoder(Recurrent):
         hidden, weights = state["hidden"], None
         gates = gates + ops.einsum("bku,ug->bkg", hidden, kernel)
         if self.attention:
-            energies = ops.einsum("bku,bsu->bks", hidden, memory["encoded"])
-            weights = masked_softmax(energies, memory["mask"][:, None])
+            weights = self.attend(hidden, memory)
             gates += ops.matmul(ops.cast(weights, gates.dtype), memory["gates"])
         return self.advance(gates, state), weights
+
+    def attend(self, hidden, memory):
+        """Float32 attention weights `[B, K, S]` of previous states `[B, K, units]`."""
+        energies = ops.einsum("bku,bsu->bks", hidden, memory["encoded"])
+        return masked_softmax(energies, memory["mask"][:, None])
 
 
 def merge_directions(x):

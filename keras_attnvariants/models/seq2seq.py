@@ -118,11 +118,31 @@ class Seq2SeqLSTM(TranslationModel):
         Returns:
             `[B, T, vocabulary_size]`.
         """
+        hidden, _ = self.decode(inputs, training)
+        return self.embeddings.logits(self.dropout(hidden, training=training))
+
+    def attention_scores(self, inputs, training=False) -> dict[str, dict[str, Any]]:
+        """The attention weights in a full pass, in the form of `Transformer`'s.
+
+        Args:
+            inputs: as for `call`.
+            training: whether dropout is applied.
+
+        Returns:
+            `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; no such entry without
+            attention. Rows of padding mean nothing.
+        """
+        hidden, context = self.decode(inputs, training)
+        if not self.decoder.attention:
+            return {"decoder": {}}
+        return {"decoder": {"cross": self.decoder.weights(hidden, context)[:, None]}}
+
+    def decode(self, inputs, training=None):
+        """Hidden states of the decoder `[B, T, hidden_dim]`, and the context."""
         context = self.encode(inputs["source_ids"], training)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
-        x = self.dropout(self.decoder(x, context), training=training)
-        return self.embeddings.logits(x)
+        return self.decoder(x, context), context
 
     # The step-model protocol
 

@@ -31,6 +31,26 @@ def test_logits_are_those_of_the_equations(flavour):
         assert alphas[0].max() > 1.4 / tiny.SOURCE_LENGTH
 
 
+@EACH_FLAVOUR
+@pytest.mark.parametrize("training", [False, True])
+def test_attention_scores_are_those_of_the_equations(flavour, training):
+    model, batch = built(flavour), tiny.inputs()
+    tensors = keras.tree.map_structure(ops.convert_to_tensor, batch)
+    found = model.attention_scores(tensors, training=training)
+    if not model.decoder.attention:
+        assert found == {"decoder": {}}
+        return
+    _, expected = naive_lstm.logits_and_weights(
+        arrays(model), model.get_config(), *batch.values()
+    )
+    weights = tiny.to_numpy(found["decoder"]["cross"])
+    assert weights.dtype == "float32"
+    for [found], alphas in zip(weights, expected, strict=True):
+        length = alphas.shape[1]
+        tiny.near(found[:, :length], alphas)
+        assert not found[:, length:].any()
+
+
 @EACH_MASKED
 def test_a_sentence_depends_neither_on_padding_nor_on_its_neighbours(flavour):
     model, batch = built(flavour), tiny.inputs()
