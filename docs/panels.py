@@ -9,9 +9,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 INK = "0.25"
-CELL = 0.19  # inches
 DOTS_PER_INCH = 110
 COLORS = 128
+
+# In inches: a cell, the words beside or below a panel, its title, a gap, the scale.
+CELL, WORDS, TITLE, GAP, SCALE = 0.17, 0.6, 0.45, 0.25, 0.6
 
 
 @dataclass(frozen=True)
@@ -33,37 +35,52 @@ class Panel:
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Writes the panels, in one or two rows, as one small PNG."""
     highest = max(panel.weights.max() for panel in panels)
-    width = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    grid = [panels[start : start + width] for start in range(0, len(panels), width)]
-    columns = [max(len(p.columns) for p in group) for group in zip(*grid, strict=False)]
-    rows = [max(len(panel.rows) for panel in group) for group in grid]
-    size = CELL * sum(columns) + 0.5 * width + 1.0, CELL * sum(rows) + len(rows)
-    figure = Figure(figsize=size, layout="constrained")
-    axes = figure.subplots(
-        len(grid), width, squeeze=False, width_ratios=columns, height_ratios=rows
-    )
-    for axis in axes.flat[len(panels) :]:
-        axis.remove()
-    for number, (axis, panel) in enumerate(zip(axes.flat, panels, strict=False)):
-        left = panels[number - 1] if number % width else None
-        fill(axis, panel, highest, with_rows=left is None or left.rows != panel.rows)
-    bar = figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.4, aspect=25)
+    across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
+    grid = [panels[start : start + across] for start in range(0, len(panels), across)]
+    heights = [TITLE + WORDS + CELL * max(len(p.rows) for p in row) for row in grid]
+    width = max(sum(widths(row)) for row in grid) + SCALE
+    figure = Figure(figsize=(width, sum(heights)))
+    for number, row in enumerate(grid):
+        left, top = 0.0, sum(heights[number:]) - TITLE
+        for panel, taken in zip(row, widths(row), strict=True):
+            left += taken
+            size = CELL * len(panel.columns), CELL * len(panel.rows)
+            axis = add_axes(figure, left - size[0], top, *size)
+            image = fill(axis, panel, highest, with_rows=taken - size[0] > GAP)
+    scale = add_axes(figure, width - SCALE + 0.1, sum(heights) - TITLE, 0.07, 1.2)
+    bar = figure.colorbar(image, cax=scale)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
+    scale.tick_params(length=0, labelsize=7, labelcolor=INK)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DOTS_PER_INCH)
     with Image.open(path) as image:
         image.convert("RGB").quantize(COLORS).save(path, optimize=True)
 
 
-def fill(axis, panel: Panel, highest: float, with_rows: bool) -> None:
-    """Draws one panel."""
-    axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
-    axis.set_anchor("N")
+def widths(row: Sequence[Panel]) -> list[float]:
+    """What each panel takes, with its words unless they stand left of it already."""
+    found = []
+    for left, panel in zip((None, *row), row, strict=False):
+        is_new = left is None or left.rows != panel.rows
+        found.append((WORDS if is_new else GAP) + CELL * len(panel.columns))
+    return found
+
+
+def add_axes(figure: Figure, left: float, top: float, width: float, height: float):
+    """Axes at a place given in inches, from the lower left corner of the figure."""
+    across, up = figure.get_size_inches()
+    place = (left / across, (top - height) / up, width / across, height / up)
+    return figure.add_axes(place)
+
+
+def fill(axis, panel: Panel, highest: float, with_rows: bool):
+    """Draws one panel, and returns its image."""
+    image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
     axis.set_title(panel.title, fontsize=9, color=INK)
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)
-    axis.set_yticks(
-        range(len(panel.rows)), panel.rows if with_rows else [""] * len(panel.rows)
-    )
+    axis.set_yticks(range(len(panel.rows)) if with_rows else [])
+    if with_rows:
+        axis.set_yticklabels(panel.rows)
     axis.tick_params(length=0, labelsize=8, labelcolor=INK)
     axis.spines[:].set_color("0.8")
+    return image

@@ -56,24 +56,27 @@ NUMBER_OF_PANELS = {
 }
 
 
-@pytest.fixture
-def pictures(monkeypatch):
+@pytest.fixture(scope="module")
+def pictures():
     """The script as a module."""
-    monkeypatch.syspath_prepend(str(pages.DOCS))
-    yield importlib.import_module("pictures")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(pages.DOCS))
+        yield importlib.import_module("pictures")
     for name in MODULES:
         sys.modules.pop(name, None)
 
 
-@pytest.fixture
-def runs(pictures, tmp_path):
+@pytest.fixture(scope="module")
+def runs(pictures, tmp_path_factory):
     """A folder of runs, one of which has been trained to its end."""
-    tokenizer = kav.Tokenizer.train([pictures.SOURCE, pictures.TARGET], 36)
+    folder = tmp_path_factory.mktemp("runs")
+    words = f"{pictures.SOURCE} {pictures.TARGET}".split()
+    tokenizer = kav.Tokenizer.train(words * 9, 50)
     for name, places in RUNS.items():
         model = kav.Transformer(tokenizer.vocabulary_size, 2, 8, 8, *places)
-        model.save_preset(tmp_path / "runs" / name / "best", tokenizer)
-    model.save_preset(tmp_path / "runs" / name / "averaged", tokenizer)
-    return tmp_path / "runs"
+        model.save_preset(folder / name / "best", tokenizer)
+    model.save_preset(folder / name / "averaged", tokenizer)
+    return folder
 
 
 def test_every_variant_is_drawn(pictures, runs, tmp_path, capsys):
