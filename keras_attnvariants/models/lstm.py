@@ -197,7 +197,7 @@ class LSTMDecoder(Recurrent):
         _, hidden = scan(step, self.initial_state(memory, 1), gates)
         return ops.swapaxes(hidden[:, :, 0], 0, 1)
 
-    def weights(self, hidden, memory):
+    def attention_weights(self, hidden, memory):
         """Float32 attention weights `[B, T, S]`, from what `call` returned."""
         first = memory["state"]["hidden"][:, None]
         before = ops.concatenate([first, hidden[:, :-1]], axis=1)

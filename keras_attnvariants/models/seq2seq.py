@@ -135,7 +135,8 @@ class Seq2SeqLSTM(TranslationModel):
         hidden, context = self.decode(inputs, training)
         if not self.decoder.attention:
             return {"decoder": {}}
-        return {"decoder": {"cross": self.decoder.weights(hidden, context)[:, None]}}
+        weights = self.decoder.attention_weights(hidden, context)
+        return {"decoder": {"cross": weights[:, None]}}
 
     def decode(self, inputs, training=None):
         """Hidden states of the decoder `[B, T, hidden_dim]`, and the context."""
