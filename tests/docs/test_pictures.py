@@ -72,7 +72,8 @@ def runs(pictures, tmp_path_factory):
     """A folder of runs, one of which has been trained to its end."""
     folder = tmp_path_factory.mktemp("runs")
     words = f"{pictures.SOURCE} {pictures.TARGET}".split()
-    tokenizer = kav.Tokenizer.train(words * 9, 36)
+    more = pages.README.read_text("utf-8").split()
+    tokenizer = kav.Tokenizer.train(words * 50 + more, 300)
     for name, places in RUNS.items():
         model = kav.Transformer(tokenizer.vocabulary_size, 2, 8, 8, *places)
         model.save_preset(folder / name / "best", tokenizer)
