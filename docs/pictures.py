@@ -160,6 +160,12 @@ def phrase(reading: Reading) -> list[Panel]:
     return panels
 
 
+def lstm(reading: Reading) -> list[Panel]:
+    """The decoder's only head."""
+    weights = reading.scores["decoder"]["cross"][0, 0]
+    return [reading.panel("cross", "previous state", weights)]
+
+
 def grams(order: int) -> str:
     """N-grams of an order in words."""
     return {1: "tokens", 2: "pairs"}.get(order, f"{order}-grams")
@@ -234,6 +240,7 @@ PICTURES = {
         lambda reading: learned(reading, "encoder", "decoder"),
         run="local-attention",
     ),
+    "seq2seq_lstm": Picture("Seq2SeqLSTM", lstm, run="lstm"),
 }
 
 

@@ -106,6 +106,7 @@ ALL = MAIN | {
     # N-grams, attention as near, and both: n-grams in the lower half of the layers
     "neural-ngram": "loem2022/neural-ngram/wmt16-en-de",
     "local-attention": "loem2022/local-attention/wmt16-en-de",
+    "concatenated-ngram": "loem2022/concatenated-ngram/wmt16-en-de",
     "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
 }
 

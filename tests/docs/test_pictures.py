@@ -53,6 +53,7 @@ NUMBER_OF_PANELS = {
     "neural_ngram": 2,
     "concatenated_ngram": 1,
     "local_attention": 2,
+    "seq2seq_lstm": 1,
 }
 
 
@@ -71,11 +72,14 @@ def runs(pictures, tmp_path_factory):
     """A folder of runs, one of which has been trained to its end."""
     folder = tmp_path_factory.mktemp("runs")
     words = f"{pictures.SOURCE} {pictures.TARGET}".split()
-    tokenizer = kav.Tokenizer.train(words * 9, 50)
+    more = pages.README.read_text("utf-8").split()
+    tokenizer = kav.Tokenizer.train(words * 50 + more, 300)
     for name, places in RUNS.items():
         model = kav.Transformer(tokenizer.vocabulary_size, 2, 8, 8, *places)
         model.save_preset(folder / name / "best", tokenizer)
     model.save_preset(folder / name / "averaged", tokenizer)
+    recurrent = kav.Seq2SeqLSTM(tokenizer.vocabulary_size, 8, 8, max_length=64)
+    recurrent.save_preset(folder / "lstm" / "best", tokenizer)
     return folder
 
 

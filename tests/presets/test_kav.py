@@ -10,6 +10,7 @@ from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.kav import NORMALIZATION
+from keras_attnvariants.presets.kav import OTHERS
 from keras_attnvariants.presets.kav import TABLE
 from tests.presets import tiny
 
@@ -24,8 +25,7 @@ def test_the_four_main_variants_on_two_corpora_and_every_family_on_one():
         assert names[corpus] == [f"kav/{variant}/{corpus}" for variant in table]
     used = {type(layer) for name in OURS for layer in attention_of(name)}
     families = {variant.cls for variant in attention.variants().values()}
-    # The baseline of a baseline.
-    assert families - used == {attention.ConcatenatedNgram}
+    assert families <= used
 
 
 def test_every_recurrence_structure_and_scoring_is_there():
@@ -47,10 +47,11 @@ def attention_of(name):
         yield getattr(block, "cross_attention", None)
 
 
-def test_learned_attention_starts_alike_in_all_of_them():
+def test_learned_attention_starts_alike_in_all_mixtures_of_attention():
     starts = {
         json.dumps(keras.initializers.serialize(layer.kernel_initializer)["config"])
         for name in OURS
+        if name.split("/")[1] not in OTHERS
         for layer in attention_of(name)
         if isinstance(layer, attention.DotProductAttention)
     }

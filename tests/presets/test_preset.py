@@ -65,7 +65,7 @@ def test_two_builds_share_no_weights_and_leave_the_preset_as_it_was():
 def test_a_model_is_built_from_json_and_described_in_it(name):
     model = tiny.model(name)  # from JSON
     config = model.get_config()
-    again = Transformer.from_config(json.loads(json.dumps(config)))
+    again = type(model).from_config(json.loads(json.dumps(config)))
     assert tiny.without_names(again.get_config()) == tiny.without_names(config)
 
 
