@@ -67,11 +67,9 @@ class Recurrent(keras.layers.Layer):
             gates: `[..., 4 * units]`.
             state: `[..., units]`.
         """
-        gates = ops.cast(gates, "float32")
-        sigmoids = ops.sigmoid(gates[..., : 3 * self.units])
-        candidate = ops.tanh(gates[..., 3 * self.units :])
-        enter, keep, leave = ops.split(sigmoids, 3, axis=-1)
-        cell = keep * state["cell"] + enter * candidate
+        enter, keep, leave, candidate = ops.split(ops.cast(gates, "float32"), 4, -1)
+        enter, keep, leave = map(ops.sigmoid, (enter, keep, leave))
+        cell = keep * state["cell"] + enter * ops.tanh(candidate)
         hidden = ops.cast(leave * ops.tanh(cell), self.compute_dtype)
         return {"hidden": hidden, "cell": cell}
 
@@ -175,7 +173,8 @@ class LSTMDecoder(Recurrent):
         """
         memory = {"state": state, "mask": mask}
         if self.attention:
-            memory |= {"encoded": encoded, "gates": self.context_dense(encoded)}
+            memory["encoded"] = ops.swapaxes(encoded, 1, 2)  # [B, units, S]
+            memory["gates"] = self.context_dense(encoded)  # [B, S, 4u]
         return memory
 
     def initial_state(self, memory, beams: int) -> dict[str, Any]:
@@ -215,9 +214,11 @@ class LSTMDecoder(Recurrent):
             memory: what `prepare` returned.
         """
         hidden, weights = state["hidden"], None
-        gates = gates + ops.einsum("bku,ug->bkg", hidden, kernel)
+        # As one product of matrices: other forms transpose the kernel at every step.
+        rows = ops.matmul(ops.reshape(hidden, (-1, self.units)), kernel)
+        gates = gates + ops.reshape(rows, ops.shape(gates))
         if self.attention:
-            energies = ops.einsum("bku,bsu->bks", hidden, memory["encoded"])
+            energies = ops.matmul(hidden, memory["encoded"])
             weights = masked_softmax(energies, memory["mask"][:, None])
             gates += ops.matmul(ops.cast(weights, gates.dtype), memory["gates"])
         return self.advance(gates, state), weights
@@ -236,7 +237,8 @@ def forget_bias(shape, dtype=None):
 
 def stacked_orthogonal(shape, dtype=None):
     """Orthogonal rows in each matrix `[..., units, 4 * units]`."""
-    orthogonal = keras.initializers.Orthogonal()
     if len(shape) == 2:
-        return orthogonal(shape, dtype)
+        # Not every backend can find an orthogonal matrix in half precision.
+        orthogonal = keras.initializers.Orthogonal()(shape, "float32")
+        return ops.cast(orthogonal, dtype)
     return ops.stack([stacked_orthogonal(shape[1:], dtype) for _ in range(shape[0])])
