@@ -247,7 +247,8 @@ def forget_bias(shape, dtype=None):
 
 def stacked_orthogonal(shape, dtype=None):
     """Orthogonal rows in each matrix `[..., units, 4 * units]`."""
-    orthogonal = keras.initializers.Orthogonal()
     if len(shape) == 2:
-        return orthogonal(shape, dtype)
+        # Not every backend can find an orthogonal matrix in half precision.
+        orthogonal = keras.initializers.Orthogonal()(shape, "float32")
+        return ops.cast(orthogonal, dtype)
     return ops.stack([stacked_orthogonal(shape[1:], dtype) for _ in range(shape[0])])
