@@ -92,7 +92,7 @@ def test_every_variant_is_drawn(pictures, runs, tmp_path, capsys):
     for path in drawn.values():
         assert path.stat().st_size < 40_000
         with Image.open(path) as image:
-            assert max(image.size) < 1500
+            assert max(image.size) < 1800  # these tokens are short, and many
             assert len(np.unique(np.asarray(image.convert("L")))) > 20
 
 
