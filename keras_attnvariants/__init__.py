@@ -29,9 +29,18 @@ _ROOMS = (
 
 _HOME = {
     "BaseAttention": "attention",
+    "ConcatenatedNgram": "attention",
     "DotProductAttention": "attention",
     "HardCodedAttention": "attention",
     "HardCodedCrossAttention": "attention",
+    "Heterogeneous": "attention",
+    "Homogeneous": "attention",
+    "Interleaved": "attention",
+    "LocalAttention": "attention",
+    "NeuralNgram": "attention",
+    "PhraseAttention": "attention",
+    "RecurrentCrossAttention": "attention",
+    "Seq2SeqLSTM": "models",
     "Transformer": "models",
     "from_preset": "models",
     "save_preset": "models",

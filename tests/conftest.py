@@ -14,6 +14,9 @@ import keras  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+# Here, so that the process that parallel workers report to has it too.
+pytest_plugins = ["tests.attention.matrix"]
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 # The first example of a property may compile a graph: no deadline per example.

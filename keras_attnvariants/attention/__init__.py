@@ -1,21 +1,45 @@
 """Attention variants as Keras layers, one idea per file."""
 
+from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
+from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.neural_ngram import NeuralNgram
+from keras_attnvariants.attention.phrase import PhraseAttention
+from keras_attnvariants.attention.phrases.scores import mass_shares
+from keras_attnvariants.attention.phrases.scores import strong_shares
+from keras_attnvariants.attention.phrases.structures import Heterogeneous
+from keras_attnvariants.attention.phrases.structures import Homogeneous
+from keras_attnvariants.attention.phrases.structures import Interleaved
+from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.attention.registry import variants
 
 __all__ = [
     "BaseAttention",
+    "ConcatenatedNgram",
     "DotProductAttention",
     "HardCodedAttention",
     "HardCodedCrossAttention",
+    "Heterogeneous",
+    "Homogeneous",
+    "Interleaved",
+    "LocalAttention",
     "Masks",
+    "NeuralNgram",
+    "PhraseAttention",
+    "RecurrentCrossAttention",
     "get",
+    "mass_shares",
+    "recurrences",
     "register_attention",
+    "split_heads",
+    "strong_shares",
     "variants",
 ]

@@ -1,4 +1,4 @@
-"""Mixing neighbouring positions with fixed weights, at linear cost."""
+"""Looking at neighbouring positions only, at a cost linear in length."""
 
 import numpy as np
 from keras import ops
@@ -28,23 +28,73 @@ def banded_mix(values, kernel: np.ndarray, first: int):
     Returns:
         `[B, L, H, D]`, in the dtype of `values`.
     """
-    batch, length, heads, width = ops.shape(values)
+    length = ops.shape(values)[1]
     span = len(kernel) - 1
-    largest = max(BLOCK, span)
-    size = at_least(at_most(length, largest), max(span, 1))
-    count = -(-length // size)
-    left, right = -first, (count + 1) * size - length + first
-    padded = ops.pad(values, ((0, 0), (left, right), (0, 0), (0, 0)))
-    blocks = ops.reshape(padded, (batch, count + 1, size, heads, width))
-    # `ops.slice` and not indexing, whose gradient is several times as slow.
-    block = ops.slice(blocks, (0, 0, 0, 0, 0), (batch, count, size, heads, width))
-    overlap = ops.slice(blocks, (0, 1, 0, 0, 0), (batch, count, span, heads, width))
-    windows = ops.concatenate([block, overlap], axis=2)
-    band = ops.convert_to_tensor(block_band(kernel, largest))  # [H, largest, …]
+    size = block_size(length, span)
+    windows = block_windows(values, first, span, size)
+    band = ops.convert_to_tensor(block_band(kernel, max(BLOCK, span)))
     band = ops.cast(band[:, :size, : size + span], values.dtype)
     mixed = ops.einsum("hiw,bnwhd->bnihd", band, windows)
-    mixed = ops.reshape(mixed, (batch, count * size, heads, width))
-    return ops.slice(mixed, (0, 0, 0, 0), (batch, length, heads, width))
+    return join_blocks(mixed, length)
+
+
+def block_size(length, span: int):
+    """Length of the blocks of a sequence whose positions look `span + 1` far."""
+    return at_least(at_most(length, max(BLOCK, span)), max(span, 1))
+
+
+def block_windows(x, first: int, span: int, size):
+    """Cuts a sequence into blocks, each with all that its positions look at.
+
+    Position `i` of a block sees the entries `i` to `i + span` of its window.
+
+    Args:
+        x: `[B, L, ...]`.
+        first: relative position of the first neighbour looked at, `<= 0`.
+        span: distance from there to the last one.
+        size: length of a block, at least `span`; see `block_size`.
+
+    Returns:
+        `[B, blocks, size + span, ...]`, 0 outside the sequence.
+    """
+    batch, length, *inner = ops.shape(x)
+    count = -(-length // size)
+    left, right = -first, (count + 1) * size - length + first
+    padded = ops.pad(x, ((0, 0), (left, right), *[(0, 0)] * len(inner)))
+    blocks = ops.reshape(padded, (batch, count + 1, size, *inner))
+    overlap = part(blocks, (1, count), (0, span))
+    return ops.concatenate([part(blocks, (0, count)), overlap], axis=2)
+
+
+def join_blocks(blocks, length):
+    """The inverse for results: `[B, blocks, size, ...]` to `[B, length, ...]`."""
+    batch, count, size, *inner = ops.shape(blocks)
+    return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
+
+
+def part(x, *bounds):
+    """A part of `x`, from `(start, size)` for each axis from the second on.
+
+    Not indexing, whose gradient is several times as slow on TensorFlow.
+    """
+    shape, axes = ops.shape(x), 1 + len(bounds)
+    starts = (0, *[start for start, _ in bounds], *[0] * (len(shape) - axes))
+    sizes = (shape[0], *[size for _, size in bounds], *shape[axes:])
+    return ops.slice(x, starts, sizes)
+
+
+def slide(buffer, new):
+    """The window that ends with `new`, and what of it the next position needs.
+
+    Args:
+        buffer: the positions before, oldest first: `[B, K, slots, ...]`.
+        new: this position: `[B, K, ...]`.
+
+    Returns:
+        The window `[B, K, slots + 1, ...]` and the next buffer.
+    """
+    window = ops.concatenate([buffer, new[:, :, None]], axis=2)
+    return window, window[:, :, 1:]
 
 
 def block_band(kernel: np.ndarray, size: int) -> np.ndarray:

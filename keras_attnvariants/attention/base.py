@@ -14,6 +14,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.checks import check_optional
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
@@ -43,6 +45,10 @@ class BaseAttention(keras.layers.Layer):
         roles: where the equation makes sense: encoder, decoder, cross.
         reads_query: whether the output depends on the content of the query, and
             not on its position alone.
+        has_scores: whether there are weights over positions; a variant without
+            refuses `return_attention_scores`.
+        score_blocks: how often the last axis of the scores lists the keys: more
+            than once where there are phrases besides tokens.
 
     Raises:
         ValueError: a size is not a positive integer, or, when built,
@@ -51,6 +57,8 @@ class BaseAttention(keras.layers.Layer):
 
     roles: frozenset[str] = frozenset()
     reads_query = True
+    has_scores = True
+    score_blocks: int = 1
 
     def __init__(
         self,
@@ -145,7 +153,11 @@ class BaseAttention(keras.layers.Layer):
 
         Returns:
             `[B, T, width]`; with scores also float32 weights `[B, H, T, S]`.
+
+        Raises:
+            ValueError: the variant cannot honour an argument.
         """
+        self.check_scores(return_attention_scores)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
@@ -153,7 +165,7 @@ class BaseAttention(keras.layers.Layer):
             query, value, key, masks, return_attention_scores, training
         )
         context = zero_masked(context, query_mask)
-        output = self.output_dense(merge_heads(context))
+        output = self.project_output(context)
         if not return_attention_scores:
             return output
         if query_mask is not None:
@@ -176,6 +188,10 @@ class BaseAttention(keras.layers.Layer):
             float32 weights `[B, H, T, S]` (`None` is fine if not wanted).
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `attend`.")
+
+    def project_output(self, context):
+        """The output `[..., width]` from the context `[..., H, D]`."""
+        return self.output_dense(merge_heads(context))
 
     # One position at a time
 
@@ -220,6 +236,17 @@ class BaseAttention(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
+    def alignment(self, scores):
+        """How much each source position counts, on average over the heads.
+
+        Args:
+            scores: `[B, K, H, S]`, as `step` returns them in cross-attention.
+
+        Returns:
+            Float32 `[B, K, S]`.
+        """
+        return ops.mean(scores, axis=2)
+
     # Keras
 
     def compute_mask(self, query, query_mask=None):
@@ -233,9 +260,12 @@ class BaseAttention(keras.layers.Layer):
     ):
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
-        if not (return_attention_scores or (len(args) > 4 and args[4])):
+        wanted = return_attention_scores or (len(args) > 4 and args[4])
+        self.check_scores(wanted)
+        if not wanted:
             return output
-        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        keys = value.shape[1] and value.shape[1] * self.score_blocks
+        shape = (query.shape[0], self.num_heads, query.shape[1], keys)
         return output, keras.KerasTensor(shape, dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
@@ -258,6 +288,14 @@ class BaseAttention(keras.layers.Layer):
                 f"only. Pass `query` and `value`. Received: key={key}"
             )
 
+    def check_scores(self, wanted: bool):
+        """Raises if weights are wanted of a variant that has none."""
+        if wanted and not self.has_scores:
+            raise ValueError(
+                f"{type(self).__name__} has no attention weights: it does not weigh "
+                f"positions. Received: return_attention_scores={wanted}"
+            )
+
 
 def split_heads(x, num_heads: int):
     """`[..., H * D]` to `[..., H, D]`."""
@@ -269,18 +307,6 @@ def merge_heads(x):
     """`[..., H, D]` to `[..., H * D]`."""
     shape = ops.shape(x)
     return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
-
-
-def check_positive(name: str, value) -> int:
-    """Returns `value` if it is a positive integer, else raises `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
-    return value
-
-
-def check_optional(name: str, value) -> int | None:
-    """The same for an argument that may be `None`."""
-    return None if value is None else check_positive(name, value)
 
 
 def clone_initializer(initializer):

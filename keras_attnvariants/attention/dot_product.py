@@ -5,9 +5,9 @@ from typing import Any
 from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import check_optional
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
@@ -77,11 +77,15 @@ class DotProductAttention(BaseAttention):
         self.key_dense = self.projection(key_dim, "key", (key_shape or value_shape)[-1])
 
     def attend(self, query, value, key, masks, return_scores, training):
-        q = self.project_query(query)
-        k = split_heads(self.key_dense(value if key is None else key), self.num_heads)
-        v = split_heads(self.value_dense(value), self.num_heads)
+        q, k, v = self.project_inputs(query, value, key)
         mask = masks.combined(ops.shape(q)[1], ops.shape(k)[1])
         return self.dot_product(q, k, v, mask, training)
+
+    def project_inputs(self, query, value, key=None):
+        """Scaled queries, keys and values by head, `[B, L, H, D]` each."""
+        k = split_heads(self.key_dense(value if key is None else key), self.num_heads)
+        v = split_heads(self.value_dense(value), self.num_heads)
+        return self.project_query(query), k, v
 
     def project_query(self, query):
         """Scaled queries `[..., H, D]` from inputs `[..., width]`."""
@@ -94,7 +98,10 @@ class DotProductAttention(BaseAttention):
             q: `[B, T, H, D]`. k, v: `[B, S, H, D]`.
             mask: bool `[1|B, 1|T, S]`, or `None`.
         """
-        logits = ops.einsum("bthd,bshd->bhts", q, k)
+        return self.mix(ops.einsum("bthd,bshd->bhts", q, k), v, mask, training)
+
+    def mix(self, logits, v, mask, training=False):
+        """The same from the scores `[B, H, T, S]` of queries and keys."""
         weights = masked_softmax(logits, None if mask is None else mask[:, None])
         dropped = self.dropout_layer(ops.cast(weights, v.dtype), training=training)
         return ops.einsum("bhts,bshd->bthd", dropped, v), weights

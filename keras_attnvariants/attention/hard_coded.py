@@ -14,8 +14,10 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import banded_mix
 from keras_attnvariants.attention.banded import dense_band
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.checks import check_lengths
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
 from keras_attnvariants.attention.registry import register_attention
@@ -108,7 +110,7 @@ class HardCodedAttention(GaussianAttention):
 
     def attend(self, query, value, key, masks, return_scores, training):
         self.refuse_key(value, key)
-        self.check_lengths(query, value)
+        check_lengths(self, query, value, "HardCodedCrossAttention")
         values = self.values(value, masks.key)
         kernel, first = self.kernel(masks.causal)
         weights = None
@@ -128,28 +130,18 @@ class HardCodedAttention(GaussianAttention):
             weights = ops.where(mask[:, None], weights, 0.0)
         return ops.broadcast_to(weights, (batch, self.num_heads, length, length))
 
-    def check_lengths(self, query, value):
-        """Raises if query and value are known to differ in length."""
-        lengths = query.shape[1], value.shape[1]
-        if None not in lengths and lengths[0] != lengths[1]:
-            raise ValueError(
-                f"{type(self).__name__} is self-attention: `query` and `value` must "
-                f"have the same length; HardCodedCrossAttention takes two. "
-                f"Received: lengths {lengths}"
-            )
-
     def initial_state(self, batch, beams, max_length, memory=None):
         """The last values, oldest first: `[B, K, slots, H, D]`."""
         kernel, _ = self.kernel(causal=True)
-        shape = (batch, beams, len(kernel), self.num_heads, self.head_dim)
+        shape = (batch, beams, len(kernel) - 1, self.num_heads, self.head_dim)
         return {"values": ops.zeros(shape, self.compute_dtype)}
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):
-        new = self.values(query)[:, :, None]  # [B, K, 1, H, D]
-        values = ops.concatenate([state["values"][:, :, 1:], new], axis=2)
+        window, values = slide(state["values"], self.values(query))
         kernel, first = self.kernel(causal=True)
         weights = ops.convert_to_tensor(kernel.astype("float32"))
-        context = ops.einsum("wh,bkwhd->bkhd", ops.cast(weights, new.dtype), values)
+        mixing = ops.cast(weights, window.dtype)
+        context = ops.einsum("wh,bkwhd->bkhd", mixing, window)
         output = self.output_dense(merge_heads(context))
         state = {"values": values}
         if not return_attention_scores:

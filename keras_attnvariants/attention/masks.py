@@ -44,6 +44,12 @@ def causal_pattern(query_length, key_length):
     return ops.arange(key_length)[None, :] <= ops.arange(query_length)[:, None]
 
 
+def band_pattern(rows, columns, first: int, last: int):
+    """Bool `[rows, columns]`, True where `first <= column - row <= last`."""
+    relative = ops.arange(columns)[None, :] - ops.arange(rows)[:, None]
+    return ops.logical_and(relative >= first, relative <= last)
+
+
 def both(first, second):
     """The conjunction of two masks, either of which may be `None`."""
     if first is None:

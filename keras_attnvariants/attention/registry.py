@@ -20,7 +20,7 @@ class Variant:
         cls: the layer class.
         paper: the publication that defines it.
         examples: constructor arguments of typical instances, for 4 heads; the
-            conformance suite runs every one of them in every role of `cls`.
+            conformance suite runs every one of them in every role that it fits.
     """
 
     cls: type
@@ -29,8 +29,19 @@ class Variant:
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the equation makes sense: encoder, decoder, cross."""
+        """Where the equation makes sense: encoder, decoder, cross.
+
+        An instance may be made for some of them only: see its own `roles`.
+        """
         return self.cls.roles
+
+    def fitting(self, role: str) -> list[int]:
+        """The numbers of the examples that fit a role: not all that `cls` can be."""
+        return [
+            number
+            for number, arguments in enumerate(self.examples)
+            if role in self.cls(**arguments).roles
+        ]
 
 
 _variants: dict[str, Variant] = {}

@@ -6,8 +6,9 @@ Everything else in the package is written with `keras.ops` alone.
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.dropout import Dropout
+from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.softmax import masked_softmax
 
-__all__ = ["Dropout", "at_least", "at_most", "jit", "masked_softmax", "name"]
+__all__ = ["Dropout", "at_least", "at_most", "jit", "masked_softmax", "name", "scan"]

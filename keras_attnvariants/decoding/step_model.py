@@ -17,6 +17,7 @@ class StepModel(Protocol):
     """
 
     vocabulary_size: int
+    source_vocabulary_size: int
     max_length: int
     pad_id: int
     bos_id: int

@@ -6,7 +6,6 @@ Any sub-layer can be absent; its residual, dropout and normalisation go with it.
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_attnvariants.backend import Dropout
 
@@ -114,13 +113,34 @@ class Block(keras.layers.Layer):
             self.feed_forward.build(input_shape)
             self.feed_forward_residual.build(input_shape)
 
-    def attend_to_self(self, x, training, **options):
-        """The self-attention sub-layer over a whole sequence."""
-        if self.self_attention is None:
-            return x
-        y = self.self_residual.enter(x)
-        y = self.self_attention(y, y, training=training, **options)
-        return self.self_residual.leave(x, y, training)
+    def attend(
+        self, role: str, x, value=None, training=None, return_scores=False, **options
+    ):
+        """An attention sub-layer over a whole sequence.
+
+        Args:
+            role: `"self"` or `"cross"`.
+            x: `[B, T, width]`.
+            value: what cross-attention looks at, `[B, S, width]`.
+            training: whether dropout is applied.
+            return_scores: whether the weights are wanted.
+            **options: further arguments of the attention layer.
+
+        Returns:
+            `[B, T, width]`, and the weights by role; nothing if they are not wanted,
+            or if the sub-layer is absent or has none.
+        """
+        attention = getattr(self, f"{role}_attention")
+        if attention is None:
+            return x, {}
+        residual = getattr(self, f"{role}_residual")
+        y = residual.enter(x)
+        value = y if value is None else value
+        options["training"] = training
+        if return_scores and attention.has_scores:
+            y, scores = attention(y, value, return_attention_scores=True, **options)
+            return residual.leave(x, y, training), {role: scores}
+        return residual.leave(x, attention(y, value, **options), training), {}
 
     def feed(self, x, training=None):
         """The feed-forward sub-layer."""
@@ -133,10 +153,20 @@ class Block(keras.layers.Layer):
 class EncoderBlock(Block):
     """Self-attention and feed-forward over a source sequence."""
 
-    def call(self, x, source_mask=None, training=None):
-        """`[B, S, width]` to the same; `source_mask` is bool."""
-        x = self.attend_to_self(x, training, value_mask=source_mask)
-        return self.feed(x, training)
+    def call(self, x, source_mask=None, training=None, return_attention_scores=False):
+        """`[B, S, width]` to the same; `source_mask` is bool.
+
+        With scores also the weights of attention, `[B, H, S, S]`, by role.
+        """
+        x, scores = self.attend(
+            "self",
+            x,
+            training=training,
+            return_scores=return_attention_scores,
+            value_mask=source_mask,
+        )
+        x = self.feed(x, training)
+        return (x, scores) if return_attention_scores else x
 
 
 class DecoderBlock(Block):
@@ -153,18 +183,25 @@ class DecoderBlock(Block):
             self.cross_attention.build(input_shape, input_shape)
             self.cross_residual.build(input_shape)
 
-    def call(self, x, encoded, encoded_mask=None, training=None):
-        """`[B, T, width]` and the encoded source `[B, S, width]` to `[B, T, width]`."""
-        x = self.attend_to_self(x, training, use_causal_mask=True)
-        if self.cross_attention is not None:
-            y = self.cross_attention(
-                self.cross_residual.enter(x),
-                encoded,
-                value_mask=encoded_mask,
-                training=training,
-            )
-            x = self.cross_residual.leave(x, y, training)
-        return self.feed(x, training)
+    def call(
+        self,
+        x,
+        encoded,
+        encoded_mask=None,
+        training=None,
+        return_attention_scores=False,
+    ):
+        """`[B, T, width]` and the encoded source `[B, S, width]` to `[B, T, width]`.
+
+        With scores also the weights of both attentions by role.
+        """
+        options = {"training": training, "return_scores": return_attention_scores}
+        x, scores = self.attend("self", x, use_causal_mask=True, **options)
+        x, cross_scores = self.attend(
+            "cross", x, encoded, value_mask=encoded_mask, **options
+        )
+        x = self.feed(x, training)
+        return (x, scores | cross_scores) if return_attention_scores else x
 
     def prepare(self, encoded, encoded_mask):
         """What the block keeps of the source, once per sentence."""
@@ -184,7 +221,7 @@ class DecoderBlock(Block):
         return state
 
     def step(self, x, position, state, memory, return_attention_scores=False):
-        """One position `[B, K, width]`: output, state, cross scores or `None`."""
+        """One position `[B, K, width]`: output, state, alignment or `None`."""
         state, scores = dict(state), None
         if self.self_attention is not None:
             y, state["self"] = self.self_attention.step(
@@ -192,16 +229,35 @@ class DecoderBlock(Block):
             )
             x = self.self_residual.leave(x, y)
         if self.cross_attention is not None:
+            wanted = return_attention_scores and self.cross_attention.has_scores
             y, state["cross"], *scores = self.cross_attention.step(
                 self.cross_residual.enter(x),
                 position,
                 state["cross"],
                 memory,
-                return_attention_scores=return_attention_scores,
+                return_attention_scores=wanted,
             )
             x = self.cross_residual.leave(x, y)
-            scores = ops.mean(scores[0], axis=2) if scores else None  # [B, K, S]
+            scores = self.cross_attention.alignment(scores[0]) if scores else None
         return self.feed(x), state, scores
+
+
+def run_blocks(blocks, x, scores: dict[str, Any] | None = None, **options: Any):
+    """The output of blocks one after another, `[B, L, width]`.
+
+    Args:
+        blocks: encoder or decoder blocks.
+        x: `[B, L, width]`.
+        scores: a dict to which each block's attention weights are added under its
+            name; `None` if they are not wanted.
+        **options: further arguments of every block.
+    """
+    for block in blocks:
+        if scores is None:
+            x = block(x, **options)
+        else:
+            x, scores[block.name] = block(x, return_attention_scores=True, **options)
+    return x
 
 
 def layer_norm(dtype, name: str = "norm") -> keras.layers.LayerNormalization:

@@ -14,25 +14,32 @@ class TokenEmbeddings(keras.layers.Layer):
     """Source and target embeddings, positions, and the output projection.
 
     Args:
-        vocabulary_size: number of tokens, shared by source and target.
-        hidden_dim: width of the model.
-        positions: template layer that adds or concatenates positions.
+        vocabulary_size: number of target tokens.
+        source_vocabulary_size: number of source tokens.
+        hidden_dim: width of what the output projection reads.
+        embedding_dim: width of the embeddings, before positions.
+        positions: layer that adds or concatenates positions, or `None`.
         scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`: source, target and output share one matrix;
             `"decoder"`: target and output do; `"none"`: three matrices.
         softmax_bias: whether the output projection has a bias.
         dropout: rate, after the positions.
+
+    Raises:
+        ValueError: matrices of different shapes were to be tied.
     """
 
     def __init__(
         self,
         vocabulary_size: int,
+        source_vocabulary_size: int,
         hidden_dim: int,
-        positions: keras.layers.Layer,
-        scale: bool,
-        tie_embeddings: str,
-        softmax_bias: bool,
-        dropout: float,
+        embedding_dim: int,
+        positions: keras.layers.Layer | None = None,
+        scale: bool = False,
+        tie_embeddings: str = "none",
+        softmax_bias: bool = True,
+        dropout: float = 0.0,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
@@ -40,17 +47,24 @@ class TokenEmbeddings(keras.layers.Layer):
         self.positions = positions
         self.scale = hidden_dim**0.5 if scale else 1.0
         self.tied = tie_embeddings != "none"
-        width = hidden_dim - positions.concatenated_dim
-        if self.tied and width != hidden_dim:
+        if self.tied and embedding_dim != hidden_dim:
             raise ValueError(
                 "Embeddings that leave room for concatenated positions are narrower "
                 "than the output and cannot be tied to it: use tie_embeddings='none'. "
                 f"Received: tie_embeddings={tie_embeddings!r}"
             )
-        self.target = self.table(vocabulary_size, width, "target", self.tied)
+        if tie_embeddings == "all" and source_vocabulary_size != vocabulary_size:
+            raise ValueError(
+                "Source and target have vocabularies of different sizes and cannot "
+                "share their embeddings: use tie_embeddings='decoder' or 'none'. "
+                f"Received: tie_embeddings={tie_embeddings!r}"
+            )
+        self.target = self.table(vocabulary_size, embedding_dim, "target", self.tied)
         self.source = self.target
         if tie_embeddings != "all":
-            self.source = self.table(vocabulary_size, width, "source", False)
+            self.source = self.table(
+                source_vocabulary_size, embedding_dim, "source", False
+            )
         self.vocabulary_size = vocabulary_size
         self.softmax_bias = softmax_bias
         if not self.tied:
@@ -83,7 +97,8 @@ class TokenEmbeddings(keras.layers.Layer):
         self.target.build((None, None))
         if self.source is not self.target:
             self.source.build((None, None))
-        self.positions.build((None, None, self.target.output_dim))
+        if self.positions is not None:
+            self.positions.build((None, None, self.target.output_dim))
         self.bias = None
         if not self.tied:
             self.output_dense.build((None, None, self.hidden_dim))
@@ -93,21 +108,23 @@ class TokenEmbeddings(keras.layers.Layer):
             )
 
     def embed_source(self, ids, training=None):
-        """Ids `[B, S]` to `[B, S, hidden_dim]`."""
+        """Ids `[B, S]` to `[B, S, width]`, positions included."""
         return self.embed(self.source, ids, 0, training)
 
     def embed_target(self, ids, start=0, training=None):
-        """Ids `[B, T]` at positions from `start` on to `[B, T, hidden_dim]`."""
+        """Ids `[B, T]` at positions from `start` on to `[B, T, width]`."""
         return self.embed(self.target, ids, start, training)
 
     def embed_step(self, ids, position):
-        """Ids `[B, K]`, all at one position, to `[B, K, hidden_dim]`."""
+        """Ids `[B, K]`, all at one position, to `[B, K, width]`."""
         batch, beams = ops.shape(ids)
         x = self.embed_target(ops.reshape(ids, (batch * beams, 1)), position)
-        return ops.reshape(x, (batch, beams, self.hidden_dim))
+        return ops.reshape(x, (batch, beams, x.shape[-1]))
 
     def embed(self, table, ids, start, training):
-        x = self.positions(table(ids) * self.scale, start=start)
+        x = table(ids) * self.scale
+        if self.positions is not None:
+            x = self.positions(x, start=start)
         return self.dropout(x, training=training)
 
     def logits(self, x):

@@ -108,6 +108,21 @@ class ConcatenatedPositions(keras.layers.Layer):
         }
 
 
+def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
+    """The width that positions leave to the embeddings of a model.
+
+    Raises:
+        ValueError: they leave none.
+    """
+    width = hidden_dim - positions.concatenated_dim
+    if width < 1:
+        raise ValueError(
+            f"`positions` take {positions.concatenated_dim} of the width of the model "
+            f"and leave none to the embeddings. Received: hidden_dim={hidden_dim}"
+        )
+    return width
+
+
 def check_range(max_length: int, start, length) -> None:
     """Raises if a statically known range of positions exceeds `max_length`."""
     if not isinstance(start, int) or not isinstance(length, int):

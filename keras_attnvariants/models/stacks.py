@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.blocks import DecoderBlock
 from keras_attnvariants.models.blocks import EncoderBlock

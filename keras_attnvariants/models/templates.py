@@ -24,6 +24,54 @@ def per_layer(name: str, templates: Any, num_layers: int) -> list:
     return list(templates)
 
 
+def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list:
+    """One entry per layer: `template` in the `count` lowest layers, `rest` above.
+
+    Args:
+        count: number of layers, from 0 to `num_layers`.
+        template, rest: attention layers, or `None` for no such sub-layer; in a
+            configuration, what Keras serializes them to.
+        num_layers: number of layers in all.
+
+    Raises:
+        ValueError: there are not so many layers.
+
+    Example:
+
+    >>> from keras_attnvariants.attention import DotProductAttention, NeuralNgram
+    >>> stack = lowest(
+    ...     1, NeuralNgram(num_heads=4), rest=DotProductAttention(num_heads=4),
+    ...     num_layers=3,
+    ... )
+    >>> [type(layer).__name__ for layer in stack]
+    ['NeuralNgram', 'DotProductAttention', 'DotProductAttention']
+    """
+    check_count(count, num_layers)
+    return [template] * count + [rest] * (num_layers - count)
+
+
+def highest(count: int, template: Any, rest: Any, num_layers: int) -> list:
+    """One entry per layer: `template` in the `count` highest layers, `rest` below.
+
+    Arguments and errors as for `lowest`.
+
+    Example:
+
+    >>> highest(1, "one head", rest=None, num_layers=3)
+    [None, None, 'one head']
+    """
+    check_count(count, num_layers)
+    return [rest] * (num_layers - count) + [template] * count
+
+
+def check_count(count: int, num_layers: int) -> None:
+    """Raises unless there are `count` layers to choose."""
+    if not 0 <= count <= num_layers:
+        raise ValueError(
+            f"`count` must be from 0 to num_layers={num_layers}. Received: {count}"
+        )
+
+
 def check_role(name: str, template: Any, role: str) -> None:
     """Raises unless `template` is an attention layer that fits `role`, or `None`."""
     if template is None:
@@ -35,9 +83,10 @@ def check_role(name: str, template: Any, role: str) -> None:
             f"Received: {template!r}"
         )
     if role not in template.roles:
+        how = " (see its `causal`)" if role in type(template).roles else ""
         raise ValueError(
             f"{type(template).__name__} cannot serve as {role} attention (`{name}`): "
-            f"its equation makes sense as {' or '.join(sorted(template.roles))}. "
+            f"its equation makes sense as {' or '.join(sorted(template.roles))}{how}. "
             f"Alternatives: {fitting}. Received: {name}={type(template).__name__}"
         )
 

@@ -1,26 +1,25 @@
 """The encoder-decoder Transformer, with any attention variant in any place."""
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attnvariants.attention import BaseAttention
-from keras_attnvariants.attention.base import check_positive
+from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
+from keras_attnvariants.models.base import TranslationModel
 from keras_attnvariants.models.blocks import PLACEMENTS
 from keras_attnvariants.models.blocks import layer_norm
+from keras_attnvariants.models.blocks import run_blocks
 from keras_attnvariants.models.checks import check_choice
 from keras_attnvariants.models.checks import check_length
-from keras_attnvariants.models.checks import check_token_ids
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
-from keras_attnvariants.models.saving import from_preset
-from keras_attnvariants.models.saving import save_preset
+from keras_attnvariants.models.positions import embedding_dim
 from keras_attnvariants.models.stacks import decoder_blocks
 from keras_attnvariants.models.stacks import encoder_blocks
 
@@ -28,7 +27,7 @@ Templates = BaseAttention | None | Sequence[BaseAttention | None]
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class Transformer(keras.Model):
+class Transformer(TranslationModel):
     """An encoder-decoder Transformer (Vaswani et al. 2017) of attention variants.
 
     Attention layers are given as templates, which are cloned for every layer.
@@ -36,7 +35,7 @@ class Transformer(keras.Model):
     that decoding, scoring and serving know of it.
 
     Args:
-        vocabulary_size: number of tokens, shared by source and target.
+        vocabulary_size: number of tokens.
         num_layers: number of encoder blocks, and of decoder blocks.
         hidden_dim: width of the model.
         intermediate_dim: width of the feed-forward sub-layers.
@@ -55,6 +54,8 @@ class Transformer(keras.Model):
         embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
         softmax_bias: whether the output projection has a bias.
+        source_vocabulary_size: number of source tokens; `None` if source and target
+            share one vocabulary.
         max_length: longest source or target, in tokens, that is accepted.
         pad_id, bos_id, eos_id: ids of the special tokens.
 
@@ -97,33 +98,24 @@ class Transformer(keras.Model):
         embedding_scale: bool = True,
         tie_embeddings: str = "all",
         softmax_bias: bool = False,
+        source_vocabulary_size: int | None = None,
         max_length: int = 512,
         pad_id: int = 0,
         bos_id: int = 2,
         eos_id: int = 3,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
-        # A proxy, because Keras makes the layers in a dict layers of the model.
-        self._config = MappingProxyType(
-            {
-                name: value
-                for name, value in locals().items()
-                if name not in ("self", "kwargs", "__class__")
-            }
-        )
-        self.vocabulary_size = check_positive("vocabulary_size", vocabulary_size)
+        super().__init__(locals(), **kwargs)
         self.hidden_dim = check_positive("hidden_dim", hidden_dim)
-        self.max_length = check_positive("max_length", max_length)
-        check_token_ids(vocabulary_size, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
-        self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         check_choice("normalization", normalization, PLACEMENTS)
         check_choice("tie_embeddings", tie_embeddings, TYING)
         positions = positions or SinusoidalPositions(max_length)
         check_length("max_length", max_length, positions.max_length)
         self.embeddings = TokenEmbeddings(
             vocabulary_size,
+            self.source_vocabulary_size,
             hidden_dim,
+            embedding_dim(hidden_dim, positions),
             templates.clone(positions, self.dtype_policy, "positions"),
             embedding_scale,
             tie_embeddings,
@@ -138,7 +130,6 @@ class Transformer(keras.Model):
         if normalization == "pre":
             self.encoder_norm = layer_norm(self.dtype_policy, "encoder_norm")
             self.decoder_norm = layer_norm(self.dtype_policy, "decoder_norm")
-        self.quantization = None
         self.build()
 
     def build(self, input_shape=None):
@@ -162,24 +153,39 @@ class Transformer(keras.Model):
         Returns:
             `[B, T, vocabulary_size]`.
         """
-        encoded, mask = self.encode_source(inputs["source_ids"], training)
+        return self.logits(self.decode(inputs, training))
+
+    def attention_scores(self, inputs, training=False) -> dict[str, dict[str, Any]]:
+        """The attention weights of all layers in a full pass.
+
+        Args:
+            inputs: as for `call`.
+            training: whether dropout is applied; never to the weights returned.
+
+        Returns:
+            Float32 weights by block and sub-layer, as the layers return them:
+            `["encoder_0"]["self"]`, `["decoder_0"]["self"]`, `["decoder_0"]["cross"]`,
+            … A sub-layer without weights has no entry. Rows of padding mean nothing.
+        """
+        scores: dict[str, dict[str, Any]] = {}
+        self.decode(inputs, training, scores)
+        return scores
+
+    def decode(self, inputs, training=None, scores=None):
+        """The last decoder block's output `[B, T, hidden_dim]`; see `run_blocks`."""
+        encoded, mask = self.encode_source(inputs["source_ids"], training, scores)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
-        for block in self.decoder_blocks:
-            x = block(x, encoded, encoded_mask=mask, training=training)
-        return self.logits(x)
+        options = {"encoded": encoded, "encoded_mask": mask, "training": training}
+        return run_blocks(self.decoder_blocks, x, scores, **options)
 
-    def compute_output_spec(self, inputs, training=None):
-        shape = (*inputs["target_ids"].shape, self.vocabulary_size)
-        return keras.KerasTensor(shape, dtype=self.compute_dtype)
-
-    def encode_source(self, source_ids, training=None):
+    def encode_source(self, source_ids, training=None, scores=None):
         """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
         check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         x = self.embeddings.embed_source(source_ids, training=training)
-        for block in self.encoder_blocks:
-            x = block(x, source_mask=mask, training=training)
+        options = {"source_mask": mask, "training": training}
+        x = run_blocks(self.encoder_blocks, x, scores, **options)
         return (x if self.encoder_norm is None else self.encoder_norm(x)), mask
 
     def logits(self, x):
@@ -245,39 +251,3 @@ class Transformer(keras.Model):
             shape = (*ops.shape(tokens), ops.shape(context["mask"])[1])
             alignment = ops.zeros(shape, "float32")
         return logits, state, alignment
-
-    def save_preset(self, directory, tokenizer=None):
-        """Writes the model, and a tokenizer, to a folder; see `save_preset`."""
-        return save_preset(self, directory, tokenizer)
-
-    @staticmethod
-    def from_preset(directory) -> keras.Model:
-        """Loads a model that `save_preset` wrote."""
-        return from_preset(directory)
-
-    def quantize(self, mode=None, **kwargs: Any):
-        """As in Keras; a quantized model is saved and loaded as one."""
-        super().quantize(mode, **kwargs)
-        self.quantization = mode
-
-    def get_config(self) -> dict[str, Any]:
-        config = {
-            name: templates.serialize(value)
-            if name.endswith("_attention") or name == "positions"
-            else value
-            for name, value in self._config.items()
-        }
-        config |= {"name": self.name, "dtype": self.dtype_policy.name}
-        return config | {"quantization": self.quantization}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        quantization = config.pop("quantization", None)
-        for name in config:
-            if name.endswith("_attention") or name == "positions":
-                config[name] = templates.deserialize(config[name])
-        model = cls(**config)
-        if quantization is not None:
-            model.quantize(quantization)
-        return model

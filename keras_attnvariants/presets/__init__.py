@@ -8,9 +8,9 @@
 30.3
 """
 
-# Importing a paper's module registers its presets.
+# Importing a paper's module registers its presets; ours, which refer to them, import
+# those of all papers.
 from keras_attnvariants.presets import kav as _kav  # noqa: F401
-from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import Published
 from keras_attnvariants.presets.preset import Training

@@ -1,14 +1,25 @@
-"""The variants of You et al. (2020) in sizes that train on a CPU: our own presets.
+"""One variant of every family in sizes that train on a CPU: our own presets.
 
 The settings are starting points, not results; figures are measured, not published.
 """
 
+from typing import Any
+
+from keras_attnvariants.models import Seq2SeqLSTM
+
+# Their presets have to be registered before ours refer to them.
+from keras_attnvariants.presets import cs287 as _cs287  # noqa: F401
+from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
+from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
+from keras_attnvariants.presets import rosendahl2021 as _rosendahl2021  # noqa: F401
+from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import register
-from keras_attnvariants.presets.variants import MAIN
+from keras_attnvariants.presets.variants import INITIALIZERS
 
-PAPER = "none: a configuration of this project"
+PAPER = "none: configurations of this project"
 
 # Deep stacks of post-normalisation need a long warm-up, which small budgets lack.
 NORMALIZATION = "pre"
@@ -66,21 +77,87 @@ TRAINING = {
     ),
 }
 
-for _corpus, _sizes in OPTIONS.items():
-    for _name, _variant in MAIN.items():
-        _options = {
-            **_sizes,
-            "normalization": NORMALIZATION,
-        }
-        if _variant.cross_attention == "gaussian":
-            _options["length_ratio"] = 1.0
-        register(
-            Preset(
-                name=f"kav/{_name}/{_corpus}",
-                paper=PAPER,
-                architecture=_variant.architecture,
-                options=_options,
-                training=TRAINING[_corpus],
-                notes="Ours; settings to start from, nothing measured yet.",
-            )
-        )
+# Whose architecture each of ours has, at our sizes.
+MAIN = {
+    "base": "you2020/base/iwslt16-en-de",
+    "hc-sa": "you2020/hc-sa/iwslt16-en-de",
+    "hc-all": "you2020/hc-all/iwslt16-en-de",
+    "sh-x": "you2020/sh-x/iwslt16-en-de",
+}
+
+ALL = MAIN | {
+    # Cross-attention with each of the nine recurrences
+    "context": "rosendahl2021/context/wmt16-ro-en",
+    "weights": "rosendahl2021/weights/wmt16-ro-en",
+    "accumulated-weights": "rosendahl2021/accumulated-weights/wmt16-ro-en",
+    "expanded-shared": "rosendahl2021/expanded-shared/wmt16-ro-en",
+    "expanded-full": "rosendahl2021/expanded-full/wmt16-ro-en",
+    "expanded-head": "rosendahl2021/expanded-head/wmt16-ro-en",
+    "expanded-head-key": "rosendahl2021/expanded-head-key/wmt16-ro-en",
+    "accumulated-energies": "rosendahl2021/accumulated-energies/wmt16-ro-en",
+    "subtracted-weights": "rosendahl2021/subtracted-weights/wmt16-ro-en",
+    # Phrases of one and two tokens, in every structure and with both scorings
+    "homogeneous-conv-kv": "nguyen2018/homogeneous-conv-kv-44/wmt16-en-de",
+    "homogeneous-query-k": "nguyen2018/homogeneous-query-k-44/wmt16-en-de",
+    "heterogeneous-conv-kv": "nguyen2018/heterogeneous-conv-kv-12/wmt16-en-de",
+    "heterogeneous-query-k": "nguyen2018/heterogeneous-query-k-12/wmt16-en-de",
+    "interleaved-conv-kv": "nguyen2018/interleaved-conv-kv/wmt16-en-de",
+    "interleaved-query-k": "nguyen2018/interleaved-query-k/wmt16-en-de",
+    # N-grams, attention as near, and both: n-grams in the lower half of the layers
+    "neural-ngram": "loem2022/neural-ngram/wmt16-en-de",
+    "local-attention": "loem2022/local-attention/wmt16-en-de",
+    "concatenated-ngram": "loem2022/concatenated-ngram/wmt16-en-de",
+    "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
+}
+
+# What is no mixture of attention layers keeps all of its paper but the sizes.
+OTHERS = {
+    "lstm": "cs287/seq2seq-attn/iwslt16-de-en",
+    "lstm-no-attention": "cs287/seq2seq/iwslt16-de-en",
+    "megatron": "cs287/megatron/iwslt16-de-en",
+}
+
+LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
+
+TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
+
+
+def attention_options(model: Preset, corpus: str) -> dict[str, Any]:
+    """Our sizes, and whatever else makes the attention the only difference."""
+    options = {**OPTIONS[corpus], "normalization": NORMALIZATION}
+    if "length_ratio" in model.options:
+        options["length_ratio"] = 1.0
+    if "attention" in model.options:
+        options["attention"] = INITIALIZERS
+    return options
+
+
+def other_options(model: Preset, corpus: str) -> dict[str, Any]:
+    """Published options with our sizes and one vocabulary."""
+    sizes = OPTIONS[corpus]
+    if model.model is Seq2SeqLSTM:
+        sizes = {**sizes, **LSTM_SIZES}
+    known = {key: sizes[key] for key in sizes if key in model.options}
+    one = {"source_vocabulary_size": None, "dropout": sizes["dropout"]}
+    return {**model.options, **known, **one}
+
+
+def preset(name: str, published: str, corpus: str) -> Preset:
+    """The architecture of a published preset in our size for a corpus."""
+    model = get(published)
+    options = other_options if name in OTHERS else attention_options
+    return Preset(
+        name=f"kav/{name}/{corpus}",
+        paper=PAPER,
+        architecture=model.architecture,
+        options=options(model, corpus),
+        training=TRAINING[corpus],
+        notes=f"Ours, after {published}; settings to start from, not results.",
+        model=model.model,
+        count=model.count,
+    )
+
+
+for _corpus, _variants in TABLE.items():
+    for _name, _published in _variants.items():
+        register(preset(_name, _published, _corpus))

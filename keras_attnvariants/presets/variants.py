@@ -5,11 +5,21 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
 
+from keras_attnvariants.models import highest
+from keras_attnvariants.presets.layers import layer
+from keras_attnvariants.presets.layers import learned
+
 # Queries, keys and values of one attention layer are initialised as one stacked
 # matrix of 3 d rows: Glorot's bound sqrt(6 / 4d), which is this scale on each part.
 STACKED_GLOROT = {
     "class_name": "VarianceScaling",
     "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
+}
+
+# Those of learned attention in the released code.
+INITIALIZERS = {
+    "kernel_initializer": STACKED_GLOROT,
+    "output_initializer": "glorot_uniform",
 }
 
 LEFT, CENTRE, RIGHT = -1, 0, 1
@@ -22,8 +32,10 @@ class Variant:
     Attributes:
         self_attention: `"learned"`, `None` for no such sub-layer, or how the
             hard-coded one is computed: `"gaussian"`, `"conv"`, `"index"`.
-        cross_attention: `"learned"`, `"gaussian"`, or `"last"`: one learned head,
-            as wide as the model, in the last decoder layer and nothing before.
+        cross_attention: `"learned"`, `"gaussian"`, or `"last"`: learned in the last
+            decoder layers and nothing before.
+        last_layers: number of those layers.
+        last_heads: number of heads in each, which are together as wide as the model.
         feed_forward: whether encoder and decoder have feed-forward sub-layers.
         outer_offsets: offsets in the lowest and the highest layer, of the encoder
             and of the decoder; those of all other layers are (left, right) and
@@ -32,6 +44,8 @@ class Variant:
 
     self_attention: str | None = "learned"
     cross_attention: str = "learned"
+    last_layers: int = 1
+    last_heads: int = 1
     feed_forward: bool = True
     outer_offsets: tuple[Sequence[int], Sequence[int]] = (
         (LEFT, RIGHT),
@@ -45,7 +59,7 @@ class Variant:
 
         Args:
             num_layers: number of encoder blocks, and of decoder blocks.
-            num_heads: heads per attention layer; `"last"` always has one.
+            num_heads: heads per attention layer, except those of `"last"`.
             length_ratio: of hard-coded cross-attention.
             **sizes: further arguments, handed on as they are.
         """
@@ -74,7 +88,7 @@ class Variant:
         if self.self_attention is None:
             return None
         if self.self_attention == "learned":
-            return learned(num_heads)
+            return learned(num_heads, **INITIALIZERS)
         usual, outer = (
             hard_coded(num_heads, pair, self.self_attention)
             for pair in (offsets, outer_offsets)
@@ -86,9 +100,10 @@ class Variant:
     def cross(self, num_layers: int, num_heads: int, length_ratio: float) -> Any:
         """The cross-attention of all layers: one description, or one per layer."""
         if self.cross_attention == "learned":
-            return learned(num_heads)
+            return learned(num_heads, **INITIALIZERS)
         if self.cross_attention == "last":
-            return [None] * (num_layers - 1) + [learned(1)]
+            heads = learned(self.last_heads, **INITIALIZERS)
+            return highest(self.last_layers, heads, None, num_layers)
         # The paper lists left, centre and right; its released recipe has no centre.
         return layer(
             "HardCodedCrossAttention",
@@ -96,16 +111,6 @@ class Variant:
             offsets=[LEFT, RIGHT],
             length_ratio=length_ratio,
         )
-
-
-def learned(num_heads: int) -> dict[str, Any]:
-    """Learned attention with the initial weights of the released code."""
-    return layer(
-        "DotProductAttention",
-        num_heads=num_heads,
-        kernel_initializer=STACKED_GLOROT,
-        output_initializer="glorot_uniform",
-    )
 
 
 def hard_coded(
@@ -118,11 +123,6 @@ def hard_coded(
         offsets=list(offsets),
         implementation=implementation,
     )
-
-
-def layer(class_name: str, **config: Any) -> dict[str, Any]:
-    """A layer of this package, as Keras serializes it."""
-    return {"class_name": f"keras_attnvariants>{class_name}", "config": config}
 
 
 def without_feed_forward(variants: dict[str, Variant]) -> dict[str, Variant]:
@@ -159,4 +159,13 @@ OFFSETS = {
         ),
     )
     for encoder, decoder in (("ll", "ll"), ("ll", "cc"), ("ll", "lc"))
+}
+
+# Figure 7: more heads in the last layer, or one head in more of the last layers.
+CROSS_HEADS = {
+    f"sh-x-{heads}-heads": replace(MAIN["sh-x"], last_heads=heads)
+    for heads in (2, 3, 4)
+} | {
+    f"sh-x-{layers}-layers": replace(MAIN["sh-x"], last_layers=layers)
+    for layers in (2, 3, 4, 5)
 }

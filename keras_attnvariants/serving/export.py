@@ -86,10 +86,11 @@ def export(
         max_characters=max_characters,
         max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
     )
-    if tokenizer is not None and tokenizer.vocabulary_size > model.vocabulary_size:
+    embeddings = min(model.vocabulary_size, model.source_vocabulary_size)
+    if tokenizer is not None and tokenizer.vocabulary_size > embeddings:
         raise ValueError(
             "`tokenizer` must not have more pieces than `model` has embeddings "
-            f"({model.vocabulary_size}). Received: {tokenizer.vocabulary_size} pieces"
+            f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
         )
     signatures = Signatures(model, tokenizer, options)
     functions = {

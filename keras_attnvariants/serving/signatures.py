@@ -182,7 +182,8 @@ class Signatures:
             "`lengths` must be between 0 and the width of `source_ids`. Received:",
             lengths,
         )
-        is_token = (source_ids >= 0) & (source_ids < self.model.vocabulary_size)
+        size = self.model.source_vocabulary_size
+        is_token = (source_ids >= 0) & (source_ids < size)
         is_token &= tf.not_equal(source_ids, self.model.pad_id)
         is_padding = ~tf.sequence_mask(lengths, width)
         return checked(
@@ -190,7 +191,7 @@ class Signatures:
             tf.reduce_all(is_token | is_padding),
             "`source_ids` must be ids of the vocabulary, and not of padding, in the "
             f"first `lengths` columns: not {self.model.pad_id}, and in "
-            f"[0, {self.model.vocabulary_size}). Received:",
+            f"[0, {size}). Received:",
             source_ids,
         )
 

@@ -41,12 +41,21 @@ class Case:
         return f"{self.variant}-{self.example}-{self.role}-{self.dtype}"
 
     @property
+    def has_scores(self):
+        return attention.variants()[self.variant].cls.has_scores
+
+    @property
     def causal(self):
         return self.role == "decoder"
 
     @property
     def source_length(self):
         return SOURCE_LENGTH if self.role == "cross" else LENGTH
+
+    @property
+    def score_length(self):
+        """Length of the last axis of the scores."""
+        return self.source_length * built(self).score_blocks
 
     @property
     def tolerance(self):
@@ -66,6 +75,26 @@ class Case:
         value = value if self.role == "cross" else query
         return layer(query, value, use_causal_mask=self.causal, **kwargs)
 
+    def call_with_scores(self, layer, query, value, **kwargs):
+        """Output and scores; where there are no weights, those of no head at all."""
+        if self.has_scores:
+            kwargs["return_attention_scores"] = True
+            return self.call(layer, query, value, **kwargs)
+        batch, length = ops.shape(query)[:2]
+        none = ops.zeros((batch, 0, length, length))
+        return self.call(layer, query, value, **kwargs), none
+
+    @property
+    def scores_shape(self):
+        """The shape of the scores of the usual inputs."""
+        heads = HEADS if self.has_scores else 0
+        return (BATCH, heads, LENGTH, self.score_length)
+
+    def need_scores(self):
+        """Ends a test that is about weights where there are none."""
+        if not self.has_scores:
+            pytest.skip("has no attention weights")
+
     def forward(self, layer, query, value, **kwargs):
         """The same on arrays, in one compiled program where eager is slow."""
         value = value if self.role == "cross" else query
@@ -84,36 +113,59 @@ class Case:
 
 
 def cases(*dtypes, roles=attention.registry.ROLES):
-    """Every registered example in every role it declares, as pytest parameters."""
+    """Every registered example in every role it declares, as pytest parameters.
+
+    The scope makes pytest run the tests of a case next to each other, so that
+    parallel workers share few cases, and compile each of them once.
+    """
     found = [
+        pytest.param(case, id=str(case), marks=speed(case))
+        for case in all_cases(dtypes, roles)
+    ]
+    return pytest.mark.parametrize("case", found, scope="module")
+
+
+def all_cases(dtypes=(), roles=attention.registry.ROLES):
+    """Every registered example in every role it declares."""
+    return [
         Case(name, role, example, dtype)
-        for name, variant in sorted(attention.variants().items())
+        for name in sorted(attention.variants())
         for role in roles
-        if role in variant.roles
-        for example in range(len(variant.examples))
+        for example in all_examples(name, role)
         for dtype in dtypes or DTYPES
     ]
-    # The scope makes pytest run the tests of a case next to each other, so that
-    # parallel workers share few cases, and compile each of them once.
-    return pytest.mark.parametrize("case", found, ids=str, scope="module")
 
 
-def cases_and_modes(*dtypes, **kwargs):
+@functools.cache
+def all_examples(name, role):
+    """The numbers of the registered examples that fit a role."""
+    return attention.variants()[name].fitting(role)
+
+
+def speed(case):
+    """Half precision is for the slow tests, except with the first example."""
+    return () if case.dtype == "float32" or is_first(case) else pytest.mark.slow
+
+
+def is_first(case):
+    """Whether no example before fits the role."""
+    return case.example == all_examples(case.variant, case.role)[0]
+
+
+def cases_and_modes(*dtypes, roles=attention.registry.ROLES):
     """The cases, each of them eager and compiled.
 
     JAX compiles even a single eager operation, anew for each shape and dtype: there
     only the first example runs eagerly, in float32, the others as whole programs.
     """
-    marks = cases(*dtypes, **kwargs)
-    both = [(case, mode) for case in marks.args[1] for mode in ("eager", "xla")]
-    if backend.name() == "jax":
-        both = [
-            (case, mode)
-            for case, mode in both
-            if mode == "xla" or (case.dtype == "float32" and case.example == 0)
-        ]
-    ids = [f"{case}-{mode}" for case, mode in both]
-    return pytest.mark.parametrize("case, mode", both, ids=ids, scope="module")
+    jax = backend.name() == "jax"
+    found = [
+        pytest.param(case, mode, id=f"{case}-{mode}", marks=speed(case))
+        for case in all_cases(dtypes, roles)
+        for mode in ("eager", "xla")
+        if not jax or mode == "xla" or (case.dtype == "float32" and is_first(case))
+    ]
+    return pytest.mark.parametrize("case, mode", found, scope="module")
 
 
 def forward(layer, *arrays, **kwargs):
@@ -185,11 +237,12 @@ def program(case, mode):
     layer = built(case)
 
     def everything(query, value, query_mask, value_mask):
-        def call(query, value, **kwargs):
-            masks = {"query_mask": query_mask, "value_mask": value_mask}
-            return case.call(layer, query, value, **masks, **kwargs)
+        masks = {"query_mask": query_mask, "value_mask": value_mask}
 
-        output, scores = call(query, value, return_attention_scores=True)
+        def call(query, value):
+            return case.call(layer, query, value, **masks)
+
+        output, scores = case.call_with_scores(layer, query, value, **masks)
         plain, gradients = output_and_gradients(layer, call, query, value)
         return {
             "output": ops.cast(output, "float32"),

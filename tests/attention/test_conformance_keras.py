@@ -14,6 +14,7 @@ from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH
 from tests.attention.conformance import WIDTH
+from tests.attention.conformance import Case
 from tests.attention.conformance import built
 from tests.attention.conformance import cases
 from tests.attention.conformance import forward
@@ -139,22 +140,24 @@ def test_symbolic_equals_eager(case):
     for dynamic in (False, True):
         sizes = [(None, None) if dynamic else x.shape[:2] for x in (query, value)]
         symbols = [keras.KerasTensor((*size, WIDTH)) for size in sizes]
-        spec, score_spec = case.call(layer, *symbols, return_attention_scores=True)
-        output, scores = case.call(layer, query, value, return_attention_scores=True)
-        plain_spec = case.call(layer, *symbols)
-        assert plain_spec.shape == spec.shape
-        for symbol, tensor in ((spec, output), (score_spec, scores)):
+        pairs = [(case.call(layer, *symbols), case.call(layer, query, value))]
+        if case.has_scores:
+            specs = case.call(layer, *symbols, return_attention_scores=True)
+            tensors = case.call(layer, query, value, return_attention_scores=True)
+            pairs += zip(specs, tensors, strict=True)
+        for symbol, tensor in pairs:
             assert symbol.dtype == keras.backend.standardize_dtype(tensor.dtype)
             assert len(symbol.shape) == len(tensor.shape)
             for known, size in zip(symbol.shape, tensor.shape, strict=True):
                 assert known == size or (dynamic and known is None)
-    assert score_spec.shape == (None, HEADS, None, None)
+    if case.has_scores:
+        assert specs[1].shape == (None, HEADS, None, None)
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 @cases("float32")
 def test_int8_quantisation(case):
-    if case.role != min(attention.variants()[case.variant].roles):
+    if case.role != min(case.layer().roles):
         pytest.skip("projections are the same in every role")
     layer = case.layer()
     symbols = [keras.Input((None, WIDTH)), keras.Input((None, WIDTH))]
@@ -180,7 +183,7 @@ def test_dynamic_shapes_equal_static_ones(case):
 
     def forward(query, value, query_mask, value_mask):
         masks = {"query_mask": query_mask, "value_mask": value_mask}
-        return case.call(layer, query, value, return_attention_scores=True, **masks)
+        return case.call_with_scores(layer, query, value, **masks)
 
     floats = tf.TensorSpec((None, None, WIDTH), "float32")
     booleans = tf.TensorSpec((None, None), "bool")
@@ -194,8 +197,7 @@ def test_dynamic_shapes_equal_static_ones(case):
 
 @cases("float32")
 def test_dropout_only_in_training(case):
-    parameters = inspect.signature(type(case.layer()).__init__).parameters
-    if "dropout" not in parameters:
+    if "dropout" not in case.layer().get_config():
         pytest.skip("has no dropout")
     layer = case.layer(dropout=0.5, seed=3)
     query, value = inputs(case)[:2]
@@ -207,6 +209,31 @@ def test_dropout_only_in_training(case):
     second = to_numpy(case.call(layer, query, value, training=True))
     assert np.abs(first - calm).max() > 1e-2
     assert np.abs(first - second).max() > 1e-2
+
+
+@cases("float32")
+def test_scores_in_training_mode(case):
+    case.need_scores()
+    options = {}
+    if "dropout" in case.layer().get_config():
+        options = {"dropout": 0.5, "seed": 3}
+    query, value = inputs(case)[:2]
+    outputs = []
+    for wanted in (False, True):
+        layer = case.layer(**options)
+        layer.build((None, None, WIDTH), (None, None, WIDTH))
+        layer.set_weights(built(case).get_weights())
+        outputs.append(
+            case.call(
+                layer, query, value, training=True, return_attention_scores=wanted
+            )
+        )
+    plain, (output, scores) = outputs
+    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
+    assert scores.shape == case.scores_shape
+    # Dropout takes away no weight that is returned.
+    calm = case.call(built(case), query, value, return_attention_scores=True)[1]
+    np.testing.assert_array_equal(to_numpy(scores) > 0, to_numpy(calm) > 0)
 
 
 def check_refusal(error, argument):
@@ -261,6 +288,18 @@ def test_causal_mask_is_honoured_or_refused(case):
 def test_key_mask_is_honoured_or_refused(case):
     mask = inputs(case)[3]
     honoured_or_refused(case, "key_mask", mask, value_mask=mask)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, v in attention.variants().items() if not v.cls.has_scores]
+)
+def test_scores_are_refused_where_there_are_none(name):
+    case = Case(name, min(attention.variants()[name].roles), 0)
+    layer, symbol = built(case), keras.KerasTensor((None, None, WIDTH))
+    for query in (inputs(case)[0], symbol):
+        with pytest.raises(ValueError) as caught:
+            layer(query, query, return_attention_scores=True)
+        check_refusal(caught.value, "return_attention_scores")
 
 
 @pytest.mark.parametrize("name", sorted(attention.variants()))

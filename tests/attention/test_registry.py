@@ -39,6 +39,13 @@ def test_variants_of_a_role():
     assert "DotProductAttention" in attention.variants("encoder")
 
 
+def test_every_example_fits_a_role_and_every_role_has_an_example():
+    for variant in attention.variants().values():
+        fitting = {role: variant.fitting(role) for role in registry.ROLES}
+        assert {role for role, found in fitting.items() if found} == variant.roles
+        assert set().union(*fitting.values()) == set(range(len(variant.examples)))
+
+
 def test_unknown_role_is_refused():
     with pytest.raises(ValueError, match="encoder.*Received: 'middle'"):
         attention.variants("middle")

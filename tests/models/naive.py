@@ -9,38 +9,47 @@ from tests.reference import layer_weights
 
 def logits(model, source_ids, target_ids) -> np.ndarray:
     """`[B, T, V]` from the model's configuration and weights alone."""
+    return run(model, source_ids, target_ids)[0]
+
+
+def attention_scores(model, source_ids, target_ids) -> dict[str, dict]:
+    """The weights of every attention that has some, by block and sub-layer."""
+    return run(model, source_ids, target_ids)[1]
+
+
+def run(model, source_ids, target_ids):
+    """The logits, and the weights by block and sub-layer."""
     config = model.get_config()
+    scores = {
+        block.name: {} for block in (*model.encoder_blocks, *model.decoder_blocks)
+    }
+
+    def attention(block, role, value=None, **masks):
+        def function(y):
+            layer = getattr(block, f"{role}_attention")
+            output, weights = attend(layer, y, y if value is None else value, **masks)
+            if layer.has_scores:
+                scores[block.name][role] = weights
+            return output
+
+        return function
+
     source_mask = source_ids != config["pad_id"]
     x = embed(model, config, "source", source_ids)
     for block in model.encoder_blocks:
-        x = sublayer(
-            config,
-            block.self_residual,
-            x,
-            lambda y, layer=block.self_attention: attend(
-                layer, y, y, value_mask=source_mask
-            ),
-        )
+        function = attention(block, "self", value_mask=source_mask)
+        x = sublayer(config, block.self_residual, x, function)
         x = feed(config, block, x)
     encoded = final_norm(model, "encoder_norm", x)
     x = embed(model, config, "target", target_ids)
     for block in model.decoder_blocks:
-        x = sublayer(
-            config,
-            block.self_residual,
-            x,
-            lambda y, layer=block.self_attention: attend(layer, y, y, causal=True),
-        )
-        x = sublayer(
-            config,
-            block.cross_residual,
-            x,
-            lambda y, layer=block.cross_attention: attend(
-                layer, y, encoded, value_mask=source_mask
-            ),
-        )
+        function = attention(block, "self", causal=True)
+        x = sublayer(config, block.self_residual, x, function)
+        function = attention(block, "cross", encoded, value_mask=source_mask)
+        x = sublayer(config, block.cross_residual, x, function)
         x = feed(config, block, x)
-    return project(model, config, final_norm(model, "decoder_norm", x))
+    x = final_norm(model, "decoder_norm", x)
+    return project(model, config, x), scores
 
 
 def embed(model, config, which, ids):
@@ -88,9 +97,10 @@ def feed(config, block, x):
 
 
 def attend(layer, query, value, **masks):
+    """The output and the weights of a layer's reference."""
     reference = REFERENCES[type(layer).__name__]
     config, weights = layer.get_config(), layer_weights(layer)
-    return reference(config, weights, query, value, **masks)[0]
+    return reference(config, weights, query, value, **masks)
 
 
 def final_norm(model, name, x):

@@ -27,6 +27,29 @@ def test_concatenated_positions_need_an_output_of_its_own():
             tiny.make(positions=ConcatenatedPositions(4), tie_embeddings=tying)
 
 
+@pytest.mark.parametrize(("tying", "source"), [("decoder", 31), ("none", 12)])
+def test_source_and_target_may_have_vocabularies_of_their_own(tying, source):
+    model = tiny.make(source_vocabulary_size=source, tie_embeddings=tying)
+    embeddings = model.embeddings
+    assert embeddings.source.input_dim == model.source_vocabulary_size == source
+    assert embeddings.target.input_dim == model.vocabulary_size == tiny.VOCABULARY
+    joint = tiny.make(tie_embeddings=tying)
+    assert joint.source_vocabulary_size == tiny.VOCABULARY
+    difference = model.count_params() - joint.count_params()
+    assert difference == (source - tiny.VOCABULARY) * tiny.WIDTH
+
+
+def test_two_vocabularies_cannot_share_their_embeddings():
+    with pytest.raises(ValueError, match="different sizes.*Received: .*'all'"):
+        tiny.make(source_vocabulary_size=31)
+
+
+def test_positions_must_leave_room_for_embeddings():
+    positions = ConcatenatedPositions(tiny.WIDTH)
+    with pytest.raises(ValueError, match="take 16.*Received: hidden_dim=16"):
+        tiny.make(positions=positions, tie_embeddings="none")
+
+
 def test_initial_embeddings_have_unit_norm_so_that_scaled_ones_have_unit_variance():
     model = tiny.make(
         **tiny.places(), vocabulary_size=500, hidden_dim=64, feed_forward=False

@@ -5,6 +5,9 @@ import pytest
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
+from keras_attnvariants.attention import NeuralNgram
+from keras_attnvariants.models import highest
+from keras_attnvariants.models import lowest
 from tests.models import tiny
 
 
@@ -67,6 +70,25 @@ def test_a_variant_in_the_wrong_place_is_refused(name, template, alternative):
     assert message.split("Received:")[1].startswith(f" {name}=HardCoded")
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_made_for_the_other_side_is_refused(causal):
+    template = NeuralNgram(4, causal=causal)
+    wrong, right = ("encoder", "decoder")[:: 1 if causal else -1]
+    with pytest.raises(ValueError, match=f"{wrong}_attention.*{right} .*`causal`"):
+        tiny.make(**{f"{wrong}_attention": template})
+    tiny.make(**{f"{right}_attention": template})
+
+
+def test_n_can_grow_from_layer_to_layer():
+    layers = [NeuralNgram(4, n=n, causal=True) for n in (3, 5)]
+    blocks = tiny.make(decoder_attention=layers).decoder_blocks
+    states = [block.initial_state(2, 3, 9, None)["self"] for block in blocks]
+    assert [state["inputs"].shape for state in states] == [
+        (2, 3, 2, tiny.WIDTH),
+        (2, 3, 4, tiny.WIDTH),
+    ]
+
+
 @pytest.mark.parametrize(
     "template", ["dot", 3, keras.layers.Dense(3), DotProductAttention]
 )
@@ -82,3 +104,23 @@ def test_templates_keep_what_they_were_given():
     assert layer.offsets == (-2, 3)
     assert layer.standard_deviation == 0.5
     assert (block.name, layer.name) == ("encoder_1", "self_attention")
+
+
+def test_lowest_and_highest_layers():
+    assert lowest(2, "a", rest="b", num_layers=3) == ["a", "a", "b"]
+    assert highest(2, "a", rest="b", num_layers=3) == ["b", "a", "a"]
+    for stack in (lowest, highest):
+        assert stack(0, "a", rest="b", num_layers=2) == ["b", "b"]
+        assert stack(2, "a", rest="b", num_layers=2) == ["a", "a"]
+        for count in (-1, 3):
+            with pytest.raises(ValueError, match=f"`count`.*2. Received: {count}"):
+                stack(count, "a", rest="b", num_layers=2)
+
+
+def test_the_lowest_layers_of_a_model():
+    stack = lowest(1, tiny.encoder(), rest=tiny.learned(), num_layers=2)
+    model = tiny.make(encoder_attention=stack)
+    assert kinds(model.encoder_blocks, "self_attention") == [
+        "HardCodedAttention",
+        "DotProductAttention",
+    ]

@@ -174,6 +174,7 @@ def test_positions_that_end_before_max_length_are_refused():
         ({"vocabulary_size": 3}, "eos_id.*3 tokens.*Received: 3"),
         ({"pad_id": -1}, "pad_id.*Received: -1"),
         ({"vocabulary_size": 0}, "vocabulary_size.*positive.*Received: 0"),
+        ({"source_vocabulary_size": 0}, "source_vocabulary_size.*Received: 0"),
         ({"num_layers": 0}, "num_layers.*Received: 0"),
         ({"num_decoder_layers": 0}, "num_decoder_layers.*Received: 0"),
         ({"hidden_dim": 16.0}, "hidden_dim.*Received: 16.0"),

@@ -92,9 +92,10 @@ FLAVOURS = {
         "tie_embeddings": "none",
         "softmax_bias": True,
     },
-    "nothing tied, no softmax bias": {
+    "nothing tied, no softmax bias, two vocabularies": {
         **places(learned(), learned(key_dim=3), learned(value_dim=5)),
         "tie_embeddings": "none",
+        "source_vocabulary_size": VOCABULARY + 6,
     },
     "another in every layer": {
         **places(
@@ -111,7 +112,7 @@ FLAVOURS = {
 FLAVOURS |= {
     f"{name} as {role}": {
         **places(None, None, None),
-        f"{role}_attention": variant.cls(**variant.examples[-1]),
+        f"{role}_attention": variant.cls(**variant.examples[variant.fitting(role)[-1]]),
         "normalization": "post",
     }
     for role in attention.registry.ROLES

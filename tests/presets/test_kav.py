@@ -1,26 +1,69 @@
 """Our own presets: small enough for a CPU, marked as ours."""
 
+import json
+
 import keras
 import pytest
 
 import keras_attnvariants.training  # noqa: F401, for its schedules
+from keras_attnvariants import attention
 from keras_attnvariants import presets
+from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.kav import NORMALIZATION
+from keras_attnvariants.presets.kav import OTHERS
+from keras_attnvariants.presets.kav import TABLE
+from tests.presets import tiny
 
 OURS = [name for name in presets.names() if name.startswith("kav/")]
 
 
-def test_the_four_main_variants_on_two_corpora():
-    assert len(OURS) == 8
+def test_the_four_main_variants_on_two_corpora_and_every_family_on_one():
+    names = {corpus: [n for n in OURS if n.endswith(corpus)] for corpus in TABLE}
+    assert len(names["bible"]) == 4
     assert "kav/hc-sa/multi30k" in OURS
+    for corpus, table in TABLE.items():
+        assert names[corpus] == [f"kav/{variant}/{corpus}" for variant in table]
+    used = {type(layer) for name in OURS for layer in attention_of(name)}
+    families = {variant.cls for variant in attention.variants().values()}
+    assert families <= used
+
+
+def test_every_recurrence_structure_and_scoring_is_there():
+    layers = [layer for name in OURS for layer in attention_of(name)]
+    used = [layer for layer in layers if hasattr(layer, "recurrence")]
+    known = set(attention.recurrences.RECURRENCES.values())
+    assert {type(layer.recurrence) for layer in used} == known
+    used = [layer for layer in layers if hasattr(layer, "structure")]
+    kinds = {(type(layer.structure), layer.scoring) for layer in used}
+    assert len(kinds) == 3 * 2
+
+
+def attention_of(name):
+    model = tiny.model(name)
+    if not isinstance(model, Transformer):
+        return
+    for block in (*model.encoder_blocks, *model.decoder_blocks):
+        yield block.self_attention
+        yield getattr(block, "cross_attention", None)
+
+
+def test_learned_attention_starts_alike_in_all_mixtures_of_attention():
+    starts = {
+        json.dumps(keras.initializers.serialize(layer.kernel_initializer)["config"])
+        for name in OURS
+        if name.split("/")[1] not in OTHERS
+        for layer in attention_of(name)
+        if isinstance(layer, attention.DotProductAttention)
+    }
+    assert len(starts) == 1
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_ours_claim_no_published_figures_and_are_small(name):
     preset = presets.get(name)
-    assert preset.published.bleu == {}
+    assert preset.published == presets.Published()
     assert preset.parameters < 10e6
-    assert preset.options["normalization"] == NORMALIZATION
+    assert preset.config.get("normalization", NORMALIZATION) == NORMALIZATION
     assert preset.training.label_smoothing == 0.1
 
 

@@ -8,7 +8,11 @@ import pytest
 
 from keras_attnvariants import presets
 from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.models import highest
+from keras_attnvariants.presets.variants import INITIALIZERS
+from tests.presets import tiny
 
 TINY = {"hidden_dim": 16, "intermediate_dim": 24, "num_layers": 2}
 
@@ -58,9 +62,39 @@ def test_two_builds_share_no_weights_and_leave_the_preset_as_it_was():
 
 
 @pytest.mark.parametrize("name", presets.names())
+def test_a_model_is_built_from_json_and_described_in_it(name):
+    model = tiny.model(name)  # from JSON
+    config = model.get_config()
+    again = type(model).from_config(json.loads(json.dumps(config)))
+    assert tiny.without_names(again.get_config()) == tiny.without_names(config)
+
+
+def test_layer_by_layer_a_model_made_in_python_is_that_of_the_preset():
+    one_head = DotProductAttention(
+        num_heads=1, **{**INITIALIZERS, "output_initializer": "glorot_uniform"}
+    )
+    name = "you2020/sh-x-3-layers/small-wmt16-en-ro"
+    heads = {"num_heads": 4}
+    model = Transformer(
+        vocabulary_size=11,
+        num_layers=5,
+        hidden_dim=tiny.SIZES["hidden_dim"],
+        intermediate_dim=tiny.SIZES["intermediate_dim"],
+        encoder_attention=HardCodedAttention(**heads, offsets=(-1, 1)),
+        decoder_attention=HardCodedAttention(**heads, offsets=(-1, 0)),
+        cross_attention=highest(3, one_head, rest=None, num_layers=5),
+        normalization="post",
+        max_length=tiny.SIZES["max_length"],
+    )
+    ours, theirs = (each.get_config() for each in (model, tiny.model(name)))
+    assert tiny.without_names(ours) == tiny.without_names(theirs)
+
+
+@pytest.mark.parametrize("name", presets.names())
 def test_everything_a_preset_stores_is_json(name):
     preset = presets.get(name)
     assert json.loads(json.dumps(preset.config)) == preset.config
+    assert json.loads(json.dumps(dict(preset.options))) == preset.options
     training = dataclasses.asdict(preset.training)
     assert json.loads(json.dumps(training)) == training
     published = dataclasses.asdict(preset.published)

@@ -9,7 +9,7 @@ from keras_attnvariants import presets
 
 def test_names_are_unique_and_get_returns_them():
     names = presets.names()
-    assert len(set(names)) == len(names) > 60
+    assert len(set(names)) == len(names) > 170
     assert all(presets.get(name).name == name for name in names)
 
 
@@ -57,11 +57,55 @@ def test_a_name_is_registered_once():
         presets.register(dataclasses.replace(preset, notes="another"))
 
 
-def test_list_prints_whole_names_even_where_there_is_little_room(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("wrong", "near"),
+    [
+        ("you2020/neural-ngram/wmt16", "loem2022/neural-ngram/wmt16-en-de"),
+        ("loem2022/hc-sa/iwslt16-en-de", "you2020/hc-sa/iwslt16-en-de"),
+        ("interleaved-querk", "kav/interleaved-query-k/multi30k"),
+        ("rosendahl2021/weigths/wmt16", "rosendahl2021/weights/wmt16-ro-en"),
+    ],
+)
+def test_the_nearest_names_are_sought_in_all_papers(wrong, near):
+    with pytest.raises(ValueError, match=f"nearest are .*{near}.*Received: '{wrong}'"):
+        presets.get(wrong)
+
+
+def printed_list(capsys, monkeypatch, *arguments):
     monkeypatch.setenv("COLUMNS", "80")
-    presets.list("iwslt16")
-    printed = capsys.readouterr().out
+    presets.list(*arguments)
+    return capsys.readouterr().out
+
+
+def test_list_prints_whole_names_even_where_there_is_little_room(capsys, monkeypatch):
+    printed = printed_list(capsys, monkeypatch, "iwslt16")
     for name in presets.names():
         assert (name in printed) == ("iwslt16" in name)
     assert "17.14M" in printed
     assert "de-en\N{NO-BREAK SPACE}34.8" in printed
+
+
+def test_list_of_all_fits_into_80_columns_and_goes_by_paper(capsys, monkeypatch):
+    printed = printed_list(capsys, monkeypatch)
+    assert max(len(line) for line in printed.splitlines()) <= 80
+    assert all(name in printed for name in presets.names())
+    papers = [presets.get(name).paper for name in presets.names()]
+    titles = [printed.index(paper[:60]) for paper in dict.fromkeys(papers)]
+    assert titles == sorted(titles)
+    assert len(titles) >= 5
+    assert printed.count("\npreset ") == len(titles)
+
+
+def test_list_shows_the_figures_there_are_with_the_digits_of_the_paper(
+    capsys, monkeypatch
+):
+    def line(name):
+        words = printed_list(capsys, monkeypatch, name).replace("\xa0", " ")
+        return " ".join(words.split())
+
+    assert "6+8x512 62.23M dev en-de 26.46" in line("loem2022/decoder-ngram")
+    assert "rouge-1 37.80, rouge-2 18.91," in line("self-attention/gigaword")
+    both = line("nguyen2018/interleaved-query-k/wmt16-en-de")
+    assert "6x512 116.53M en-de 27.40, de-en 30.30" in line("nguyen2018/") + both
+    assert "you2020/base/wmt14-en-de 6x512 60.49M en-de 26.8" in line("base/wmt14")
+    assert line("kav/base/bible").endswith("kav/base/bible 3x256 4.97M")

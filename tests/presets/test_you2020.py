@@ -187,3 +187,36 @@ def test_initial_weights_of_learned_attention_are_those_of_a_stacked_matrix():
     hard_coded = tiny("hc-sa", hidden_dim=width, num_layers=1)
     value = hard_coded.encoder_blocks[0].self_attention.value_dense.kernel
     assert 0.99 * glorot < largest_entry(value) <= glorot
+
+
+@pytest.mark.parametrize("heads", [2, 3, 4])
+def test_more_cross_attention_heads_in_the_last_layer(heads):
+    name = f"you2020/sh-x-{heads}-heads/small-wmt16"
+    model = presets.get(name).build(**{**TINY, "hidden_dim": 24})
+    crosses = [block.cross_attention for block in model.decoder_blocks]
+    assert crosses[:-1] == [None, None]
+    assert (crosses[-1].num_heads, crosses[-1].head_dim) == (heads, 24 // heads)
+
+
+@pytest.mark.parametrize("layers", [2, 3, 4, 5])
+def test_one_cross_attention_head_in_more_of_the_last_layers(layers):
+    preset = presets.get(f"you2020/sh-x-{layers}-layers/small-wmt16")
+    model = preset.build(**{**TINY, "num_layers": 5})
+    crosses = [block.cross_attention for block in model.decoder_blocks]
+    assert crosses[: 5 - layers] == [None] * (5 - layers)
+    assert [cross.num_heads for cross in crosses[5 - layers :]] == [1] * layers
+    assert "Figure 7" in preset.notes
+    assert preset.published == presets.Published()
+    fewer = {**TINY, "num_layers": layers - 1}
+    with pytest.raises(ValueError, match=f"num_layers={layers - 1}. Received"):
+        preset.build(**fewer)
+
+
+def test_figure_7_has_small_models_on_a_large_corpus():
+    small = presets.get("you2020/sh-x/small-wmt16-en-ro")
+    other = presets.get("you2020/sh-x/iwslt16")
+    sizes = ("num_layers", "hidden_dim", "intermediate_dim", "num_heads")
+    assert all(small.options[size] == other.options[size] for size in sizes)
+    assert small.parameters == other.parameters
+    # The name that always was, is still understood.
+    assert presets.get("you2020/sh-x/wmt16").name == "you2020/sh-x/wmt16-en-ro"

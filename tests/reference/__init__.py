@@ -1,7 +1,8 @@
 """Naive float64 references, written from the papers' equations: the truth.
 
 A reference takes the layer's config, its weights as NumPy arrays (see
-`layer_weights`) and the inputs of `call`, and returns `(output, scores)`.
+`layer_weights`) and the inputs of `call`, and returns `(output, scores)`; the scores
+of a variant without attention weights are those of no head, `[B, 0, T, S]`.
 """
 
 from keras import ops
@@ -9,11 +10,21 @@ from keras import ops
 from tests.reference.dot_product import dot_product_attention
 from tests.reference.hard_coded import hard_coded_attention
 from tests.reference.hard_coded import hard_coded_cross_attention
+from tests.reference.local_attention import local_attention
+from tests.reference.neural_ngram import concatenated_ngram
+from tests.reference.neural_ngram import neural_ngram
+from tests.reference.phrase import phrase_attention
+from tests.reference.recurrent import recurrent_cross_attention
 
 REFERENCES = {
+    "ConcatenatedNgram": concatenated_ngram,
     "DotProductAttention": dot_product_attention,
     "HardCodedAttention": hard_coded_attention,
     "HardCodedCrossAttention": hard_coded_cross_attention,
+    "LocalAttention": local_attention,
+    "NeuralNgram": neural_ngram,
+    "PhraseAttention": phrase_attention,
+    "RecurrentCrossAttention": recurrent_cross_attention,
 }
 
 

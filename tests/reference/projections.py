@@ -24,7 +24,7 @@ def merge_heads(weights, context):
     return output + weights.get("output/bias", 0.0)
 
 
-def allowed(shape, query_mask, value_mask, attention_mask, causal):
+def allowed(shape, query_mask=None, value_mask=None, attention_mask=None, causal=False):
     """Boolean `[B, T, S]`: may query `i` of sentence `b` use position `j`?"""
     result = np.ones(shape, bool)
     if causal:

@@ -16,12 +16,14 @@ STOCK = frozenset(
     Abs AddV2 All Any Assert BatchMatMulV2 BiasAdd BroadcastTo Case Cast ConcatV2 Const
     Cumsum Einsum EnsureShape Equal Exp ExpandDims Fill FloorDiv FloorMod GatherV2
     Greater GreaterEqual Identity IsFinite Less LessEqual Log LogSoftmax LogicalAnd
-    LogicalNot LogicalOr MatMul Max Maximum Mean Minimum Mul Neg NoOp NotEqual Pack
-    Pad PartitionedCall Placeholder Prod RaggedRange RaggedTensorToTensor Range
-    ReadVariableOp RealDiv Relu Reshape Rsqrt Select SelectV2 Shape Size Slice Softmax
-    Square SquaredDifference Squeeze StatefulPartitionedCall StatelessWhile StopGradient
-    StridedSlice StringLength Sub Substr Sum TopKV2 Transpose UnicodeTranscode Unpack
-    VarHandleOp Where While ZerosLike
+    LogicalNot LogicalOr MatMul Max Maximum Mean Minimum Mul Neg NoOp NotEqual Pack Pad
+    PartitionedCall Placeholder Prod RaggedRange RaggedTensorToTensor Range
+    ReadVariableOp RealDiv Relu Reshape ReverseV2 Rsqrt Select SelectV2 Shape Sigmoid
+    Size Slice Softmax Split Square SquaredDifference Squeeze StatefulPartitionedCall
+    StatelessWhile StopGradient StridedSlice StringLength Sub Substr Sum Tanh
+    TensorListFromTensor TensorListGetItem TensorListReserve TensorListSetItem
+    TensorListStack TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp Where While
+    ZerosLike
     """.split()
 )
 SENTENCEPIECE = {

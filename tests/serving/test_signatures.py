@@ -9,6 +9,7 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.signatures import Options
+from tests.serving.tools import ALL_VARIANTS
 from tests.serving.tools import LIMITS
 from tests.serving.tools import VARIANTS
 from tests.serving.tools import OtherProcess
@@ -48,7 +49,13 @@ def serve(server, path, texts, signature="serving_default"):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(name, marks=() if name in VARIANTS else pytest.mark.slow)
+        for name in ALL_VARIANTS
+    ],
+)
 def test_translations_equal_those_of_the_package(
     variant, models, tokenizer, exported, server, texts
 ):
@@ -57,7 +64,9 @@ def test_translations_equal_those_of_the_package(
     assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
     served = serve(server, exported[variant], texts)
     assert served["translations"].tolist() == expected
-    np.testing.assert_allclose(served["scores"], found.scores[:, 0], atol=1e-4)
+    # Other lengths of padding round differently, which sharpened weights amplify.
+    scores = ops.convert_to_numpy(found.scores)[:, 0]
+    np.testing.assert_allclose(served["scores"], scores, atol=1e-4, rtol=1e-4)
     assert not served["truncated"].any()
 
 

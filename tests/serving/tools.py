@@ -10,7 +10,12 @@ import numpy as np
 
 from keras_attnvariants import presets
 
-VARIANTS = ("base", "hc-sa", "hc-all", "sh-x")
+VARIANTS = ("base", "hc-sa", "hc-all", "sh-x", "lstm")
+ALL_VARIANTS = [
+    name.split("/")[1]
+    for name in presets.names()
+    if name.startswith("kav/") and name.endswith("/multi30k")
+]
 VOCABULARY_SIZE = 100
 LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
@@ -18,15 +23,11 @@ LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 def sharp_model(variant: str, **overrides) -> keras.Model:
     """An untrained model that is sure of itself, so that its outputs vary."""
     keras.utils.set_random_seed(5)
-    options = {
-        "vocabulary_size": VOCABULARY_SIZE,
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 32,
-        "max_length": 90,
-    }
+    sizes = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 32}
     preset = presets.get(f"kav/{variant}/multi30k")
-    model = preset.build(**{**options, **overrides})
+    sizes = {name: size for name, size in sizes.items() if name in preset.options}
+    options = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 90}
+    model = preset.build(**{**sizes, **options, **overrides})
     for weight in model.weights:
         weight.assign(3.0 * weight)
     return model

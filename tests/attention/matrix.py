@@ -1,8 +1,13 @@
-"""Prints the conformance matrix: what passed, by variant, role, dtype and mode."""
+"""Prints the conformance matrix: what passed, by variant, role, dtype and mode.
+
+Below it stands what does not apply to a variant, and why.
+"""
 
 from collections import Counter
 
 import keras
+
+from keras_attnvariants import attention
 
 PROPERTY = "conformance"
 COLUMNS = [
@@ -11,6 +16,7 @@ COLUMNS = [
     for mode in ("eager", "xla")
 ]
 outcomes: dict[tuple[str, str, str, str], Counter] = {}
+skipped: Counter[tuple[str, str, str]] = Counter()
 
 
 def pytest_collection_modifyitems(items):
@@ -29,6 +35,9 @@ def pytest_runtest_logreport(report):
     cell = dict(report.user_properties).get(PROPERTY)
     if cell is not None and (report.when == "call" or report.failed):
         outcomes.setdefault(tuple(cell), Counter())[report.outcome] += 1
+    if cell is not None and report.skipped:
+        reason = report.longrepr[-1].removeprefix("Skipped: ")
+        skipped[cell[0], cell[1], reason] += 1
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -42,6 +51,29 @@ def pytest_terminal_summary(terminalreporter):
     for name, role in sorted({cell[:2] for cell in outcomes}):
         cells = [outcomes.get((name, role, *column)) for column in COLUMNS]
         rows.append([name, role, *map(summary, cells)])
+    write_rows(terminalreporter, rows)
+    terminalreporter.section("what does not apply, and why (tests)", sep="-")
+    write_rows(terminalreporter, [*missing_roles(), *skipped_tests()])
+
+
+def missing_roles():
+    """The roles that a variant does not take, with the reason."""
+    for name in sorted({cell[0] for cell in outcomes}):
+        roles = attention.get(name).roles
+        reason = f"its equation makes sense as {' or '.join(sorted(roles))}"
+        for role in attention.registry.ROLES:
+            if role not in roles:
+                yield [name, role, reason, "all"]
+
+
+def skipped_tests():
+    """What single tests said, with their number."""
+    for (name, role, reason), count in sorted(skipped.items()):
+        yield [name, role, reason, str(count)]
+
+
+def write_rows(terminalreporter, rows):
+    """Rows of text, in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         padded = [text.ljust(width) for text, width in zip(row, widths, strict=True)]

@@ -1,0 +1,150 @@
+"""What does a variant cost in training? Its step beside that of learned attention."""
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+# Before TensorFlow is imported: warnings and errors only.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import keras_attnvariants as kav
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+BASELINE = "kav/base/multi30k"
+AGAIN = "the baseline again"
+VOCABULARY = 8000
+
+
+def trainer(
+    preset: kav.presets.Preset, sizes: dict[str, int], batch, jit: bool
+) -> Callable[[], None]:
+    """A function that makes one update, and returns when it is made."""
+    known = {key: size for key, size in sizes.items() if key in preset.options}
+    model = preset.build(**known, dropout=0.1)
+    model.compile(
+        keras.optimizers.Adam(1e-4),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=jit,
+    )
+    return lambda: model.train_on_batch(*batch)
+
+
+def full_batch(batch: int, length: int):
+    """Random tokens without padding: inputs and labels."""
+    ids = np.random.default_rng(1).integers(4, VOCABULARY, (3, batch, length))
+    source, target, labels = ids.astype("int32")
+    return {"source_ids": source, "target_ids": target}, labels
+
+
+def in_turns(
+    trainers: dict[str, Callable[[], None]], runs: int
+) -> dict[str, list[float]]:
+    """Seconds of every update.
+
+    All take one turn per round, so that a busy machine slows all of them.
+    """
+    seconds = {name: [] for name in trainers}
+    for _ in track(range(runs), "Measuring", disable=not sys.stdout.isatty()):
+        for name, train in trainers.items():
+            start = time.perf_counter()
+            train()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def ratios(seconds: dict[str, list[float]]) -> list[dict[str, str | float]]:
+    """One row per model: the median of the ratios of rounds, and median seconds."""
+    base = seconds[BASELINE]
+    return [
+        {
+            "preset": name,
+            "milliseconds": 1e3 * statistics.median(own),
+            "ratio": statistics.median(
+                one / other for one, other in zip(own, base, strict=True)
+            ),
+        }
+        for name, own in seconds.items()
+    ]
+
+
+@app.command()
+def main(
+    presets: Annotated[
+        list[str] | None,
+        typer.Argument(help="Names of presets; all of kav/*/multi30k if none is given"),
+    ] = None,
+    width: Annotated[int, typer.Option(min=1, help="Width of the models.")] = 256,
+    layers: Annotated[
+        int, typer.Option(min=1, help="Layers of the encoder, and of the decoder.")
+    ] = 3,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences.")] = 64,
+    length: Annotated[int, typer.Option(min=1, help="Tokens of each.")] = 32,
+    policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
+    jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = True,
+    runs: Annotated[int, typer.Option(min=1, help="Timed updates of each.")] = 15,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the numbers, as JSON.")
+    ] = None,
+) -> None:
+    """Time of a training step, and its ratio to that of learned attention.
+
+    Every model has the same width, depth, batch and precision; feed-forward layers are
+    four times as wide as the model, the vocabulary has 8,000 tokens. Updates of the
+    models take turns; the baseline takes two, which shows what the noise is.
+    """
+    keras.config.set_dtype_policy(policy)
+    names = presets or [
+        name
+        for name in kav.presets.names()
+        if name.startswith("kav/") and name.endswith("/multi30k")
+    ]
+    sizes = {
+        "vocabulary_size": VOCABULARY,
+        "num_layers": layers,
+        "hidden_dim": width,
+        "intermediate_dim": 4 * width,
+        "num_heads": 4,
+    }
+    models = {BASELINE: BASELINE, AGAIN: BASELINE}
+    models |= {name: name for name in names if name != BASELINE}
+    trainers = {}
+    for name in track(models, "Compiling", disable=not sys.stdout.isatty()):
+        preset = kav.presets.get(models[name])
+        trainers[name] = trainer(preset, sizes, full_batch(batch, length), jit)
+        trainers[name]()
+    rows = ratios(in_turns(trainers, runs))
+    setting = (
+        f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, "
+        f"{layers} + {layers} layers of {width}, {batch} x {length} tokens"
+    )
+    Console(width=None if sys.stdout.isatty() else 100).print(table(setting, rows))
+    if output is not None:
+        output.write_text(json.dumps({"setting": setting, "rows": rows}, indent=2))
+
+
+def table(setting: str, rows: list[dict]) -> Table:
+    """The rows, with their keys as titles."""
+    result = Table(title=f"Time of a training step ({setting})")
+    for key in rows[0]:
+        result.add_column(key, justify="left" if key == "preset" else "right")
+    for row in rows:
+        milliseconds, ratio = f"{row['milliseconds']:.1f}", f"{row['ratio']:.2f}"
+        result.add_row(row["preset"], milliseconds, ratio)
+    return result
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,282 @@
+"""Draw what every attention variant looks at, on one sentence."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import typer
+from panels import Panel
+from panels import draw
+
+import keras_attnvariants as kav
+
+SOURCE = "A man in a red jacket rides a horse on the beach."
+TARGET = "Ein Mann in einer roten Jacke reitet am Strand auf einem Pferd."
+
+# What precedes and follows a sentence.
+START, END = "<s>", "</s>"
+
+TITLES = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "cross": "cross-attention",
+}
+
+
+class Head(NamedTuple):
+    """One head: the number of its layer, its own, the layer, its weights `[T, …]`."""
+
+    depth: int
+    number: int
+    layer: keras.layers.Layer
+    weights: np.ndarray
+
+    def __str__(self) -> str:
+        return f"layer {self.depth}, head {self.number}"
+
+
+class Reading:
+    """A model, the sentence in its tokens, and all weights of a full pass.
+
+    Args:
+        folder: of the model, as `save_preset` writes it.
+        layer: name of the class of attention layers that are looked at.
+    """
+
+    def __init__(self, folder: Path, layer: str):
+        self.layer = layer
+        self.model = kav.from_preset(folder)
+        tokenizer = kav.Tokenizer.load(folder / "tokenizer.model")
+        source, target = tokenizer.encode([SOURCE, TARGET])
+        self.inputs = {
+            "source_ids": np.array([source], "int32"),
+            "target_ids": np.array([[tokenizer.bos_id, *target]], "int32"),
+        }
+        scores = self.model.attention_scores(self.inputs)
+        self.scores = keras.tree.map_structure(keras.ops.convert_to_numpy, scores)
+        source, target = (
+            [label(tokenizer.pieces[i]) for i in ids] for ids in (source, target)
+        )
+        # Cross-attention is read by the token that is predicted from it.
+        self.axes = {
+            "encoder": (source, source),
+            "decoder": ([START, *target],) * 2,
+            "cross": ([*target, END], source),
+        }
+
+    def layers(self, place: str) -> list[tuple[int, keras.layers.Layer, Any]]:
+        """Number, layer and weights `[H, …]`, if any, of each layer in a place."""
+        role = "cross" if place == "cross" else "self"
+        is_encoder = place == "encoder"
+        blocks = self.model.encoder_blocks if is_encoder else self.model.decoder_blocks
+        found = [
+            (depth, getattr(block, f"{role}_attention"), self.scores[block.name])
+            for depth, block in enumerate(blocks, start=1)
+        ]
+        return [
+            (depth, layer, scores[role][0] if role in scores else None)
+            for depth, layer, scores in found
+            if type(layer).__name__ == self.layer
+        ]
+
+    def heads(self, place: str) -> list[Head]:
+        """All heads in a place."""
+        return [
+            Head(depth, number, layer, weights)
+            for depth, layer, found in self.layers(place)
+            for number, weights in enumerate(found, start=1)
+        ]
+
+    def sharpest(self, place: str) -> list[Head]:
+        """The head with the largest weights; none where there are no such layers.
+
+        Of cross-attention one in the upper half: below it, heads follow the token that
+        was read last rather than the one that is predicted.
+        """
+        heads = self.heads(place)
+        if place == "cross":
+            heads = heads[len(heads) // 2 :]
+        return sorted(heads, key=lambda head: -head.weights.max(-1).mean())[:1]
+
+    def panel(self, place: str, subtitle: str, weights: np.ndarray) -> Panel:
+        """The panel of one matrix."""
+        return Panel(f"{TITLES[place]}\n{subtitle}", weights, *self.axes[place])
+
+
+def label(piece: str) -> str:
+    """A piece as a reader wants it: what continues a word begins with a hyphen."""
+    if piece.startswith("▁"):
+        return piece[1:] or "_"
+    return f"-{piece}" if piece.isalnum() else piece
+
+
+# What is drawn of each variant
+
+
+def learned(reading: Reading, *places: str) -> list[Panel]:
+    """The sharpest head of each place."""
+    return [
+        reading.panel(place, str(head), head.weights)
+        for place in places
+        for head in reading.sharpest(place)
+    ]
+
+
+def hard_coded(reading: Reading, *places: str) -> list[Panel]:
+    """The heads of the last layer, one for each offset."""
+    panels = []
+    for place in places:
+        for _, layer, weights in reading.layers(place)[-1:]:
+            for offset in dict.fromkeys(layer.offsets):
+                where = f"offset {offset:+d}" if offset else "offset 0"
+                found = weights[layer.offsets.index(offset)]
+                panels.append(reading.panel(place, where, found))
+    return panels
+
+
+def recurrent(reading: Reading) -> list[Panel]:
+    """All heads of the last layer."""
+    heads = reading.heads("cross")
+    last = heads[-heads[-1].number :]
+    return [reading.panel("cross", str(head), head.weights) for head in last]
+
+
+def phrase(reading: Reading) -> list[Panel]:
+    """What the queries of a head of cross-attention find, by order of n-grams."""
+    [head] = reading.sharpest("cross")
+    structure, panels = head.layer.structure, []
+    groups = structure.groups(head.layer.num_heads)
+    orders = [group.orders for group in groups for _ in range(group.num_heads)]
+    found = keras.ops.convert_to_numpy(head.layer.split_scores(head.weights))
+    for stream, m in enumerate(structure.query_orders):
+        for block, n in enumerate(orders[head.number - 1]):
+            what = f"{head}: {grams(m)} to {grams(n)}"
+            panels.append(reading.panel("cross", what, found[:, stream, block]))
+    return panels
+
+
+def lstm(reading: Reading) -> list[Panel]:
+    """The decoder's only head."""
+    weights = reading.scores["decoder"]["cross"][0, 0]
+    return [reading.panel("cross", "previous state", weights)]
+
+
+def grams(order: int) -> str:
+    """N-grams of an order in words."""
+    return {1: "tokens", 2: "pairs"}.get(order, f"{order}-grams")
+
+
+def ngrams(reading: Reading) -> list[Panel]:
+    """How much the output of the first layer changes when a token is left out.
+
+    There are no weights to draw: the change is that of the norm, in parts of 1.
+    """
+    embed = {
+        "encoder": reading.model.embeddings.embed_source,
+        "decoder": reading.model.embeddings.embed_target,
+    }
+    panels = []
+    for place, ids in zip(embed, reading.inputs.values(), strict=True):
+        block = getattr(reading.model, f"{place}_blocks")[0]
+        if type(block.self_attention).__name__ != reading.layer:
+            continue
+        x = block.self_residual.enter(embed[place](ids))
+        length = x.shape[1]
+        kept = 1.0 - np.eye(length + 1, length, dtype="float32")  # the last keeps all
+        x = x * keras.ops.cast(kept[..., None], x.dtype)
+        output = keras.ops.cast(block.self_attention(x, x), "float32")
+        change = keras.ops.norm(output[:-1] - output[-1:], axis=-1)
+        change = keras.ops.convert_to_numpy(change).T  # [output, left out]
+        share = change / np.maximum(change.sum(-1, keepdims=True), 1e-9)
+        panels.append(reading.panel(place, "layer 1: what each token changes", share))
+    return panels
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture.
+
+    Attributes:
+        layer: name of the class.
+        panels: makes the panels.
+        run: name of the run to take, if there is such a run with such layers; else it
+            is the first that has some.
+    """
+
+    layer: str
+    panels: Callable[[Reading], list[Panel]]
+    run: str = ""
+
+
+PICTURES = {
+    "dot_product": Picture(
+        "DotProductAttention",
+        lambda reading: learned(reading, "encoder", "decoder", "cross"),
+        run="base",
+    ),
+    "hard_coded": Picture(
+        "HardCodedAttention",
+        lambda reading: hard_coded(reading, "encoder", "decoder"),
+        run="hc-sa",
+    ),
+    "hard_coded_cross": Picture(
+        "HardCodedCrossAttention",
+        lambda reading: hard_coded(reading, "cross"),
+        run="hc-all",
+    ),
+    "recurrent_cross": Picture(
+        "RecurrentCrossAttention", recurrent, run="accumulated-weights"
+    ),
+    "phrase": Picture("PhraseAttention", phrase, run="interleaved-query-k"),
+    "neural_ngram": Picture("NeuralNgram", ngrams, run="neural-ngram"),
+    "concatenated_ngram": Picture("ConcatenatedNgram", ngrams),
+    "local_attention": Picture(
+        "LocalAttention",
+        lambda reading: learned(reading, "encoder", "decoder"),
+        run="local-attention",
+    ),
+    "seq2seq_lstm": Picture("Seq2SeqLSTM", lstm, run="lstm"),
+}
+
+
+def run_of(picture: Picture, runs: Path) -> Path | None:
+    """The folder of a trained model that has such layers."""
+    for run in (runs / picture.run, *sorted(runs.iterdir())):
+        for folder in (run / "averaged", run / "best"):
+            config = folder / "config.json"
+            if config.is_file() and f'"{picture.layer}"' in config.read_text("utf-8"):
+                return folder
+    return None
+
+
+def main(
+    runs: Annotated[
+        Path, typer.Option(help="Folder of trained runs, as recipes/train.py writes.")
+    ],
+    output: Annotated[Path, typer.Option(help="Where to draw to.")] = Path(
+        "docs/pictures"
+    ),
+    only: Annotated[str, typer.Option(help="Draw this variant alone.")] = "",
+) -> None:
+    """Draw what every attention variant looks at, on one sentence.
+
+    A variant that no run has is passed over.
+    """
+    for name, picture in PICTURES.items():
+        if only not in ("", name):
+            continue
+        folder = run_of(picture, runs)
+        if folder is None:
+            typer.echo(f"{name}: no run with {picture.layer} in {runs}")
+            continue
+        draw(picture.panels(Reading(folder, picture.layer)), output / f"{name}.png")
+        typer.echo(f"{name}: drawn from {folder}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

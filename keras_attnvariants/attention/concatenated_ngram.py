@@ -1,0 +1,148 @@
+"""The neural language model layer of Sun and Iyyer (2021), for both sides.
+
+It concatenates near vectors whole and far ones as averages. Sun and Iyyer put it into
+the first layer of a language model only; `ConcatenatedNgram` extends it to encoders.
+"""
+
+from typing import Any
+
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.banded import banded_mix
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.ngram import NgramLayer
+from keras_attnvariants.attention.ngram import concatenate
+from keras_attnvariants.attention.registry import register_attention
+
+
+@register_attention(
+    paper="Sun and Iyyer 2021",
+    examples=(
+        {"hidden_dim": 12, "n": 3, "far_windows": 2, "far_size": 2},
+        {"hidden_dim": 12, "n": 2, "causal": True, "far_size": 3},
+        {"hidden_dim": 12, "n": 4, "causal": True, "far_windows": 0},
+    ),
+)
+class ConcatenatedNgram(NgramLayer):
+    """Concatenated neighbours, the baseline of neural n-grams (Sun and Iyyer 2021).
+
+    `z = ReLU(concat(v) W_1 + b_1) W_2 + b_2 + sum(v) - x` at every position `t`. The
+    vectors `v` are the inputs `t - n + 1` to `t`, and the means of the inputs in
+    `far_windows` consecutive windows before them; unless `causal`, the same to the
+    right. With the residual connection around the layer, which adds the input `x`,
+    their sum is passed on.
+
+    The paper has this layer once and feed-forward layers above: give a model
+    `[kav.ConcatenatedNgram(…)] + [None] * (num_layers - 1)`. Its released code also
+    adds the far means again in every layer above, and can learn their weights.
+
+    Args:
+        hidden_dim: width of the hidden layer.
+        n: how far single vectors are concatenated, in tokens, the position itself
+            included.
+        causal: whether nothing after the position is seen, as decoders need.
+        far_windows: number of windows further away, to each side.
+        far_size: length of such a window, in tokens. What lies outside the sequence
+            counts as zeros.
+        use_bias and initializers: as in `BaseAttention`.
+
+    Raises:
+        ValueError: a size is out of range. When called: as `NeuralNgram`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = ConcatenatedNgram(hidden_dim=32, n=3, causal=True)
+    >>> layer(np.ones((2, 7, 16), "float32"), np.ones((2, 7, 16), "float32")).shape
+    TensorShape([2, 7, 16])
+    """
+
+    def __init__(
+        self,
+        hidden_dim: int,
+        n: int = 5,
+        causal: bool = False,
+        far_windows: int = 1,
+        far_size: int = 16,
+        use_bias: bool = True,
+        **kwargs: Any,
+    ):
+        check_positive("hidden_dim", hidden_dim)
+        # One head, as wide as the hidden layer.
+        super().__init__(
+            1, n, causal, value_dim=hidden_dim, use_bias=use_bias, **kwargs
+        )
+        self.hidden_dim = hidden_dim
+        none = far_windows == 0
+        self.far_windows = 0 if none else check_positive("far_windows", far_windows)
+        self.far_size = check_positive("far_size", far_size)
+
+    @property
+    def before(self):
+        return super().before + self.far_windows * self.far_size
+
+    def spans(self) -> list[tuple[int, int]]:
+        """First and last relative position of each vector; the position comes first."""
+        near = [(-distance, -distance) for distance in range(1, self.n)]
+        starts = [self.n + k * self.far_size for k in range(self.far_windows)]
+        left = near + [(1 - start - self.far_size, -start) for start in starts]
+        right = [] if self.causal else [(-last, -first) for first, last in left]
+        return [(0, 0), *left, *right]
+
+    def kernel(self) -> np.ndarray:
+        """How neighbours make up the vectors: `[1 + sum(reach), V]`."""
+        before, after = self.reach
+        relative = np.arange(-before, after + 1)[:, None]
+        first, last = np.array(self.spans()).T
+        inside = (first <= relative) & (relative <= last)
+        return inside / (last - first + 1)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        width = query_shape[-1]
+        if self.input_dim != width:
+            raise ValueError(
+                f"ConcatenatedNgram adds up its inputs: `value` must be as wide as "
+                f"`query`. Received: widths {self.input_dim} and {width}"
+            )
+        self.hidden_dense = self.dense(
+            self.hidden_dim,
+            "hidden",
+            len(self.spans()) * width,
+            self.kernel_initializer,
+        )
+        self.output_dense = self.dense(
+            width, "output", self.hidden_dim, self.output_initializer
+        )
+
+    def vectors(self, inputs):
+        kernel = self.kernel()
+        batch, length, width = ops.shape(inputs)
+        shape = (batch, length, kernel.shape[1], width)
+        copies = ops.broadcast_to(inputs[:, :, None], shape)
+        return banded_mix(copies, kernel, -self.before)
+
+    def vectors_at_end(self, window):
+        kernel = ops.cast(self.kernel(), window.dtype)
+        return ops.einsum("wv,bkwd->bkvd", kernel, window)
+
+    def mix(self, vectors, summary=None):
+        """The hidden layer beside the sum of the other vectors: one wide head."""
+        hidden = ops.relu(self.hidden_dense(concatenate(vectors)))
+        others = ops.sum(vectors[:, :, 1:], axis=2)
+        return ops.concatenate([hidden, others], axis=-1)[:, :, None]
+
+    def project_output(self, context):
+        hidden, others = ops.split(merge_heads(context), [self.hidden_dim], axis=-1)
+        return self.output_dense(hidden) + others
+
+    def get_config(self):
+        config = super().get_config() | {
+            "hidden_dim": self.hidden_dim,
+            "far_windows": self.far_windows,
+            "far_size": self.far_size,
+        }
+        del config["num_heads"], config["value_dim"]
+        return config

@@ -1,0 +1,210 @@
+"""Multi-head neural n-grams (Loem et al. 2022).
+
+Self-attention without attention: each head is one rectified linear function of the
+vectors around a position, which it concatenates.
+"""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.banded import part
+from keras_attnvariants.attention.base import clone_initializer
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.ngram import NgramLayer
+from keras_attnvariants.attention.registry import register_attention
+
+HEAD_INPUTS = ("slice", "full")
+
+
+@register_attention(
+    paper="Loem et al. 2022",
+    examples=(
+        {"num_heads": 4},
+        {"num_heads": 4, "causal": True},
+        {"num_heads": 4, "n": 3, "output_projection": False},
+        {"num_heads": 4, "n": 7, "causal": True, "output_projection": False},
+        {"num_heads": 4, "n": 3, "head_input": "full", "use_bias": True},
+        {"num_heads": 4, "n": 2, "causal": True, "head_input": "full", "value_dim": 3},
+        {"num_heads": 4, "n": 9, "global_context": False, "use_bias": True},
+        {"num_heads": 4, "n": 1, "causal": True, "use_bias": True},
+    ),
+)
+class NeuralNgram(NgramLayer):
+    """Multi-head neural n-gram (Loem et al. 2022).
+
+    `h_k = ReLU(concat(window, g) W_k)` and `z = concat_k(h_k) W` at every position
+    `t`. The window are the inputs `t - n + 1` to `t + n - 1`, or to `t` in a `causal`
+    layer; `g` is the elementwise maximum over the sentence. A padded position counts
+    as zeros in windows and not at all in the maximum.
+
+    Args:
+        num_heads: number of heads.
+        n: how far the window reaches, in tokens, the position itself included.
+        causal: whether the window ends with the position itself, as decoders need.
+        head_input: `"slice"`, head `k` sees the `k`-th slice of the channels of every
+            vector; `"full"`, heads see all channels, which makes them one wide layer.
+        global_context: whether `g` is there; `None` for unless `causal`.
+        output_projection: whether `W` is there. Without it, the heads' widths
+            have to add up to the width of the query.
+        value_dim, use_bias and initializers: as in `BaseAttention`. Initializers of the
+            heads see their matrices side by side, as one.
+
+    Raises:
+        ValueError: a size does not fit, `head_input` is unknown, or a causal layer
+            shall have a global context. When called: the arguments `key`,
+            `attention_mask` and `return_attention_scores`, and `use_causal_mask` unless
+            `causal`; nothing here has weights over positions.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = NeuralNgram(num_heads=4, n=3)
+    >>> layer(np.ones((2, 7, 16), "float32"), np.ones((2, 7, 16), "float32")).shape
+    TensorShape([2, 7, 16])
+    >>> [(w.path.split("/", 1)[1], tuple(w.shape)) for w in layer.weights]
+    [('ngram/kernel', (4, 5, 4, 4)), ('global/kernel', (4, 1, 4, 4)),
+     ('output/kernel', (16, 16))]
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        n: int = 5,
+        causal: bool = False,
+        head_input: str = "slice",
+        global_context: bool | None = None,
+        output_projection: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(num_heads, n, causal, **kwargs)
+        if head_input not in HEAD_INPUTS:
+            raise ValueError(
+                f"`head_input` must be one of {HEAD_INPUTS}. Received: {head_input!r}"
+            )
+        if causal and global_context:
+            raise ValueError(
+                f"`global_context` would show the future to a layer that is causal. "
+                f"Received: causal={causal}, global_context={global_context}"
+            )
+        self.head_input = head_input
+        self.global_context = not causal if global_context is None else global_context
+        self.output_projection = output_projection
+
+    @classmethod
+    def param_matched(
+        cls, num_heads: int, n: int = 5, causal: bool = False, **kwargs: Any
+    ) -> "NeuralNgram":
+        """The form with as many parameters as the paper reports.
+
+        The published sizes leave no room for `W`, nor for an encoder window of more
+        than `n` vectors: this one is centred, from `t - (n - 1) / 2` on.
+
+        Args:
+            num_heads, causal: as in the constructor.
+            n: number of vectors in a window; odd, unless `causal`.
+            **kwargs: further arguments of the constructor.
+        """
+        if not causal and n % 2 == 0:
+            raise ValueError(f"`n` must be odd to centre a window. Received: {n}")
+        reach = n if causal else (n + 1) // 2
+        return cls(num_heads, reach, causal, output_projection=False, **kwargs)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        width = query_shape[-1]
+        self.head_dim = self.value_dim or self.divide_width(width)
+        self.units = self.num_heads * self.head_dim
+        if not self.output_projection and self.units != width:
+            raise ValueError(
+                f"Without `output_projection`, the heads must be as wide as the query. "
+                f"Received: {self.num_heads} heads of width {self.head_dim} for {width}"
+            )
+        # Heads that see the same are one: `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
+        self.groups = self.num_heads if self.head_input == "slice" else 1
+        if self.input_dim % self.groups:
+            raise ValueError(
+                f"`num_heads` must divide the width of the value to slice it. "
+                f"Received: num_heads={self.num_heads}, width={self.input_dim}"
+            )
+        self.ngram_dense = self.heads("ngram", 1 + sum(self.reach), self.use_bias)
+        if self.global_context:
+            self.global_dense = self.heads("global", 1, use_bias=False)
+        if self.output_projection:
+            self.output_dense = self.dense(
+                width, "output", self.units, self.output_initializer
+            )
+
+    def heads(self, name: str, vectors: int, use_bias: bool):
+        """A built linear map of concatenated vectors, one matrix per group."""
+        layer = keras.layers.EinsumDense(
+            "blvgd,gvdo->blgo",
+            output_shape=(None, self.groups, self.units // self.groups),
+            bias_axes="go" if use_bias else None,
+            kernel_initializer=side_by_side(clone_initializer(self.kernel_initializer)),
+            bias_initializer=clone_initializer(self.bias_initializer),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+        width = self.input_dim // self.groups
+        layer.build((None, None, vectors, self.groups, width))
+        return layer
+
+    def vectors(self, inputs):
+        before, after = self.reach
+        length = ops.shape(inputs)[1]
+        padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
+        shifts = range(before + 1 + after)
+        return ops.stack([part(padded, (s, length)) for s in shifts], axis=2)
+
+    def vectors_at_end(self, window):
+        return window
+
+    def summary(self, value, mask):
+        """The maximum over real positions, `[B, 1, 1, d]`."""
+        if not self.global_context:
+            return None
+        if mask is None:
+            return ops.max(value, axis=1, keepdims=True)[:, None]
+        real = ops.cast(mask, "bool")[..., None]  # [B, L, 1]
+        lowest = ops.cast(-math.inf, value.dtype)
+        largest = ops.max(ops.where(real, value, lowest), axis=1, keepdims=True)
+        return zero_masked(largest, ops.any(real, axis=1))[:, None]
+
+    def mix(self, vectors, summary=None):
+        hidden = self.ngram_dense(split_heads(vectors, self.groups))
+        if summary is not None:
+            hidden = hidden + self.global_dense(split_heads(summary, self.groups))
+        return ops.relu(hidden)
+
+    def project_output(self, context):
+        if self.output_projection:
+            return super().project_output(context)
+        return merge_heads(context)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "head_input": self.head_input,
+            "global_context": self.global_context,
+            "output_projection": self.output_projection,
+        }
+
+
+def side_by_side(initializer):
+    """Draws the matrices of all groups as one, whose fans are then the real ones.
+
+    A kernel `[groups, vectors, d, o]` would pass for that of a convolution.
+    """
+
+    def draw(shape, dtype=None):
+        groups, vectors, width, units = shape
+        drawn = initializer((vectors * width, groups * units), dtype=dtype)
+        drawn = ops.reshape(drawn, (vectors, width, groups, units))
+        return ops.transpose(drawn, (2, 0, 1, 3))
+
+    return draw

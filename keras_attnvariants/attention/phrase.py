@@ -1,0 +1,296 @@
+"""Phrase-based attention (Nguyen and Joty 2018): queries that see n-grams.
+
+How an n-gram is scored (`phrases.scoring`) and which heads attend to which n-grams
+(`phrases.structures`) are independent choices. Either way the n-grams of all orders
+form one list of keys and values, of static length, over which attention is as ever;
+n-grams that do not exist are masked. Two query streams are two lists of queries.
+"""
+
+from functools import partial
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.phrases.heads import Widths
+from keras_attnvariants.attention.phrases.ngrams import ngrams
+from keras_attnvariants.attention.phrases.scores import by_position
+from keras_attnvariants.attention.phrases.scores import token_scores
+from keras_attnvariants.attention.phrases.scoring import SCORINGS
+from keras_attnvariants.attention.phrases.structures import Heterogeneous
+from keras_attnvariants.attention.phrases.structures import Homogeneous
+from keras_attnvariants.attention.phrases.structures import Interleaved
+from keras_attnvariants.attention.phrases.structures import Structure
+from keras_attnvariants.attention.phrases.structures import get_structure
+from keras_attnvariants.attention.registry import register_attention
+
+UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
+
+
+@register_attention(
+    paper="Nguyen and Joty 2018",
+    examples=(
+        {"num_heads": 4},
+        {
+            "num_heads": 4,
+            "structure": Heterogeneous((1, 2, 3, 4)),
+            "scoring": "query_k",
+            "key_dim": 3,
+        },
+        {"num_heads": 4, "structure": Homogeneous((1, 2, 1)), "use_bias": True},
+        {"num_heads": 4, "structure": Homogeneous((2, 2)), "scoring": "query_k"},
+        {"num_heads": 4, "structure": Interleaved()},
+        {"num_heads": 4, "structure": Interleaved(), "scoring": "query_k"},
+        {"num_heads": 4, "structure": Interleaved(look_ahead=True)},
+        {
+            "num_heads": 4,
+            "structure": Interleaved(look_ahead=True),
+            "scoring": "query_k",
+            "use_bias": True,
+        },
+    ),
+)
+class PhraseAttention(DotProductAttention):
+    """Attention to phrases as well as tokens (Nguyen and Joty 2018, section 3).
+
+    Args:
+        num_heads: number of heads `H`.
+        structure: which heads attend to which n-grams, and with which queries:
+            `Homogeneous(heads)`, `Heterogeneous(orders)` or
+            `Interleaved(look_ahead)`.
+        scoring: `"conv_kv"`, keys are convolutions over an n-gram's tokens;
+            `"query_k"`, the query is a kernel that is convolved with the keys.
+        key_dim: width of a head's queries and keys (per tap of a kernel); `None`
+            for width / `num_heads`.
+        value_dim: width of a head's values; `None` for `key_dim`.
+        dropout: rate at which attention weights are dropped in training.
+        use_bias: whether the projections have biases.
+        seed: of the dropout.
+        kernel_initializer, output_initializer and bias_initializer: as in
+            `BaseAttention`.
+
+    Masking: a query sees an n-gram if it may see all of its tokens. An
+    `attention_mask` limits the phrase query of a position like its token query.
+
+    The last axis of the scores lists the keys `S` once for every order of n-grams,
+    and all of this once for every query stream; `split_scores` takes it apart,
+    `token_scores` adds up what each token gets.
+
+    Raises:
+        TypeError: `structure` is none.
+        ValueError: a size or rate is out of range, `scoring` is unknown, or the
+            structure does not fit `num_heads`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> layer = PhraseAttention(num_heads=4, structure=Interleaved())
+    >>> x = np.ones((2, 7, 16), "float32")
+    >>> _, scores = layer(x, x, return_attention_scores=True, use_causal_mask=True)
+    >>> scores.shape, layer.split_scores(scores).shape
+    (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        structure: Structure = UNIGRAMS_AND_BIGRAMS,
+        scoring: str = "conv_kv",
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(
+            num_heads, key_dim, value_dim, dropout, use_bias, seed, **kwargs
+        )
+        if scoring not in SCORINGS:
+            raise ValueError(
+                f"`scoring` must be one of {tuple(SCORINGS)}. Received: {scoring!r}"
+            )
+        self.structure = get_structure(structure)
+        self.scoring = scoring
+        self.roles = self.structure.roles
+        groups = self.structure.groups(num_heads)
+        self.score_blocks = len(self.structure.query_orders) * len(groups[0].orders)
+
+    # Building
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        shapes = query_shape, key_shape or value_shape, value_shape
+        widths = Widths(*(shape[-1] for shape in shapes))
+        key_dim = self.key_dim or self.divide_width(widths.query)
+        self.head_dim = self.value_dim or self.divide_width(widths.query)
+        self.groups = [
+            SCORINGS[self.scoring](
+                group,
+                self.structure.query_orders,
+                widths,
+                key_dim,
+                self.head_dim,
+                partial(self.dense, initializer=self.kernel_initializer),
+                dtype=self.dtype_policy,
+            )
+            for group in self.structure.groups(self.num_heads)
+        ]
+        self.width = widths.query
+        self.query_reach = max(self.structure.query_orders)
+        self.reach = max(max(heads.group.orders) for heads in self.groups)
+        self.output_dense = self.dense(
+            self.width,
+            "output",
+            self.structure.contexts * self.num_heads * self.head_dim,
+            self.output_initializer,
+        )
+
+    # The whole sequence at once
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        self.structure.check_call(query, value, masks)
+        length = ops.shape(query)[1]
+        memory = self.remember(value, key, masks, length)
+        exist = self.structure.existing_queries(masks, length)
+        grams = ngrams(query, self.query_reach)
+        context, weights = self.look_up(grams, exist, memory, training)
+        if not return_scores:
+            return context, None
+        return context, by_position(weights, len(exist))
+
+    def remember(self, value, key, masks: Masks, query_length) -> list[dict[str, Any]]:
+        """What each group of heads needs of a sequence: nested tensors `[B, ...]`."""
+        grams = keys = ngrams(zero_masked(value, masks.key), self.reach)
+        if key is not None:
+            keys = ngrams(zero_masked(key, masks.key), self.reach)
+        return [
+            heads.remember(keys, grams, masks, query_length) for heads in self.groups
+        ]
+
+    def look_up(self, grams, exist, memory, training=False):
+        """What queries find in a memory.
+
+        Args:
+            grams: n-grams of the query, `[B, T, … * width]`.
+            exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
+            memory: as `remember` returns it.
+
+        Returns:
+            Contexts `[B, T, C * H, D]` and float32 weights `[B, H, M * T, N * S]`.
+        """
+        contexts, weights = [], []
+        for heads, entry in zip(self.groups, memory, strict=True):
+            logits = heads.logits(heads.queries(grams), entry["index"])
+            mask = entry["mask"]
+            if len(exist) > 1:
+                rows = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
+                mask = ops.concatenate(rows, axis=1)  # [1|B, M * T, N * S]
+            found = self.mix(logits, entry["value"], mask, training)
+            contexts.append(found[0])
+            weights.append(found[1])
+        context = self.structure.arrange(ops.concatenate(contexts, axis=2))
+        return context, ops.concatenate(weights, axis=1)
+
+    # One position at a time
+
+    def prepare(self, value, value_mask=None):
+        if value_mask is None:
+            value_mask = ops.ones(ops.shape(value)[:2], "bool")
+        return {"groups": self.remember(value, None, Masks(key=value_mask), 1)}
+
+    def initial_state(self, batch, beams, max_length, memory=None):
+        """The inputs before this one and, in self-attention, all keys and values."""
+        state, reach = {}, self.query_reach
+        if memory is None:
+            reach = max(reach, self.reach)
+            state["groups"] = [
+                heads.initial_cache(batch, beams, max_length, self.compute_dtype)
+                for heads in self.groups
+            ]
+        if reach > 1:
+            shape = (batch, beams, (reach - 1) * self.width)
+            state["inputs"] = ops.zeros(shape, self.compute_dtype)
+        return state
+
+    def step(self, query, position, state, memory=None, return_attention_scores=False):
+        batch, beams = ops.shape(query)[:2]
+        grams, state = self.advance(query, state)
+        if memory is not None:
+            memory = memory["groups"]
+        else:
+            pairs = list(zip(self.groups, state["groups"], strict=True))
+            caches = [heads.extend(cache, grams, position) for heads, cache in pairs]
+            state["groups"] = caches
+            memory = [
+                heads.recall(cache, position)
+                for heads, cache in zip(self.groups, caches, strict=True)
+            ]
+            # Every hypothesis has keys of its own, and is a sequence of one query.
+            grams = ops.reshape(grams, (batch * beams, 1, ops.shape(grams)[-1]))
+        exist = [
+            ops.broadcast_to(position >= order - 1, (1, ops.shape(grams)[1]))
+            for order in self.structure.query_orders
+        ]
+        context, weights = self.look_up(grams, exist, memory)
+        output = self.output_dense(merge_heads(context))
+        output = ops.reshape(output, (batch, beams, self.width))
+        if not return_attention_scores:
+            return output, state
+        scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
+        scores = ops.reshape(scores, (batch, beams, *ops.shape(scores)[2:]))
+        return output, state, scores  # [B, K, H, M * N * S]
+
+    def advance(self, query, state):
+        """The n-grams `[B, K, … * width]` that end here, and the state after them."""
+        grams, state = ops.cast(query, self.compute_dtype), dict(state)
+        if "inputs" in state:
+            grams = ops.concatenate([state["inputs"], grams], axis=-1)
+            state["inputs"] = grams[..., self.width :]
+        return grams, state
+
+    # Reading the scores
+
+    def split_scores(self, scores):
+        """Scores by query stream and order of n-grams.
+
+        Args:
+            scores: `[..., M * N * S]`, as `call` and `step` return them.
+
+        Returns:
+            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. An
+            n-gram stands at its last token. `[..., 0, 1, :]`, say, is the quadrant
+            from tokens to phrases. Of `Homogeneous`, whose heads have one order
+            each, `M = N = 1`.
+        """
+        *lead, size = ops.shape(scores)
+        streams = len(self.structure.query_orders)
+        orders = self.score_blocks // streams
+        return ops.reshape(scores, (*lead, streams, orders, size // self.score_blocks))
+
+    def token_scores(self, scores):
+        """The weight of each token, that of n-grams given in equal parts to theirs.
+
+        Args:
+            scores: `[B, H, T, M * N * S]`, as `call` returns them.
+
+        Returns:
+            `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or 0.
+        """
+        groups = self.structure.groups(self.num_heads)
+        return token_scores(self.split_scores(scores), groups)
+
+    def alignment(self, scores):
+        tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
+        return ops.mean(tokens, axis=1)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "structure": keras.saving.serialize_keras_object(self.structure),
+            "scoring": self.scoring,
+        }

@@ -1,0 +1,169 @@
+"""A group of heads of phrase attention: what it keeps of a sequence of n-grams.
+
+All projections read n-grams of the layer's inputs, tokens side by side, and take as
+many of the last tokens as they need: a convolution is a product with them. Keys and
+values are kept by order and position, `[B, N, S, H, D]`, and attended to as one list:
+the positions of the first order, then those of the second, and so on.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.phrases.ngrams import visible
+from keras_attnvariants.attention.phrases.structures import HeadGroup
+
+
+class Widths(NamedTuple):
+    """The width of one token of each input."""
+
+    query: int
+    key: int
+    value: int
+
+
+class PhraseHeads(keras.layers.Layer):
+    """A group of heads with projections of their own; subclasses say how they score.
+
+    Args:
+        group: how many heads, and for which orders.
+        query_orders: orders of the query streams.
+        widths: widths of the inputs.
+        key_dim, value_dim: width of a head's keys (of one token) and values.
+        dense: makes a built dense layer of `(units, name, input_width)`.
+    """
+
+    def __init__(
+        self,
+        group: HeadGroup,
+        query_orders: tuple[int, ...],
+        widths: Widths,
+        key_dim: int,
+        value_dim: int,
+        dense: Callable[[int, str, int], keras.layers.Dense],
+        **kwargs: Any,
+    ):
+        super().__init__(name=group.name or "heads", **kwargs)
+        self.group = group
+        self.query_orders = query_orders
+        self.widths = widths
+        self.key_dim, self.value_dim = key_dim, value_dim
+
+        def projection(kind: str, head_dim: int, input_width: int):
+            name = f"{group.name}_{kind}" if group.name else kind
+            return dense(group.num_heads * head_dim, name, input_width)
+
+        self.make_scoring(projection)
+        self.value_denses = [
+            projection(f"value_{order}", value_dim, order * widths.value)
+            for order in group.orders
+        ]
+        self.built = True
+
+    # How an n-gram is scored
+
+    def make_scoring(self, projection: Callable) -> None:
+        """Makes the projections of queries and keys.
+
+        Args:
+            projection: makes a built dense layer of `(kind, head_dim, input_width)`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def queries(self, grams) -> Any:
+        """Scaled queries of one stream after another: nested `[B, M * T, H, …]`.
+
+        Args:
+            grams: n-grams of the query, `[B, T, … * width]`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def keys(self, grams) -> list:
+        """Keys, `[..., H, D]` each, for `[..., … * width]`: one per order, or one."""
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def index(self, keys) -> Any:
+        """What `logits` needs of keys `[B, N, S, H, D]`: nested tensors `[B, ...]`."""
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def logits(self, queries, index):
+        """`[B, H, M * T, N * S]` from what `queries` and `index` gave."""
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    # What is kept of a sequence
+
+    def project(self, dense, grams, order: int, width: int):
+        """The last `order` tokens of n-grams, projected: `[..., H, D]`."""
+        projected = dense(grams[..., -order * width :])
+        return split_heads(projected, self.group.num_heads)
+
+    def values(self, grams) -> list:
+        """Values by order, each `[..., H, D]`, for `[..., … * width]`."""
+        return [
+            self.project(dense, grams, order, self.widths.value)
+            for dense, order in zip(self.value_denses, self.group.orders, strict=True)
+        ]
+
+    def remember(self, key_grams, value_grams, masks: Masks, query_length):
+        """What `logits`, softmax and mixing need of a sequence `[B, S, … * width]`."""
+        keys = ops.stack(self.keys(key_grams), axis=1)
+        values = ops.stack(self.values(value_grams), axis=1)
+        return self.memory(keys, values, masks, query_length)
+
+    def memory(self, keys, values, masks: Masks, query_length) -> dict[str, Any]:
+        """The same from keys and values by order: nested tensors `[B, ...]`."""
+        length = ops.shape(values)[2]
+        parts = [
+            visible(masks, order, query_length, length, self.group.with_missing)
+            for order in self.group.orders
+        ]
+        return {
+            "index": self.index(keys),
+            "value": join_orders(values),
+            "mask": ops.concatenate(parts, axis=-1),  # [1|B, 1|T, N * S]
+        }
+
+    # The same, growing by one position at a time
+
+    def initial_cache(self, batch, beams: int, max_length: int, dtype):
+        """Empty keys and values, `[B, K, N, max_length, H, D]`."""
+        orders, heads = len(self.group.orders), self.group.num_heads
+        lead = (batch, beams)
+        keys = (*lead, self.key_orders, max_length, heads, self.key_dim)
+        values = (*lead, orders, max_length, heads, self.value_dim)
+        return {"key": ops.zeros(keys, dtype), "value": ops.zeros(values, dtype)}
+
+    def extend(self, cache, grams, position):
+        """The cache with the n-grams `[B, K, … * width]` that end at a position."""
+        slots = ops.shape(cache["value"])[3]
+        is_now = ops.equal(ops.arange(slots), position)[:, None, None]
+
+        def write(new, old):
+            return ops.where(is_now, ops.stack(new, axis=2)[:, :, :, None], old)
+
+        return {
+            "key": write(self.keys(grams), cache["key"]),
+            "value": write(self.values(grams), cache["value"]),
+        }
+
+    def recall(self, cache, position):
+        """What `remember` gives for the sequence so far, as `[B * K, ...]`."""
+
+        def merge(x):
+            batch, beams, *rest = ops.shape(x)
+            return ops.reshape(x, (batch * beams, *rest))
+
+        seen = ops.arange(ops.shape(cache["value"])[3]) <= position
+        masks = Masks(key=seen[None])
+        return self.memory(merge(cache["key"]), merge(cache["value"]), masks, 1)
+
+
+def join_orders(x):
+    """`[B, N, S, H, D]` to `[B, N * S, H, D]`."""
+    batch, orders, length, *head = ops.shape(x)
+    return ops.reshape(x, (batch, orders * length, *head))

@@ -1,0 +1,84 @@
+"""N-grams of a sequence: their tokens side by side, and which a query may see.
+
+Everywhere here the n-gram at position `t` is the one that ends there: it covers the
+tokens `t - n + 1` to `t`, so that a causal limit reads the same for every order.
+"""
+
+from keras import ops
+
+from keras_attnvariants.attention.masks import Masks
+
+
+def delay(x, distance: int, axis: int = 1):
+    """`x` moved `distance` positions later along an axis, of the same length.
+
+    A negative distance moves it earlier. What enters is 0, or False.
+    """
+    if distance == 0:
+        return x
+    axis %= len(x.shape)
+    length = ops.shape(x)[axis]
+    before, after = max(distance, 0), max(-distance, 0)
+    padding = [(0, 0)] * len(x.shape)
+    padding[axis] = (before, after)
+    window = [slice(None)] * len(x.shape)
+    window[axis] = slice(after, after + length)
+    return ops.pad(x, padding)[tuple(window)]
+
+
+def ngrams(x, order: int):
+    """The tokens of every n-gram side by side, oldest first.
+
+    Args:
+        x: `[B, L, ..., D]`.
+        order: number of tokens `n`.
+
+    Returns:
+        `[B, L, ..., n * D]`; tokens before the sequence are 0.
+    """
+    if order == 1:
+        return x
+    copies = [delay(x, distance) for distance in reversed(range(order))]
+    return ops.concatenate(copies, axis=-1)
+
+
+def complete(tokens, order: int):
+    """Where all tokens of an n-gram are True: bool, like `tokens` `[..., L]`.
+
+    Those before the sequence are not.
+    """
+    result = tokens
+    for distance in range(1, order):
+        result = ops.logical_and(result, delay(tokens, distance, axis=-1))
+    return result
+
+
+def visible(
+    masks: Masks, order: int, query_length, key_length, with_missing: bool = False
+):
+    """Which n-gram counts for which query.
+
+    A query sees an n-gram if it may see every token of it.
+
+    Args:
+        masks: which tokens count for which query.
+        order: number of tokens `n`.
+        query_length, key_length: the lengths `T` and `S`.
+        with_missing: whether the first tokens of an n-gram may be missing, because
+            they would lie before the sentence; its last one never may.
+
+    Returns:
+        Bool `[1|B, 1|T, S]`.
+    """
+    seen = masks.combined(query_length, key_length)
+    if seen is None:
+        seen = ops.ones((1, 1, key_length), "bool")
+    if not with_missing:
+        return complete(seen, order)
+    hidden = ops.logical_not(seen)
+    if masks.key is not None:  # what is missing hides nothing
+        hidden = ops.logical_and(hidden, ops.cast(masks.key, "bool")[:, None])
+    for distance in range(1, order):
+        clear = ops.logical_not(delay(hidden, distance, axis=-1))
+        seen = ops.logical_and(seen, clear)
+    return seen

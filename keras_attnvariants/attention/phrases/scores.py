@@ -1,0 +1,116 @@
+"""What the scores of phrase attention say about tokens and phrases."""
+
+from collections.abc import Iterable
+from collections.abc import Sequence
+
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.phrases.ngrams import delay
+from keras_attnvariants.attention.phrases.structures import HeadGroup
+
+
+def mass_shares(batches: Iterable) -> np.ndarray:
+    """How each query stream divides its weight between the orders of n-grams.
+
+    The weights of a query sum to 1 over all n-grams, so that a stream's shares do.
+
+    Args:
+        batches: what `PhraseAttention.split_scores` gave for each batch,
+            `[B, H, T, M, N, S]`: `M` query streams, `N` orders.
+
+    Returns:
+        Float64 `[M, N]`, whose rows sum to 1 (to 0 if nothing was attended to).
+        Of interleaved attention, token to token, token to phrase; phrase to token,
+        phrase to phrase.
+
+    Example:
+
+    >>> scores = np.array([[0.1, 0.2], [0.3, 0.4]]).reshape(1, 1, 1, 1, 2, 2)
+    >>> mass_shares([scores]).round(2)
+    array([[0.3, 0.7]])
+    """
+    mass = sum(by_quadrant(scores) for scores in batches)
+    return shares(mass, mass.sum(-1, keepdims=True))
+
+
+def strong_shares(batches: Iterable, threshold: float = 0.5) -> np.ndarray:
+    """The share of each quadrant in all weights of at least `threshold`.
+
+    Nguyen and Joty (2018) report shares of "activations" that sum to 1 over the four
+    quadrants, without a definition. This one is a guess at what they counted.
+
+    Args:
+        batches: as for `mass_shares`.
+        threshold: the least weight that counts, above 0.
+
+    Returns:
+        Float64 `[M, N]`, which sums to 1 (to 0 if no weight is strong).
+
+    Raises:
+        ValueError: `threshold` is not between 0 and 1.
+
+    Example:
+
+    >>> scores = np.array([[0.1, 0.2], [0.0, 0.7]]).reshape(1, 1, 1, 1, 2, 2)
+    >>> strong_shares([scores])
+    array([[0., 1.]])
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(
+            f"`threshold` must be above 0 and at most 1. Received: {threshold}"
+        )
+    count = sum(
+        by_quadrant(ops.convert_to_numpy(scores) >= threshold) for scores in batches
+    )
+    return shares(count, count.sum())
+
+
+def by_quadrant(scores) -> np.ndarray:
+    """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all else."""
+    return ops.convert_to_numpy(scores).sum((0, 1, 2, 5), dtype="float64")
+
+
+def shares(parts: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """`parts / total`, 0 where there is nothing."""
+    return np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
+
+
+def by_position(weights, streams: int):
+    """`[B, H, M * T, N * S]` of `M` streams to `[B, H, T, M * N * S]`."""
+    batch, heads, rows, keys = ops.shape(weights)
+    length = rows // streams
+    weights = ops.reshape(weights, (batch, heads, streams, length, keys))
+    weights = ops.transpose(weights, (0, 1, 3, 2, 4))
+    return ops.reshape(weights, (batch, heads, length, streams * keys))
+
+
+def token_scores(scores, groups: Sequence[HeadGroup]):
+    """The weight of each token, averaged over query streams: `[B, H, T, S]`.
+
+    Args:
+        scores: `[B, H, T, M, N, S]`, the weights of n-grams.
+        groups: the groups of heads, in turn.
+    """
+    parts, first = [], 0
+    for group in groups:
+        heads = scores[:, first : first + group.num_heads]
+        first += group.num_heads
+        orders = enumerate(group.orders)
+        tokens = sum(spread(heads[..., block, :], order) for block, order in orders)
+        parts.append(ops.sum(tokens, axis=3))  # over the streams
+    tokens = ops.concatenate(parts, axis=1)
+    # Where there is no token before, only one of two streams has a query.
+    total = ops.sum(tokens, axis=-1, keepdims=True)
+    return tokens / ops.where(total > 0, total, 1.0)
+
+
+def spread(scores, order: int):
+    """The weights of n-grams `[..., S]`, given in equal parts to their tokens.
+
+    An n-gram that begins before the sentence gives to the tokens that there are.
+    """
+    length = ops.shape(scores)[-1]
+    tokens = ops.minimum(ops.arange(length) + 1, order)
+    parts = scores / ops.cast(tokens, scores.dtype)
+    return sum(delay(parts, -distance, axis=-1) for distance in range(order))

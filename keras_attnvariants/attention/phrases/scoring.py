@@ -1,0 +1,88 @@
+"""The two scorings of phrase attention: how a query meets an n-gram."""
+
+from itertools import product
+
+from keras import ops
+
+from keras_attnvariants.attention.phrases.heads import PhraseHeads
+from keras_attnvariants.attention.phrases.heads import join_orders
+from keras_attnvariants.attention.phrases.ngrams import ngrams
+
+
+class ConvKV(PhraseHeads):
+    """Keys are convolutions over the tokens of an n-gram (Nguyen and Joty 2018, Eq. 5).
+
+    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention over a longer list of keys.
+    """
+
+    def make_scoring(self, projection):
+        self.key_orders = len(self.group.orders)
+        self.query_denses = [
+            projection(f"query_{order}", self.key_dim, order * self.widths.query)
+            for order in self.query_orders
+        ]
+        self.key_denses = [
+            projection(f"key_{order}", self.key_dim, order * self.widths.key)
+            for order in self.group.orders
+        ]
+
+    def queries(self, grams):
+        streams = [
+            self.project(dense, grams, order, self.widths.query)
+            for dense, order in zip(self.query_denses, self.query_orders, strict=True)
+        ]
+        return ops.concatenate(streams, axis=1) * self.key_dim**-0.5
+
+    def keys(self, grams):
+        return [
+            self.project(dense, grams, order, self.widths.key)
+            for dense, order in zip(self.key_denses, self.group.orders, strict=True)
+        ]
+
+    def index(self, keys):
+        return join_orders(keys)
+
+    def logits(self, queries, index):
+        return ops.einsum("bthd,bshd->bhts", queries, index)
+
+
+class QueryK(PhraseHeads):
+    """Queries are kernels that are convolved with keys (Nguyen and Joty 2018, Eq. 6).
+
+    `sum_r (Q W_q[r]) . (K_{t-n+1+r} W_k) / sqrt(n d_k)`: the dot product of a query
+    that is `n` times as wide with the keys of `n` tokens side by side. A token has
+    one key, which all orders share.
+    """
+
+    def make_scoring(self, projection):
+        self.key_orders = 1
+        # A query of one order for n-grams of another.
+        self.pairs = tuple(product(self.query_orders, self.group.orders))
+        self.query_denses = [
+            projection(f"query_{m}_{n}", n * self.key_dim, m * self.widths.query)
+            for m, n in self.pairs
+        ]
+        self.key_dense = projection("key", self.key_dim, self.widths.key)
+
+    def queries(self, grams):
+        streams = {n: [] for n in self.group.orders}
+        for dense, (m, n) in zip(self.query_denses, self.pairs, strict=True):
+            stream = self.project(dense, grams, m, self.widths.query)
+            streams[n].append(stream * (n * self.key_dim) ** -0.5)
+        return [ops.concatenate(parts, axis=1) for parts in streams.values()]
+
+    def keys(self, grams):
+        return [self.project(self.key_dense, grams, 1, self.widths.key)]
+
+    def index(self, keys):
+        return [ngrams(keys[:, 0], order) for order in self.group.orders]
+
+    def logits(self, queries, index):
+        blocks = [
+            ops.einsum("bthd,bshd->bhts", query, key)
+            for query, key in zip(queries, index, strict=True)
+        ]
+        return ops.concatenate(blocks, axis=-1)
+
+
+SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK}

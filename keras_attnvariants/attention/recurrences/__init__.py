@@ -1,0 +1,88 @@
+"""The nine recurrences of Rosendahl et al. (2021), one family per file.
+
+A recurrence is a rule for `RecurrentCrossAttention`: how the attention at one target
+position depends on the one before. It has options, and no weights of its own.
+
+| name | class | equation |
+|---|---|---|
+| `"context"` | `PreviousContext` | 2 |
+| `"weights"` | `PreviousWeights` | 3 |
+| `"accumulated_weights"` | `AccumulatedWeights` | 4 |
+| `"expanded_shared"` | `ExpandedShared` | 5 |
+| `"expanded_full"` | `ExpandedFull` | 6 |
+| `"expanded_head"` | `ExpandedHead` | 7 |
+| `"expanded_head_key"` | `ExpandedHeadKey` | 8 |
+| `"accumulated_energies"` | `AccumulatedEnergies` | 9 |
+| `"subtracted_weights"` | `SubtractedWeights` | 10 |
+"""
+
+from typing import Any
+
+import keras
+
+from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.energies import AccumulatedEnergies
+from keras_attnvariants.attention.recurrences.expanded import ExpandedFull
+from keras_attnvariants.attention.recurrences.expanded import ExpandedHead
+from keras_attnvariants.attention.recurrences.expanded import ExpandedHeadKey
+from keras_attnvariants.attention.recurrences.expanded import ExpandedShared
+from keras_attnvariants.attention.recurrences.feedback import AccumulatedWeights
+from keras_attnvariants.attention.recurrences.feedback import PreviousContext
+from keras_attnvariants.attention.recurrences.feedback import PreviousWeights
+from keras_attnvariants.attention.recurrences.feedback import SubtractedWeights
+
+RECURRENCES = {
+    "context": PreviousContext,
+    "weights": PreviousWeights,
+    "accumulated_weights": AccumulatedWeights,
+    "expanded_shared": ExpandedShared,
+    "expanded_full": ExpandedFull,
+    "expanded_head": ExpandedHead,
+    "expanded_head_key": ExpandedHeadKey,
+    "accumulated_energies": AccumulatedEnergies,
+    "subtracted_weights": SubtractedWeights,
+}
+
+__all__ = [
+    "RECURRENCES",
+    "AccumulatedEnergies",
+    "AccumulatedWeights",
+    "ExpandedFull",
+    "ExpandedHead",
+    "ExpandedHeadKey",
+    "ExpandedShared",
+    "PreviousContext",
+    "PreviousWeights",
+    "Recurrence",
+    "SubtractedWeights",
+    "get",
+]
+
+
+def get(recurrence: "str | Recurrence | dict[str, Any]") -> Recurrence:
+    """The recurrence of a name or of a serialized configuration, or itself.
+
+    Raises:
+        ValueError: there is none of this name; the message lists all.
+        TypeError: it is neither a name nor a recurrence.
+
+    Example:
+
+    >>> get("accumulated_energies")
+    AccumulatedEnergies(rate=0.5, radius=5, renormalize=False, start='zeros')
+    """
+    if isinstance(recurrence, dict):
+        recurrence = keras.saving.deserialize_keras_object(recurrence)
+    if isinstance(recurrence, Recurrence):
+        return recurrence
+    if not isinstance(recurrence, str):
+        raise TypeError(
+            "`recurrence` must be a name or a recurrence object. "
+            f"Received: {recurrence!r}"
+        )
+    if recurrence not in RECURRENCES:
+        raise ValueError(
+            f"`recurrence` must be one of {', '.join(RECURRENCES)}. "
+            f"Received: {recurrence!r}"
+        )
+    return RECURRENCES[recurrence]()

@@ -1,0 +1,146 @@
+"""The recurrence that is linear, and therefore no loop: accumulated energies.
+
+`z_i = rate e_i + C z_{i-1}` with the same `C` at every position has the solution
+`z_i = sum_m C^m rate e_{i-m}`. Its terms are added up in pairs, then in fours, and so
+on: each round doubles how far back a position has looked.
+"""
+
+import dataclasses
+import math
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.base import energies
+from keras_attnvariants.attention.recurrences.base import mix
+from keras_attnvariants.attention.recurrences.base import source_mask
+from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.backend import masked_softmax
+
+# Terms that are smaller than this, relative to the largest energy, are left out: far
+# below the rounding error of float32.
+PRECISION = 1e-9
+
+STARTS = ("zeros", "first")
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+@dataclasses.dataclass(frozen=True)
+class AccumulatedEnergies(Recurrence):
+    """Energies smoothed over target and source positions (Eq. 9).
+
+    `z_i = rate e_i + (1 - rate) Box z_{i-1}`, `alpha_i = softmax(z_i)`, where `Box`
+    is the mean of the `2 radius + 1` source positions around each. Energies of padded
+    source positions count as 0 in it. State: `z`, float32 `[B, K, H, S]`.
+
+    An `attention_mask` or `use_causal_mask` is refused: the smoothed energies of a
+    visible source position would tell of its hidden neighbours.
+
+    Args:
+        rate: the paper's lambda; 1 is plain attention.
+        radius: the paper's k.
+        renormalize: whether the mean is taken over the real source positions in
+            reach, at the borders of the sentence; by default always over
+            `2 radius + 1`, those outside counting as 0.
+        start: `"zeros"`, energies of 0 before the first position; `"first"`, the
+            first position has its own energies as they are.
+
+    Raises:
+        ValueError: an option is out of range.
+    """
+
+    rate: float = 0.5
+    radius: int = 5
+    renormalize: bool = False
+    start: str = "zeros"
+
+    def __post_init__(self):
+        if not 0 < self.rate <= 1:
+            raise ValueError(f"`rate` must be in (0, 1]. Received: {self.rate}")
+        if (
+            isinstance(self.radius, bool)
+            or not isinstance(self.radius, int)
+            or self.radius < 0
+        ):
+            raise ValueError(
+                f"`radius` must be an integer of at least 0. Received: {self.radius!r}"
+            )
+        if self.start not in STARTS:
+            raise ValueError(
+                f"`start` must be one of {STARTS}. Received: {self.start!r}"
+            )
+
+    def prepare(self, layer, memory):
+        return {"smoothing": self.smoothing(memory["mask"])}
+
+    def smoothing(self, mask):
+        """The matrix `C`, float32 `[B, S, S]`, from the mask `[B, S]`."""
+        position = ops.arange(ops.shape(mask)[1])
+        near = ops.abs(position[:, None] - position[None, :]) <= self.radius
+        real = ops.logical_and(mask[:, :, None], mask[:, None, :])
+        box = ops.cast(ops.logical_and(near, real), "float32")
+        divisor = 2.0 * self.radius + 1.0
+        if self.renormalize:
+            divisor = ops.maximum(ops.sum(box, axis=-1, keepdims=True), 1.0)
+        return box * ((1.0 - self.rate) / divisor)
+
+    def initial_state(self, layer, batch, beams, memory):
+        length = ops.shape(memory["mask"])[1]
+        return {"energies": ops.zeros((batch, beams, layer.num_heads, length))}
+
+    def news(self, q, memory, is_first):
+        """What each position adds, `rate e_i`, 0 at padding: `[B, T, H, S]`.
+
+        Args:
+            is_first: bool `[T, 1, 1]`, or a scalar: where the position is the first.
+        """
+        found = ops.where(source_mask(memory), energies(q, memory), 0.0)
+        if self.start == "zeros":
+            return self.rate * found
+        return found * ops.where(is_first, 1.0, self.rate)
+
+    def attend(self, layer, q, memory, masks, training):
+        if masks.attention is not None or masks.causal:
+            raise ValueError(
+                "Accumulated energies cannot honour `attention_mask` or "
+                "`use_causal_mask`: they mix neighbouring source positions. Use "
+                f"`value_mask` for padding. Received: attention_mask={masks.attention},"
+                f" use_causal_mask={masks.causal}"
+            )
+        length = ops.shape(q)[1]
+        is_first = ops.equal(ops.arange(length), 0)[:, None, None]
+        total = self.news(q, memory, is_first)
+        smoothing, rounds = memory["smoothing"], self.rounds(length)
+        for i in range(rounds):
+            total = total + smooth(delayed(total, 2**i), smoothing)
+            if i + 1 < rounds:
+                smoothing = ops.matmul(smoothing, smoothing)
+        weights = masked_softmax(total, source_mask(memory))
+        return mix(layer.drop(weights, training), memory["value"]), weights
+
+    def rounds(self, length) -> int:
+        """How many doublings reach all terms that matter."""
+        if self.rate == 1:
+            return 0
+        terms = math.ceil(math.log(PRECISION) / math.log1p(-self.rate))
+        if isinstance(length, int):
+            terms = min(terms, length)
+        return (max(terms, 1) - 1).bit_length()
+
+    def step(self, layer, q, position, state, memory):
+        news = self.news(q, memory, ops.equal(position, 0))
+        total = news + smooth(state["energies"], memory["smoothing"])
+        weights = masked_softmax(total, source_mask(memory))
+        return mix(weights, memory["value"]), weights, {"energies": total}
+
+
+def smooth(z, smoothing):
+    """`C z` along the source: `[B, T, H, S]` with `[B, S, S]`."""
+    return ops.einsum("bths,bjs->bthj", z, smoothing)
+
+
+def delayed(z, shift: int):
+    """`z` `[B, T, ...]` of `shift` positions earlier, 0 before the first."""
+    length = ops.shape(z)[1]
+    return ops.pad(z, ((0, 0), (shift, 0), (0, 0), (0, 0)))[:, :length]

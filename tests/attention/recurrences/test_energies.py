@@ -1,0 +1,122 @@
+"""Accumulated energies: doubling against the loop, and the options."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from keras_attnvariants.attention import RecurrentCrossAttention
+from keras_attnvariants.attention.recurrences import AccumulatedEnergies
+from keras_attnvariants.attention.recurrences.energies import delayed
+from tests import reference
+from tests.attention.conformance import forward
+from tests.attention.conformance import lengths_mask
+from tests.attention.conformance import near
+from tests.attention.conformance import normal
+from tests.attention.conformance import randomize
+from tests.attention.conformance import to_numpy
+
+HEADS, WIDTH, LENGTH, SOURCE_LENGTH = 2, 8, 70, 9
+
+
+def arrays():
+    rng = np.random.default_rng(0)
+    query = 3 * normal(rng, 2, LENGTH, WIDTH)
+    value = normal(rng, 2, SOURCE_LENGTH, WIDTH)
+    return query, value, lengths_mask([SOURCE_LENGTH, 4], SOURCE_LENGTH)
+
+
+def built(**options):
+    layer = RecurrentCrossAttention(HEADS, AccumulatedEnergies(**options))
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
+    randomize(layer)
+    return layer
+
+
+def expected_of(layer, query, value, mask):
+    return reference.REFERENCES["RecurrentCrossAttention"](
+        layer.get_config(),
+        reference.layer_weights(layer),
+        query,
+        value,
+        value_mask=mask,
+    )
+
+
+@pytest.mark.parametrize("start", ["zeros", "first"])
+@pytest.mark.parametrize("rate", [1.0, 0.5, 0.1, 0.001])
+def test_long_targets_equal_the_loop(rate, start):
+    query, value, mask = arrays()
+    layer = built(rate=rate, radius=2, start=start)
+    found = forward(layer, query, value, value_mask=mask, return_attention_scores=True)
+    output, scores = expected_of(layer, query, value, mask)
+    near(to_numpy(found[0]), output, 1e-5)
+    near(to_numpy(found[1]), scores, 1e-5)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.001])
+def test_long_targets_of_dynamic_length(rate):
+    if backend.name() != "tensorflow":
+        pytest.skip("only TensorFlow has dynamic shapes")
+    import tensorflow as tf
+
+    query, value, mask = arrays()
+    layer = built(rate=rate)
+    floats = tf.TensorSpec((None, None, WIDTH))
+    booleans = tf.TensorSpec((None, None), "bool")
+
+    @tf.function(input_signature=[floats, floats, booleans], autograph=False)
+    def dynamic(query, value, mask):
+        return layer(query, value, value_mask=mask)
+
+    for length in (LENGTH, 3):
+        shorter = query[:, :length]
+        expected, _ = expected_of(layer, shorter, value, mask)
+        near(to_numpy(dynamic(shorter, value, mask)), expected, 1e-5)
+
+
+def test_renormalised_borders_keep_a_constant():
+    """A mean over real positions of equal energies is that energy."""
+    mask = ops.convert_to_tensor(lengths_mask([6, 2], 6))
+    rows = [
+        to_numpy(AccumulatedEnergies(0.25, 2, renormalize).smoothing(mask)).sum(-1)
+        for renormalize in (True, False)
+    ]
+    real = to_numpy(mask)
+    np.testing.assert_allclose(rows[0], 0.75 * real, rtol=1e-6)
+    window = np.array([[3, 4, 5, 5, 4, 3], [2, 2, 0, 0, 0, 0]])
+    np.testing.assert_allclose(rows[1], 0.75 * window / 5, rtol=1e-6)
+
+
+def test_radius_zero_smooths_over_target_positions_only():
+    mask = ops.convert_to_tensor(lengths_mask([3], 3))
+    found = to_numpy(AccumulatedEnergies(0.25, 0).smoothing(mask))
+    np.testing.assert_allclose(found[0], 0.75 * np.eye(3), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 4, 8])
+def test_delay(shift):
+    z = np.arange(12, dtype="float32").reshape(1, 4, 1, 3)
+    expected = np.zeros_like(z)
+    expected[:, shift:] = z[:, : max(4 - shift, 0)]
+    np.testing.assert_array_equal(
+        to_numpy(delayed(ops.convert_to_tensor(z), shift)), expected
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rate": 0.0},
+        {"rate": 1.5},
+        {"rate": float("nan")},
+        {"radius": -1},
+        {"radius": 1.5},
+        {"radius": True},
+        {"start": "last"},
+    ],
+)
+def test_bad_options_are_refused(options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"`{name}`.*Received: "):
+        AccumulatedEnergies(**options)

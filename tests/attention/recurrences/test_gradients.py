@@ -1,0 +1,92 @@
+"""Gradients of whole sequences: those of single steps, one after the other."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from tests.attention.conformance import SOURCE_LENGTH
+from tests.attention.conformance import WIDTH
+from tests.attention.conformance import near
+from tests.attention.conformance import output_and_gradients
+from tests.attention.conformance import to_numpy
+from tests.attention.recurrences.tools import NAMES
+from tests.attention.recurrences.tools import ONE_BEAM
+from tests.attention.recurrences.tools import arrays
+from tests.attention.recurrences.tools import built
+
+
+def unrolled(layer, query, value, value_mask):
+    """`call` as a loop of Python over single steps."""
+    memory = layer.prepare(value, value_mask)
+    length = query.shape[1]
+    state = layer.initial_state(query.shape[0], ONE_BEAM, length, memory)
+    outputs = []
+    for position in range(length):
+        output, state = layer.step(
+            query[:, position : position + 1], position, state, memory
+        )
+        outputs.append(output)
+    return ops.concatenate(outputs, axis=1)
+
+
+def gradients(layer, attend, mask):
+    """Function of query and value: output and gradients of everything."""
+
+    def call(query, value):
+        return attend(layer, query, value, mask)
+
+    return lambda query, value: output_and_gradients(layer, call, query, value)
+
+
+def at_once(layer, query, value, mask):
+    return layer(query, value, value_mask=mask)
+
+
+def check_gradients(found, expected):
+    near(to_numpy(found[0]), to_numpy(expected[0]), 1e-5)
+    assert set(found[1]) == set(expected[1])
+    for key, gradient in expected[1].items():
+        near(to_numpy(found[1][key]), to_numpy(gradient), 1e-5)
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_equal_those_of_single_steps(name, xla):
+    if backend.name() == "jax" and not xla:
+        pytest.skip("JAX has no other way")
+    query, value, mask = map(ops.convert_to_tensor, arrays())
+    layer = built(name, use_bias=True)
+    found, expected = (
+        backend.jit(gradients(layer, attend, mask), xla=xla)(query, value)
+        for attend in (at_once, unrolled)
+    )
+    check_gradients(found, expected)
+    for key in found[1]:
+        if key.startswith("recurrent"):
+            assert np.abs(to_numpy(found[1][key])).max() > 1e-3
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_with_dynamic_lengths(name, xla):
+    if backend.name() != "tensorflow":
+        pytest.skip("only TensorFlow has dynamic shapes")
+    import tensorflow as tf
+
+    layer = built(name)
+    specs = [tf.TensorSpec((None, None, WIDTH)), tf.TensorSpec((None, None, WIDTH))]
+
+    def both(query, value):
+        real = ops.any(ops.not_equal(value, 0.0), axis=-1)
+        return gradients(layer, at_once, real)(query, value)
+
+    dynamic = tf.function(both, input_signature=specs, jit_compile=xla, autograph=False)
+    for source_length in (SOURCE_LENGTH, 3):
+        query, value, mask = arrays()
+        value = np.where(mask[..., None], value, 0)[:, :source_length]
+        found = dynamic(query, value)
+        mask = ops.convert_to_tensor(mask[:, :source_length])
+        tensors = ops.convert_to_tensor(query), ops.convert_to_tensor(value)
+        check_gradients(found, gradients(layer, unrolled, mask)(*tensors))
+    assert dynamic.experimental_get_tracing_count() == 1

@@ -1,0 +1,134 @@
+"""What a recurrence leaves to the loop over target positions, and what it does not."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from keras_attnvariants.attention import RecurrentCrossAttention
+from keras_attnvariants.attention import recurrences
+
+# Sizes that no shape has by chance.
+LENGTH, SOURCE_LENGTH, KEY_DIM, VALUE_DIM, HEADS = 23, 13, 5, 7, 2
+WIDTH = 19
+
+
+def loops(name):
+    """For every loop in the forward pass, the shapes of all tensors in its body."""
+    options = {"key_dim": KEY_DIM, "value_dim": VALUE_DIM}
+    layer = RecurrentCrossAttention(HEADS, name, **options)
+    query = np.zeros((1, LENGTH, WIDTH), "float32")
+    value = np.zeros((1, SOURCE_LENGTH, WIDTH), "float32")
+    layer.build(query.shape, value.shape)
+    if backend.name() == "tensorflow":
+        return graph_loops(layer, query, value)
+    import jax
+
+    program = jax.make_jaxpr(lambda query, value: layer(query, value))(query, value)
+    return [shapes_in(body) for body in scan_bodies(program.jaxpr)]
+
+
+def graph_loops(layer, query, value):
+    import tensorflow as tf
+
+    specs = [tf.TensorSpec(a.shape, a.dtype) for a in (query, value)]
+    forward = tf.function(lambda *inner: layer(*inner), input_signature=specs)
+    graph = forward.get_concrete_function().graph
+    bodies = [
+        graph._get_function(operation.get_attr("body").name).graph
+        for operation in graph.get_operations()
+        if operation.type in ("While", "StatelessWhile")
+    ]
+    return [
+        {tuple(output.shape) for op in body.get_operations() for output in results(op)}
+        for body in bodies
+    ]
+
+
+def results(operation):
+    """The outputs of known shape, but for what merely comes from outside the loop."""
+    if operation.type in ("Placeholder", "Const"):
+        return []
+    return [output for output in operation.outputs if output.shape.rank is not None]
+
+
+def inner_programs(equation):
+    for parameter in equation.params.values():
+        inner = getattr(parameter, "jaxpr", parameter)
+        if hasattr(inner, "eqns"):
+            yield inner
+
+
+def scan_bodies(program):
+    for equation in program.eqns:
+        for inner in inner_programs(equation):
+            if equation.primitive.name == "scan":
+                yield inner
+            else:
+                yield from scan_bodies(inner)
+
+
+def shapes_in(program):
+    shapes = set()
+    for equation in program.eqns:
+        shapes |= {variable.aval.shape for variable in equation.outvars}
+        for inner in inner_programs(equation):
+            shapes |= shapes_in(inner)
+    return shapes
+
+
+def test_accumulated_energies_need_no_loop():
+    assert loops("accumulated_energies") == []
+
+
+@pytest.mark.parametrize(
+    "name", ["weights", "accumulated_weights", "subtracted_weights"]
+)
+def test_loops_over_weights_multiply_no_matrices(name):
+    """Their largest tensor is one row of weights."""
+    (shapes,) = loops(name)
+    assert (1, 1, HEADS, SOURCE_LENGTH) in shapes
+    assert max(np.prod(shape) for shape in shapes) == HEADS * SOURCE_LENGTH
+    sizes = {size for shape in shapes for size in shape}
+    assert not sizes & {WIDTH, KEY_DIM, VALUE_DIM}
+
+
+@pytest.mark.parametrize(
+    "name", ["expanded_shared", "expanded_full", "expanded_head", "expanded_head_key"]
+)
+def test_loops_of_expanded_lists_do_not_see_the_source(name):
+    (shapes,) = loops(name)
+    sizes = {size for shape in shapes for size in shape}
+    assert VALUE_DIM in sizes
+    # Nor the output: projections one after the other were multiplied beforehand.
+    assert not sizes & {SOURCE_LENGTH, WIDTH}
+
+
+def test_a_loop_over_contexts_projects_nothing():
+    (shapes,) = loops("context")
+    sizes = {size for shape in shapes for size in shape}
+    assert SOURCE_LENGTH in sizes and VALUE_DIM in sizes
+    assert not sizes & {WIDTH, KEY_DIM}
+
+
+@pytest.mark.parametrize(
+    "rate, length, rounds",
+    [
+        (0.5, 1000, 5),
+        (0.5, None, 5),
+        (0.5, 30, 5),
+        (0.5, 16, 4),
+        (0.5, 5, 3),
+        (0.5, 1, 0),
+        (1.0, 1000, 0),
+        (0.999999, 1000, 1),
+        (0.01, 10, 4),
+        (0.01, 5000, 12),
+        (0.01, None, 12),
+    ],
+)
+def test_number_of_doublings(rate, length, rounds):
+    """Of 1, 2, 4, … terms, of which those below 1e-9 do not matter."""
+    if length is None:
+        length = ops.convert_to_tensor(np.int32(7))
+    assert recurrences.AccumulatedEnergies(rate).rounds(length) == rounds

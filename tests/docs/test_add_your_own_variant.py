@@ -1,0 +1,69 @@
+"""The tutorial, followed to the letter in a copy of the repository."""
+
+import doctest
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs import pages
+
+PAGE = pages.DOCS / "add_your_own_variant.md"
+COPIED = ("keras_attnvariants", "tests", "pyproject.toml")
+
+
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    """A copy of the repository, with the files of the page beside it."""
+    folder = tmp_path / "clone"
+    folder.mkdir()
+    for name in COPIED:
+        source = pages.REPOSITORY / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, folder / name)
+    for block in pages.blocks(PAGE, "python"):
+        path = tmp_path / block.file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(block.text, "utf-8")
+    return folder
+
+
+def commands(text: str) -> list[tuple[str, str]]:
+    """The commands of a console block, and what each is said to print."""
+    parts = text.removeprefix("$ ").split("\n$ ")
+    return [(command, said) for command, _, said in (p.partition("\n") for p in parts)]
+
+
+def execute(command: str, folder: Path, environment: dict[str, str]) -> str:
+    """What a command prints."""
+    shell = ["bash", "-c", command]
+    result = subprocess.run(
+        shell, cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def test_every_block_has_a_file():
+    assert all(block.file for block in pages.blocks(PAGE, "python"))
+
+
+@pytest.mark.slow
+def test_the_page_does_what_it_says(clone):
+    bin_folder = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
+        environment.pop(name, None)
+    checker = doctest.OutputChecker()
+    for block in pages.blocks(PAGE, "console"):
+        for command, said in commands(block.text):
+            if command.startswith("export "):
+                name, _, value = command.removeprefix("export ").partition("=")
+                environment[name] = value
+                continue
+            printed = execute(command, clone, environment)
+            assert checker.check_output(said, printed, pages.OPTIONS), printed
+    assert (clone / "saved_models" / "digits" / "1" / "saved_model.pb").is_file()

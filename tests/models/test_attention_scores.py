@@ -1,0 +1,104 @@
+"""The attention weights of a whole model: complete, right, and read three ways."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants import backend
+from keras_attnvariants.decoding import beam_search
+from tests.models import naive
+from tests.models import tiny
+
+# NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+EACH_FLAVOUR = pytest.mark.parametrize("flavour", tiny.FLAVOURS)
+
+
+def read(model, batch=None, **options):
+    batch = keras.tree.map_structure(ops.convert_to_tensor, batch or tiny.inputs())
+    return keras.tree.map_structure(
+        tiny.to_numpy, model.attention_scores(batch, **options)
+    )
+
+
+@EACH_FLAVOUR
+def test_the_weights_are_those_of_the_equations(flavour):
+    batch, model = tiny.inputs(), tiny.built(flavour)
+    found = read(model)
+    expected = naive.attention_scores(model, batch["source_ids"], batch["target_ids"])
+    assert {block: set(scores) for block, scores in found.items()} == {
+        block: set(scores) for block, scores in expected.items()
+    }
+    for block, scores in found.items():
+        for role, weights in scores.items():
+            assert weights.dtype == "float32"
+            tiny.near(weights, expected[block][role])
+
+
+def test_every_block_is_listed_and_sublayers_without_weights_are_not():
+    model = tiny.make(
+        encoder_attention=[None, attention.NeuralNgram(tiny.HEADS)],
+        decoder_attention=[tiny.decoder(), None],
+        cross_attention=[None, tiny.learned()],
+    )
+    assert {block: list(scores) for block, scores in read(model).items()} == {
+        "encoder_0": [],
+        "encoder_1": [],
+        "decoder_0": ["self"],
+        "decoder_1": ["cross"],
+    }
+
+
+@EACH_FLAVOUR
+def test_they_are_read_in_training_mode_too(flavour):
+    model = tiny.built(flavour)
+    calm, trained = read(model), read(model, training=True)
+    keras.tree.assert_same_structure(calm, trained)
+    for before, after in zip(*map(keras.tree.flatten, (calm, trained)), strict=True):
+        assert before.shape == after.shape
+        assert np.isfinite(after).all()
+
+
+def test_dropped_weights_are_returned_whole():
+    model = tiny.make(cross_attention=tiny.learned(dropout=0.5))
+    weights = read(model, training=True)["decoder_0"]["cross"]
+    tiny.near(weights.sum(-1), np.ones(weights.shape[:-1]))
+
+
+@pytest.mark.parametrize("name", sorted(attention.variants("cross")))
+def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(name):
+    model = tiny.built(f"{name} as cross")
+    source = tiny.inputs()["source_ids"]
+    found = beam_search(
+        model,
+        ops.convert_to_tensor(source),
+        beam_size=3,
+        n_best=2,
+        max_length=6,
+        return_alignments=True,
+    )
+    ids, lengths, alignments = map(
+        tiny.to_numpy, (found.ids, found.lengths, found.alignments)
+    )
+    for rank in range(2):
+        target = np.pad(ids[:, rank, :-1], ((0, 0), (1, 0)), constant_values=2)
+        scores = read(model, {"source_ids": source, "target_ids": target})
+        *_, last = scores.values()
+        layer = model.decoder_blocks[-1].cross_attention
+        # As `step` has them, with a hypothesis for every position.
+        rows = ops.transpose(ops.convert_to_tensor(last["cross"]), (0, 2, 1, 3))
+        expected = tiny.to_numpy(layer.alignment(rows))
+        real = np.arange(expected.shape[1]) < lengths[:, rank, None]
+        tiny.near(alignments[:, rank][real], expected[real])
+
+
+def test_the_weights_compile():
+    model = tiny.built("another in every layer")
+    batch = keras.tree.map_structure(ops.convert_to_tensor, tiny.inputs())
+    compiled = keras.tree.map_structure(
+        tiny.to_numpy, backend.jit(model.attention_scores)(batch)
+    )
+    keras.tree.map_structure(tiny.near, compiled, read(model))
