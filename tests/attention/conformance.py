@@ -112,14 +112,15 @@ class Case:
         return compute(config, weights, query, value, causal=self.causal, **kwargs)
 
 
-def cases(*dtypes, roles=attention.registry.ROLES):
+def cases(*dtypes, roles=attention.registry.ROLES, costly=False):
     """Every registered example in every role it declares, as pytest parameters.
 
-    The scope makes pytest run the tests of a case next to each other, so that
-    parallel workers share few cases, and compile each of them once.
+    A costly test is slow but for the first example. The scope makes pytest run the
+    tests of a case next to each other, so that parallel workers share few cases, and
+    compile each of them once.
     """
     found = [
-        pytest.param(case, id=str(case), marks=speed(case))
+        pytest.param(case, id=str(case), marks=speed(case, costly))
         for case in all_cases(dtypes, roles)
     ]
     return pytest.mark.parametrize("case", found, scope="module")
@@ -142,9 +143,13 @@ def all_examples(name, role):
     return attention.variants()[name].fitting(role)
 
 
-def speed(case):
-    """Half precision is for the slow tests, except with the first example."""
-    return () if case.dtype == "float32" or is_first(case) else pytest.mark.slow
+def speed(case, costly=False):
+    """The fast tests have the first example in each role, and others if that is cheap.
+
+    It is not in half precision, nor on JAX, which compiles whatever it runs.
+    """
+    cheap = case.dtype == "float32" and backend.name() == "tensorflow" and not costly
+    return () if is_first(case) or cheap else pytest.mark.slow
 
 
 def is_first(case):

@@ -155,7 +155,7 @@ def test_symbolic_equals_eager(case):
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-@cases("float32")
+@cases("float32", costly=True)
 def test_int8_quantisation(case):
     if case.role != min(case.layer().roles):
         pytest.skip("projections are the same in every role")
