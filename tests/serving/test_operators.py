@@ -22,8 +22,8 @@ STOCK = frozenset(
     Size Slice Softmax Split Square SquaredDifference Squeeze StatefulPartitionedCall
     StatelessWhile StopGradient StridedSlice StringLength Sub Substr Sum Tanh
     TensorListFromTensor TensorListGetItem TensorListReserve TensorListSetItem
-    TensorListStack TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp Where While
-    ZerosLike
+    TensorListStack Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp Where
+    While ZerosLike
     """.split()
 )
 SENTENCEPIECE = {
