@@ -109,7 +109,7 @@ def learn(
     held_out = examples(task, 512, np.random.default_rng(10**6 + seed))
     data, done, reached = batches(task, seed), 0, 0.0
     while done < updates and reached < target:
-        model.fit(data, steps_per_epoch=PERIOD, verbose=0)
+        model.fit(data, steps_per_epoch=PERIOD, shuffle=False, verbose=0)
         done += PERIOD
         reached = accuracy(model, held_out)
     return {"updates": done, "accuracy": round(reached, 4)}

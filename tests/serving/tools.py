@@ -23,7 +23,12 @@ LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 def sharp_model(variant: str, **overrides) -> keras.Model:
     """An untrained model that is sure of itself, so that its outputs vary."""
     keras.utils.set_random_seed(5)
-    sizes = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 32}
+    sizes = {
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 32,
+        "position_dim": 4,
+    }
     preset = presets.get(f"kav/{variant}/multi30k")
     sizes = {name: size for name, size in sizes.items() if name in preset.options}
     options = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 90}
