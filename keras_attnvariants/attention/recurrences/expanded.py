@@ -140,8 +140,9 @@ class ExpandedContext(ExpandedList):
         key_width = layer.num_heads * layer.head_key_dim
 
         def pair(context):
-            # Not `ops.matmul`: with dynamic shapes, XLA cannot compile its gradient.
-            flat = ops.einsum("bkc,cd->bkd", merge_heads(context), matrix) + offset
+            # As rows: the gradient of a product of three axes is slow within a loop.
+            rows = ops.matmul(ops.reshape(context, (-1, width)), matrix) + offset
+            flat = ops.reshape(rows, (*ops.shape(context)[:2], -1))
             key, value = flat[..., :key_width], flat[..., key_width:]
             return split_heads(key, layer.num_heads), split_heads(
                 value, layer.num_heads
