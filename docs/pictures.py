@@ -174,7 +174,8 @@ def grams(order: int) -> str:
 def ngrams(reading: Reading) -> list[Panel]:
     """How much the output of the first layer changes when a token is left out.
 
-    There are no weights to draw: the change is that of the norm, in parts of 1.
+    There are no weights to draw: the change is that of the norm, in parts of the
+    largest in a row.
     """
     embed = {
         "encoder": reading.model.embeddings.embed_source,
@@ -192,7 +193,7 @@ def ngrams(reading: Reading) -> list[Panel]:
         output = keras.ops.cast(block.self_attention(x, x), "float32")
         change = keras.ops.norm(output[:-1] - output[-1:], axis=-1)
         change = keras.ops.convert_to_numpy(change).T  # [output, left out]
-        share = change / np.maximum(change.sum(-1, keepdims=True), 1e-9)
+        share = change / np.maximum(change.max(-1, keepdims=True), 1e-9)
         panels.append(reading.panel(place, "layer 1: what each token changes", share))
     return panels
 

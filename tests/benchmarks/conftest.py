@@ -1,0 +1,23 @@
+"""The benchmarks as modules."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch) -> Callable:
+    """Imports a module of the benchmarks as a script there would."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.setenv("COLUMNS", "200")
+    policy = keras.config.dtype_policy()
+    yield importlib.import_module
+    keras.config.set_dtype_policy(policy)
+    for path in BENCHMARKS.glob("*.py"):
+        sys.modules.pop(path.stem, None)
