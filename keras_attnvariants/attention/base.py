@@ -47,6 +47,8 @@ class BaseAttention(keras.layers.Layer):
             not on its position alone.
         has_scores: whether there are weights over positions; a variant without
             refuses `return_attention_scores`.
+        drops_output: whether the layer drops parts of its own output in training, so
+            that the residual connection around it must not.
         score_blocks: how often the last axis of the scores lists the keys: more
             than once where there are phrases besides tokens.
 
@@ -58,6 +60,7 @@ class BaseAttention(keras.layers.Layer):
     roles: frozenset[str] = frozenset()
     reads_query = True
     has_scores = True
+    drops_output = False
     score_blocks: int = 1
 
     def __init__(
@@ -165,7 +168,7 @@ class BaseAttention(keras.layers.Layer):
             query, value, key, masks, return_attention_scores, training
         )
         context = zero_masked(context, query_mask)
-        output = self.project_output(context)
+        output = self.project_output(context, training)
         if not return_attention_scores:
             return output
         if query_mask is not None:
@@ -189,7 +192,7 @@ class BaseAttention(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `attend`.")
 
-    def project_output(self, context):
+    def project_output(self, context, training=False):
         """The output `[..., width]` from the context `[..., H, D]`."""
         return self.output_dense(merge_heads(context))
 

@@ -15,6 +15,7 @@ from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import Dropout
 
 
 @register_attention(
@@ -28,9 +29,9 @@ from keras_attnvariants.attention.registry import register_attention
 class ConcatenatedNgram(NgramLayer):
     """Concatenated neighbours, the baseline of neural n-grams (Sun and Iyyer 2021).
 
-    `z = ReLU(concat(v) W_1 + b_1) W_2 + b_2 + sum(v) - x` at every position `t`. The
-    vectors `v` are the inputs `t - n + 1` to `t`, and the means of the inputs in
-    `far_windows` consecutive windows before them; unless `causal`, the same to the
+    `z = drop(ReLU(concat(v) W_1 + b_1) W_2 + b_2) + sum(v) - x` at every position
+    `t`. The vectors `v` are the inputs `t - n + 1` to `t`, and the means of the inputs
+    in `far_windows` consecutive windows before them; unless `causal`, the same to the
     right. With the residual connection around the layer, which adds the input `x`,
     their sum is passed on.
 
@@ -46,6 +47,9 @@ class ConcatenatedNgram(NgramLayer):
         far_windows: number of windows further away, to each side.
         far_size: length of such a window, in tokens. What lies outside the sequence
             counts as zeros.
+        dropout: rate at which parts of the first summand are dropped in training.
+            Nothing else is: a residual connection around the layer drops nothing.
+        seed: of the dropout.
         use_bias and initializers: as in `BaseAttention`.
 
     Raises:
@@ -59,6 +63,8 @@ class ConcatenatedNgram(NgramLayer):
     TensorShape([2, 7, 16])
     """
 
+    drops_output = True
+
     def __init__(
         self,
         hidden_dim: int,
@@ -66,7 +72,9 @@ class ConcatenatedNgram(NgramLayer):
         causal: bool = False,
         far_windows: int = 1,
         far_size: int = 16,
+        dropout: float = 0.0,
         use_bias: bool = True,
+        seed: int | None = None,
         **kwargs: Any,
     ):
         check_positive("hidden_dim", hidden_dim)
@@ -78,6 +86,9 @@ class ConcatenatedNgram(NgramLayer):
         none = far_windows == 0
         self.far_windows = 0 if none else check_positive("far_windows", far_windows)
         self.far_size = check_positive("far_size", far_size)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     @property
     def before(self):
@@ -134,15 +145,18 @@ class ConcatenatedNgram(NgramLayer):
         others = ops.sum(vectors[:, :, 1:], axis=2)
         return ops.concatenate([hidden, others], axis=-1)[:, :, None]
 
-    def project_output(self, context):
+    def project_output(self, context, training=False):
         hidden, others = ops.split(merge_heads(context), [self.hidden_dim], axis=-1)
-        return self.output_dense(hidden) + others
+        output = self.output_dense(hidden)
+        return self.dropout_layer(output, training=training) + others
 
     def get_config(self):
         config = super().get_config() | {
             "hidden_dim": self.hidden_dim,
             "far_windows": self.far_windows,
             "far_size": self.far_size,
+            "dropout": self.dropout,
+            "seed": self.seed,
         }
         del config["num_heads"], config["value_dim"]
         return config

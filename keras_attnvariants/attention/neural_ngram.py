@@ -181,7 +181,7 @@ class NeuralNgram(NgramLayer):
             hidden = hidden + self.global_dense(split_heads(summary, self.groups))
         return ops.relu(hidden)
 
-    def project_output(self, context):
+    def project_output(self, context, training=False):
         if self.output_projection:
             return super().project_output(context)
         return merge_heads(context)

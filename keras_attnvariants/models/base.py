@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_positive
@@ -86,3 +87,13 @@ class TranslationModel(keras.Model):
         if quantization is not None:
             model.quantize(quantization)
         return model
+
+
+def without_padding(weights, real):
+    """Attention weights `[B, H, T, S]`, 0 in the rows of padding.
+
+    Args:
+        weights: float32.
+        real: bool `[B, T]`, which positions are no padding.
+    """
+    return ops.where(real[:, None, :, None], weights, 0.0)

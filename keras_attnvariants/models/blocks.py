@@ -101,9 +101,8 @@ class Block(keras.layers.Layer):
         if normalization == "pre" and not getattr(sublayer, "reads_query", True):
             # A norm that nothing reads would never get a gradient.
             normalization = None
-        return Residual(
-            normalization, self.dropout_rate, dtype=self.dtype_policy, name=name
-        )
+        dropout = 0.0 if getattr(sublayer, "drops_output", False) else self.dropout_rate
+        return Residual(normalization, dropout, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape):
         if self.self_attention is not None:

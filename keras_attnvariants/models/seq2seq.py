@@ -9,6 +9,7 @@ from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import without_padding
 from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.lstm import LSTMDecoder
@@ -130,13 +131,14 @@ class Seq2SeqLSTM(TranslationModel):
 
         Returns:
             `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; no such entry without
-            attention. Rows of padding mean nothing.
+            attention. Rows of padding are 0.
         """
         hidden, context = self.decode(inputs, training)
         if not self.decoder.attention:
             return {"decoder": {}}
         weights = self.decoder.attention_weights(hidden, context)
-        return {"decoder": {"cross": weights[:, None]}}
+        real = ops.not_equal(inputs["target_ids"], self.pad_id)
+        return {"decoder": {"cross": without_padding(weights[:, None], real)}}
 
     def decode(self, inputs, training=None):
         """Hidden states of the decoder `[B, T, hidden_dim]`, and the context."""

@@ -11,6 +11,7 @@ from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import without_padding
 from keras_attnvariants.models.blocks import PLACEMENTS
 from keras_attnvariants.models.blocks import layer_norm
 from keras_attnvariants.models.blocks import run_blocks
@@ -165,10 +166,20 @@ class Transformer(TranslationModel):
         Returns:
             Float32 weights by block and sub-layer, as the layers return them:
             `["encoder_0"]["self"]`, `["decoder_0"]["self"]`, `["decoder_0"]["cross"]`,
-            … A sub-layer without weights has no entry. Rows of padding mean nothing.
+            … A sub-layer without weights has no entry. Rows of padding are 0.
         """
         scores: dict[str, dict[str, Any]] = {}
         self.decode(inputs, training, scores)
+        for blocks, ids in (
+            (self.encoder_blocks, inputs["source_ids"]),
+            (self.decoder_blocks, inputs["target_ids"]),
+        ):
+            real = ops.not_equal(ids, self.pad_id)
+            for block in blocks:
+                scores[block.name] = {
+                    sublayer: without_padding(weights, real)
+                    for sublayer, weights in scores[block.name].items()
+                }
         return scores
 
     def decode(self, inputs, training=None, scores=None):

@@ -22,6 +22,7 @@ class Side(NamedTuple):
         num_layers: number of layers.
         num_heads: heads per layer.
         intermediate_dim: width of hidden layers.
+        dropout: rate on the output of sub-layers.
         attention: further arguments of attention layers.
     """
 
@@ -29,6 +30,7 @@ class Side(NamedTuple):
     num_layers: int
     num_heads: int
     intermediate_dim: int
+    dropout: float
     attention: Mapping[str, Any]
 
 
@@ -79,7 +81,11 @@ def lowest_ngram(side: Side, count: int) -> list[dict[str, Any]]:
 def concatenated_ngram(side: Side) -> list[dict[str, Any] | None]:
     """A concatenation in the first layer, which is feed-forward itself."""
     ngram = layer(
-        "ConcatenatedNgram", hidden_dim=side.intermediate_dim, n=N, causal=side.causal
+        "ConcatenatedNgram",
+        hidden_dim=side.intermediate_dim,
+        n=N,
+        causal=side.causal,
+        dropout=side.dropout,
     )
     return lowest(1, ngram, None, side.num_layers)
 
@@ -102,6 +108,7 @@ class Variant:
         num_layers: int,
         num_heads: int,
         intermediate_dim: int,
+        dropout: float,
         num_decoder_layers: int | None = None,
         attention: Mapping[str, Any] | None = None,
         **sizes: Any,
@@ -112,12 +119,15 @@ class Variant:
             num_layers: number of encoder blocks.
             num_heads: heads per layer.
             intermediate_dim: width of the feed-forward sub-layers.
+            dropout: rate on embeddings and on the output of sub-layers.
             num_decoder_layers: number of decoder blocks, if it differs.
             attention: further arguments of all attention layers.
             **sizes: further arguments, handed on as they are.
         """
         attention = attention or {}
-        encoder = Side(False, num_layers, num_heads, intermediate_dim, attention)
+        encoder = Side(
+            False, num_layers, num_heads, intermediate_dim, dropout, attention
+        )
         depth = num_layers if num_decoder_layers is None else num_decoder_layers
         feed_forward: bool | list[bool] = True
         if not self.first_feed_forward:
@@ -127,6 +137,7 @@ class Variant:
             "num_layers": num_layers,
             "num_decoder_layers": num_decoder_layers,
             "intermediate_dim": intermediate_dim,
+            "dropout": dropout,
             "encoder_attention": self.encoder(encoder),
             "decoder_attention": self.decoder(
                 encoder._replace(causal=True, num_layers=depth)

@@ -5,6 +5,7 @@ import pytest
 
 from keras_attnvariants.attention import ConcatenatedNgram
 from keras_attnvariants.attention import NeuralNgram
+from keras_attnvariants.models.blocks import EncoderBlock
 from tests import reference
 from tests.attention.conformance import forward
 from tests.attention.conformance import lengths_mask
@@ -71,6 +72,27 @@ def test_without_far_windows_it_is_a_neural_ngram_and_a_sum():
     padded = np.pad(x, ((0, 0), (2, 0), (0, 0)))
     expected = to_numpy(forward(heads, x, x)) + padded[:, :-2] + padded[:, 1:-1]
     near(to_numpy(forward(layer, x, x)), expected, 1e-5)
+
+
+def test_dropout_leaves_the_sum_of_neighbours_alone():
+    layer = built(n=2, causal=True, far_windows=0, dropout=0.5, seed=1)
+    x = inputs(50)
+    others = np.pad(x, ((0, 0), (1, 0), (0, 0)))[:, :-1]
+    calm, wild = (
+        to_numpy(layer(x, x, training=training)) - others for training in (False, True)
+    )
+    dropped = np.abs(wild) < 1e-5
+    assert 0.4 < dropped.mean() < 0.6
+    near(wild[~dropped], 2.0 * calm[~dropped], 1e-5)
+
+
+def test_the_residual_connection_drops_no_more():
+    layer = ConcatenatedNgram(12, n=2)
+    block = EncoderBlock(layer, None, "post", 0.5)
+    block.build((None, None, WIDTH))
+    x = inputs(9)
+    calm, wild = (to_numpy(block(x, training=training)) for training in (False, True))
+    np.testing.assert_array_equal(wild, calm)
 
 
 def test_the_state_reaches_as_far_as_the_windows():

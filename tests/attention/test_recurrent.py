@@ -102,7 +102,7 @@ def test_state_is_small(name, dtype):
     assert not to_numpy(ops.cast(leaf, "float32")).any()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in EXPANDED])
+@pytest.mark.parametrize("name", NAMES)
 def test_dropped_weights_feed_no_recurrence(name):
     query, value, mask = arrays()
     layer = built(name, dropout=0.5, seed=1)
@@ -112,6 +112,30 @@ def test_dropped_weights_feed_no_recurrence(name):
     )
     near(to_numpy(wild[1]), to_numpy(calm[1]), 1e-6)
     assert np.abs(to_numpy(wild[0]) - to_numpy(calm[0])).max() > 1e-2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_output_in_training_is_made_of_the_same_parts(name):
+    """At a rate that drops nothing, so that only the way of computing it differs."""
+    query, value, mask = arrays()
+    layer = built(name, dropout=1e-7, seed=1, use_bias=True)
+    calm, wild = (
+        layer(query, value, value_mask=mask, training=training)
+        for training in (False, True)
+    )
+    near(to_numpy(wild), to_numpy(calm), 1e-5)
+
+
+def test_the_extra_pair_is_dropped_as_well():
+    """Else a context were 0 before the second position only."""
+    layer = built("expanded_head_key", dropout=0.5, seed=1)
+    layer.output_dense.kernel.assign(np.eye(WIDTH))
+    layer.value_dense.kernel.assign(np.ones((WIDTH, WIDTH)))
+    query, value, _ = arrays()
+    value = np.abs(value[:, :1])
+    output = to_numpy(layer(query, value, training=True))
+    heads = output[:, 1:].reshape(BATCH, LENGTH - 1, HEADS, -1)
+    assert 0.1 < (heads == 0).all(axis=-1).mean() < 0.4
 
 
 @pytest.mark.parametrize("name", NAMES)

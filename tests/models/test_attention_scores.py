@@ -32,10 +32,12 @@ def test_the_weights_are_those_of_the_equations(flavour):
     assert {block: set(scores) for block, scores in found.items()} == {
         block: set(scores) for block, scores in expected.items()
     }
+    sides = {"encoder": batch["source_ids"], "decoder": batch["target_ids"]}
     for block, scores in found.items():
+        real = (sides[block.split("_")[0]] != 0)[:, None, :, None]
         for role, weights in scores.items():
             assert weights.dtype == "float32"
-            tiny.near(weights, expected[block][role])
+            tiny.near(weights, np.where(real, expected[block][role], 0))
 
 
 def test_every_block_is_listed_and_sublayers_without_weights_are_not():
@@ -65,7 +67,8 @@ def test_they_are_read_in_training_mode_too(flavour):
 def test_dropped_weights_are_returned_whole():
     model = tiny.make(cross_attention=tiny.learned(dropout=0.5))
     weights = read(model, training=True)["decoder_0"]["cross"]
-    tiny.near(weights.sum(-1), np.ones(weights.shape[:-1]))
+    real = tiny.inputs()["target_ids"] != 0
+    tiny.near(weights.sum(-1), np.broadcast_to(real[:, None], weights.shape[:-1]))
 
 
 @pytest.mark.parametrize("name", sorted(attention.variants("cross")))
@@ -93,6 +96,20 @@ def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(name):
         expected = tiny.to_numpy(layer.alignment(rows))
         real = np.arange(expected.shape[1]) < lengths[:, rank, None]
         tiny.near(alignments[:, rank][real], expected[real])
+
+
+def test_shares_of_phrases_do_not_count_padding():
+    layer = attention.PhraseAttention(
+        tiny.HEADS, attention.Interleaved(look_ahead=True)
+    )
+    model = tiny.make(encoder_attention=layer)
+    tiny.randomize(model)
+    batch = tiny.inputs()
+    found = []
+    for source in (batch["source_ids"], np.pad(batch["source_ids"], ((0, 0), (0, 9)))):
+        weights = read(model, {**batch, "source_ids": source})["encoder_0"]["self"]
+        found.append(attention.mass_shares([layer.split_scores(weights)]))
+    tiny.near(*found)
 
 
 def test_the_weights_compile():

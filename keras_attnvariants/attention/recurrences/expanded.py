@@ -35,8 +35,8 @@ class ExpandedList(Recurrence):
     """Base class: one extra pair, made from the previous context.
 
     The weights are those over the source; they sum to 1 less the weight of the extra
-    pair. The context before the first position is 0. Dropout falls on the weights
-    over the source, never on that of the extra pair.
+    pair. The context before the first position is 0. Dropout falls on all weights that
+    form the output; the next pair is made from the whole context.
 
     Args:
         mask_first: whether the first position has no extra pair. By default it has
@@ -68,7 +68,7 @@ class ExpandedList(Recurrence):
         """`pair` after `remember` as a function of contexts, for a whole sequence."""
         return lambda context: self.pair(layer, self.remember(layer, context))
 
-    def source(self, layer, q, memory, mask, is_first, training=False):
+    def source(self, layer, q, memory, mask, is_first):
         """What is independent of the state: inputs of `gate`, and source weights.
 
         Args:
@@ -83,7 +83,7 @@ class ExpandedList(Recurrence):
             is_open = ops.logical_and(is_open, ops.logical_not(is_first))
         inputs = {
             "query": self.queries(layer, q),
-            "context": mix(layer.drop(weights, training), memory["value"]),
+            "context": mix(weights, memory["value"]),
             "total": ops.where(is_open, total, CLOSED),  # [B, T, H]
         }
         return inputs, weights
@@ -100,7 +100,7 @@ class ExpandedList(Recurrence):
         batch, length = ops.shape(q)[:2]
         mask = masks.combined(length, ops.shape(memory["mask"])[1])[:, :, None]
         is_first = ops.equal(ops.arange(length), 0)[:, None]
-        inputs, weights = self.source(layer, q, memory, mask, is_first, training)
+        inputs, weights = self.source(layer, q, memory, mask, is_first)
         pair = self.pair_of_context(layer)
 
         def body(context, inputs):
@@ -109,8 +109,15 @@ class ExpandedList(Recurrence):
 
         shape = (batch, 1, layer.num_heads, layer.head_dim)
         zeros = ops.zeros(shape, inputs["context"].dtype)
-        context, extra = scan_time(body, zeros, inputs)
-        return context, weights * (1.0 - extra)[..., None]
+        contexts, extra = scan_time(body, zeros, inputs)
+        weights = weights * (1.0 - extra)[..., None]
+        if not (training and layer.dropout):
+            return contexts, weights
+        _, value = pair(ops.concatenate([zeros, contexts[:, :-1]], axis=1))
+        listed = ops.concatenate([weights, extra[..., None]], axis=-1)
+        kept = layer.drop(listed, training)
+        dropped = mix(kept[..., :-1], memory["value"]) + kept[..., -1:] * value
+        return dropped, weights
 
     def step(self, layer, q, position, state, memory):
         is_first = ops.equal(position, 0)
