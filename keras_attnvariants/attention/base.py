@@ -161,6 +161,7 @@ class BaseAttention(keras.layers.Layer):
             ValueError: the variant cannot honour an argument.
         """
         self.check_scores(return_attention_scores)
+        self.check_lengths(query, value)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
@@ -265,6 +266,7 @@ class BaseAttention(keras.layers.Layer):
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
         wanted = return_attention_scores or (len(args) > 4 and args[4])
         self.check_scores(wanted)
+        self.check_lengths(query, value)
         if not wanted:
             return output
         keys = value.shape[1] and value.shape[1] * self.score_blocks
@@ -290,6 +292,17 @@ class BaseAttention(keras.layers.Layer):
                 f"{type(self).__name__} has no keys: its weights depend on positions "
                 f"only. Pass `query` and `value`. Received: key={key}"
             )
+
+    def check_lengths(self, query, value):
+        """Raises if self-attention is known to be given two lengths."""
+        lengths = query.shape[1], value.shape[1]
+        if "cross" in self.roles or None in lengths or lengths[0] == lengths[1]:
+            return
+        raise ValueError(
+            f"{type(self).__name__} is self-attention: `query` and `value` must have "
+            f"the same length. `keras_attnvariants.attention.variants('cross')` lists "
+            f"what takes two. Received: lengths {lengths}"
+        )
 
     def check_scores(self, wanted: bool):
         """Raises if weights are wanted of a variant that has none."""

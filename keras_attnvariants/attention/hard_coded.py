@@ -16,7 +16,6 @@ from keras_attnvariants.attention.banded import banded_mix
 from keras_attnvariants.attention.banded import dense_band
 from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
@@ -110,7 +109,6 @@ class HardCodedAttention(GaussianAttention):
 
     def attend(self, query, value, key, masks, return_scores, training):
         self.refuse_key(value, key)
-        check_lengths(self, query, value, "HardCodedCrossAttention")
         values = self.values(value, masks.key)
         kernel, first = self.kernel(masks.causal)
         weights = None

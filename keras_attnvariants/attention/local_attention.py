@@ -11,7 +11,6 @@ from keras import ops
 from keras_attnvariants.attention.banded import block_size
 from keras_attnvariants.attention.banded import block_windows
 from keras_attnvariants.attention.banded import join_blocks
-from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.masks import band_pattern
@@ -65,7 +64,6 @@ class LocalAttention(DotProductAttention):
         self.n = check_positive("n", n)
 
     def attend(self, query, value, key, masks, return_scores, training):
-        check_lengths(self, query, value, "DotProductAttention")
         q, k, v = self.project_inputs(query, value, key)
         if masks.attention is not None:
             return self.by_matrix(q, k, v, masks, training)

@@ -6,7 +6,6 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.masks import zero_masked
 
@@ -53,7 +52,6 @@ class NgramLayer(BaseAttention):
 
     def attend(self, query, value, key, masks, return_scores, training):
         self.refuse_key(value, key)
-        check_lengths(self, query, value, "DotProductAttention")
         self.check_pattern(masks)
         inputs = zero_masked(value, masks.key)
         context = self.mix(self.vectors(inputs), self.summary(value, masks.key))

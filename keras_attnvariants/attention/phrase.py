@@ -153,7 +153,7 @@ class PhraseAttention(DotProductAttention):
     # The whole sequence at once
 
     def attend(self, query, value, key, masks, return_scores, training):
-        self.structure.check_call(query, value, masks)
+        self.structure.check_call(masks)
         length = ops.shape(query)[1]
         memory = self.remember(value, key, masks, length)
         exist = self.structure.existing_queries(masks, length)

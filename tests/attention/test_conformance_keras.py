@@ -263,6 +263,19 @@ def test_attention_mask_is_honoured_or_refused(case):
     honoured_or_refused(case, "attention_mask", mask, attention_mask=mask)
 
 
+@cases("float32", roles=("encoder", "decoder"))
+def test_self_attention_refuses_two_lengths(case):
+    layer = built(case)
+    if "cross" in layer.roles:
+        pytest.skip("takes two lengths")
+    query, value = inputs(case)[:2]
+    symbols = keras.Input((LENGTH, WIDTH)), keras.Input((LENGTH - 1, WIDTH))
+    for pair in ((query, value[:, 1:]), symbols):
+        with pytest.raises(ValueError) as error:
+            layer(*pair)
+        check_refusal(error.value, "`query` and `value` must have the same length")
+
+
 @cases("float32")
 def test_key_is_honoured_or_refused(case):
     key = inputs(case, seed=12)[1]

@@ -287,12 +287,6 @@ def test_bad_length_ratio_is_refused(ratio):
         HardCodedCrossAttention(num_heads=4, length_ratio=ratio)
 
 
-def test_self_attention_refuses_another_length():
-    layer = HardCodedAttention(num_heads=4)
-    with pytest.raises(ValueError, match="HardCodedCrossAttention.*Received: "):
-        layer(inputs(5), inputs(4))
-
-
 def test_cross_attention_refuses_targets_beyond_its_table():
     layer = HardCodedCrossAttention(num_heads=4)
     with pytest.raises(ValueError, match="65536 positions.*Received: "):

@@ -115,8 +115,3 @@ def test_huge_length_runs():
 def test_bad_reach_is_refused(n):
     with pytest.raises(ValueError, match="`n`.*Received: "):
         LocalAttention(4, n=n)
-
-
-def test_another_length_is_refused():
-    with pytest.raises(ValueError, match="DotProductAttention.*Received: "):
-        LocalAttention(4)(inputs(5), inputs(4))

@@ -215,8 +215,3 @@ def test_bad_arguments_are_refused(arguments, argument):
 def test_sizes_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises(ValueError, match=f"{message}.*Received: "):
         built(**arguments)
-
-
-def test_another_length_is_refused():
-    with pytest.raises(ValueError, match="DotProductAttention.*Received: "):
-        NeuralNgram(4)(inputs(5), inputs(4))

@@ -59,7 +59,7 @@ class Structure:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `groups`.")
 
-    def check_call(self, query, value, masks: Masks) -> None:
+    def check_call(self, masks: Masks) -> None:
         """Raises `ValueError` if a call cannot be honoured."""
 
     def existing_queries(self, masks: Masks, length) -> list:
@@ -191,7 +191,7 @@ class Interleaved(Structure):
     def groups(self, num_heads):
         return (HeadGroup("", num_heads, (1, 2)),)
 
-    def check_call(self, query, value, masks):
+    def check_call(self, masks):
         if not self.look_ahead:
             return
         if masks.attention is not None or masks.causal:
@@ -201,12 +201,6 @@ class Interleaved(Structure):
                 "Use `value_mask` for padding, and look_ahead=False in a decoder. "
                 f"Received: attention_mask={masks.attention}, "
                 f"use_causal_mask={masks.causal}"
-            )
-        lengths = query.shape[1], value.shape[1]
-        if None not in lengths and lengths[0] != lengths[1]:
-            raise ValueError(
-                "Interleaved(look_ahead=True) is self-attention: `query` and `value` "
-                f"must have the same length. Received: lengths {lengths}"
             )
 
     def existing_queries(self, masks, length):
