@@ -20,6 +20,9 @@ from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
 
+# The key of a state under which stands what all hypotheses of a sentence share.
+SHARED = "shared"
+
 
 class BaseAttention(keras.layers.Layer):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
@@ -213,6 +216,9 @@ class BaseAttention(keras.layers.Layer):
 
     def initial_state(self, batch, beams: int, max_length: int, memory=None):
         """The state before the first position: a dict of `[B, K, ...]` tensors.
+
+        What is under the key `SHARED` belongs to all hypotheses of a sentence: a
+        search reorders rows of hypotheses, and leaves this as it is.
 
         Args:
             batch: number of sentences; an integer or a scalar tensor.

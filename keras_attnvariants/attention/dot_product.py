@@ -4,6 +4,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
@@ -117,11 +118,15 @@ class DotProductAttention(BaseAttention):
     def initial_state(self, batch, beams, max_length, memory=None):
         if memory is not None:
             return {}
-        lead = (batch, beams, max_length, self.num_heads)
+        lead = (batch, self.num_heads, max_length, beams)
         key_dim = self.query_dense.units // self.num_heads
         return {
-            "key": ops.zeros((*lead, key_dim), self.compute_dtype),
-            "value": ops.zeros((*lead, self.head_dim), self.compute_dtype),
+            # Whose entry of a position belongs to the history of a hypothesis.
+            "rows": ops.zeros((batch, beams, max_length), "int32"),
+            SHARED: {
+                "key": ops.zeros((*lead, key_dim), self.compute_dtype),
+                "value": ops.zeros((*lead, self.head_dim), self.compute_dtype),
+            },
         }
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):
@@ -133,27 +138,54 @@ class DotProductAttention(BaseAttention):
             weights = ops.transpose(weights, (0, 2, 1, 3))  # [B, K, H, S]
         else:
             state = self.extend(state, query, position)
-            seen = ops.arange(ops.shape(state["key"])[2]) <= position
-            logits = ops.einsum("bkhd,bkshd->bkhs", q, state["key"])
-            weights = masked_softmax(logits, seen)
-            context = ops.einsum(
-                "bkhs,bkshd->bkhd", ops.cast(weights, q.dtype), state["value"]
-            )
+            context, weights = self.look_back(q, position, state)
         output = self.output_dense(merge_heads(context))
         return (output, state, weights) if return_attention_scores else (output, state)
 
     def extend(self, state, query, position):
         """The state with the key and value of this position written into it."""
-        k = split_heads(self.key_dense(query), self.num_heads)
-        v = split_heads(self.value_dense(query), self.num_heads)
+        beams, slots = ops.shape(state["rows"])[1:]
         # Not `ops.slice_update`: on TensorFlow it is an XLA operator, which servers
         # do not have.
-        slots = ops.shape(state["key"])[2]
-        is_now = ops.equal(ops.arange(slots), position)[:, None, None]
+        is_now = ops.equal(ops.arange(slots), position)
+
+        def written(dense, cache):
+            new = split_heads(dense(query), self.num_heads)  # [B, K, H, D]
+            new = ops.transpose(new, (0, 2, 1, 3))[:, :, None]
+            return ops.where(is_now[:, None, None], new, cache)
+
+        cache = state[SHARED]
+        own = ops.arange(beams, dtype="int32")[:, None]
         return {
-            "key": ops.where(is_now, k[:, :, None], state["key"]),
-            "value": ops.where(is_now, v[:, :, None], state["value"]),
+            "rows": ops.where(is_now, own, state["rows"]),
+            SHARED: {
+                "key": written(self.key_dense, cache["key"]),
+                "value": written(self.value_dense, cache["value"]),
+            },
         }
+
+    def look_back(self, q, position, state):
+        """Context `[B, K, H, D]` and weights `[B, K, H, slots]` of the state so far.
+
+        All hypotheses of a sentence see one list of keys and values, in which each
+        has its own history: moving a history is moving the numbers of its rows.
+        """
+        batch, beams, slots = ops.shape(state["rows"])
+        rows = ops.arange(beams, dtype="int32")
+        is_own = ops.equal(state["rows"][..., None], rows)  # [B, K, slots, K]
+        is_seen = ops.less_equal(ops.arange(slots), position)[:, None]
+        mask = ops.reshape(
+            ops.logical_and(is_own, is_seen), (batch, 1, beams, slots * beams)
+        )
+        key, value = (
+            ops.reshape(cache, (batch, self.num_heads, slots * beams, cache.shape[-1]))
+            for cache in (state[SHARED]["key"], state[SHARED]["value"])
+        )
+        weights = masked_softmax(ops.einsum("bkhd,bhsd->bhks", q, key), mask)
+        context = ops.einsum("bhks,bhsd->bkhd", ops.cast(weights, q.dtype), value)
+        shape = (batch, self.num_heads, beams, slots, beams)
+        weights = ops.sum(ops.reshape(weights, shape), axis=-1)
+        return context, ops.transpose(weights, (0, 2, 1, 3))
 
     def get_config(self):
         return {

@@ -10,5 +10,15 @@ from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.softmax import masked_softmax
+from keras_attnvariants.backend.weights import cast_matrices
 
-__all__ = ["Dropout", "at_least", "at_most", "jit", "masked_softmax", "name", "scan"]
+__all__ = [
+    "Dropout",
+    "at_least",
+    "at_most",
+    "cast_matrices",
+    "jit",
+    "masked_softmax",
+    "name",
+    "scan",
+]

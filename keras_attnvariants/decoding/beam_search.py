@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.constraints import check_search
 from keras_attnvariants.decoding.constraints import count_tokens
@@ -82,10 +84,11 @@ def beam_search(
             model, source_ids, length_penalty, *options, return_alignments
         )
     constraints = Constraints(model, source_ids, *options)
-    search = _BeamSearch(
-        model, constraints, beam_size, length_penalty, n_best, return_alignments
-    )
-    return search.run()
+    with cast_matrices(model):
+        search = _BeamSearch(
+            model, constraints, beam_size, length_penalty, n_best, return_alignments
+        )
+        return search.run()
 
 
 class _Beams(NamedTuple):
@@ -207,17 +210,23 @@ class _BeamSearch:
 
         A parent has one continuation by EOS, so at least `K` others are among them.
         """
-        vocabulary_size = self.model.vocabulary_size
-        gains = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)  # [B, K, V]
+        logits = ops.cast(logits, "float32")  # [B, K, V]
         allowed = self.constraints.allowed(state.position)[:, None, :]
-        totals = state.live.log_probs[:, :, None] + gains
-        totals = ops.where(allowed, totals, IMPOSSIBLE)
-        batch = ops.shape(totals)[0]
-        totals = ops.reshape(totals, (batch, self.beam_size * vocabulary_size))
-        totals, index = ops.top_k(totals, 2 * self.beam_size)
+        batch, beams, size = ops.shape(logits)
+        count = min(2 * beams, size)
+        choosable = ops.where(allowed, logits, IMPOSSIBLE)
+        best, tokens = top_tokens(ops.reshape(choosable, (batch * beams, size)), count)
+        best = ops.reshape(best, (batch, beams, count))
+        # One logarithm per hypothesis: the rest of a softmax changes no order.
+        offset = state.live.log_probs - ops.logsumexp(logits, axis=-1)
+        totals = ops.where(is_possible(best), best + offset[:, :, None], IMPOSSIBLE)
+        totals, index = ops.top_k(
+            ops.reshape(totals, (batch, beams * count)), 2 * beams
+        )
         index = ops.cast(index, "int32")
         totals = ops.where(is_possible(totals), totals, IMPOSSIBLE)
-        parents, tokens = index // vocabulary_size, index % vocabulary_size
+        parents = index // count
+        tokens = gather_beams(ops.reshape(tokens, (batch, beams * count)), index)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
         paths = tuple(
             ops.where(is_now, value[:, :, None], gather_beams(path, parents))

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.constraints import check_search
 from keras_attnvariants.decoding.constraints import count_tokens
@@ -71,20 +72,21 @@ def greedy_search(
     constraints = Constraints(
         model, source_ids, min_length, max_length, prefix, block_unknown
     )
-    context = model.encode(constraints.source_ids)
+    with cast_matrices(model):
+        context = model.encode(constraints.source_ids)
 
-    def advance(*state):
-        return _advance(model, constraints, context, _State(*state))
+        def advance(*state):
+            return _advance(model, constraints, context, _State(*state))
 
-    def unfinished(*state):
-        return ops.any(ops.logical_not(_State(*state).done))
+        def unfinished(*state):
+            return ops.any(ops.logical_not(_State(*state).done))
 
-    state = ops.while_loop(
-        unfinished,
-        advance,
-        _initial(model, constraints, context, return_alignments),
-        maximum_iterations=constraints.max_length,
-    )
+        state = ops.while_loop(
+            unfinished,
+            advance,
+            _initial(model, constraints, context, return_alignments),
+            maximum_iterations=constraints.max_length,
+        )
     return _hypotheses(model, _State(*state), length_penalty)
 
 

@@ -6,6 +6,8 @@ from typing import Protocol
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.base import SHARED
+
 
 class StepModel(Protocol):
     """A model that predicts a target one position at a time.
@@ -13,7 +15,8 @@ class StepModel(Protocol):
     `context` has one row per sentence and is neither tiled nor reordered. `state` is
     nested, every leaf `[B, K, ...]` has one row per hypothesis. At the start all
     hypotheses of a sentence are equal, and so are their rows. A leaf that `step`
-    hands back untouched (the very same tensor) stays so and is not reordered.
+    hands back untouched (the very same tensor) stays so and is not reordered; nor is
+    what stands under the key `SHARED` of a dict, which belongs to a whole sentence.
     """
 
     vocabulary_size: int
@@ -57,11 +60,12 @@ def reorder(new, old, parents):
     Returns:
         The reordered state, in the structure of `old`.
     """
-    return keras.tree.map_structure(
-        lambda x, y: x if x is y else gather_beams(x, parents),
-        same_structure(new, old),
-        old,
-    )
+    paths = keras.tree.flatten_with_path(old)
+    leaves = [
+        x if x is y or SHARED in path else gather_beams(x, parents)
+        for x, (path, y) in zip(keras.tree.flatten(new), paths, strict=True)
+    ]
+    return keras.tree.pack_sequence_as(old, leaves)
 
 
 def same_structure(new, old):
