@@ -7,6 +7,8 @@ from keras import ops
 
 from keras_attnvariants import attention
 from keras_attnvariants import backend
+from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.decoding.step_model import reorder
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH
@@ -25,12 +27,6 @@ STEPS = 9  # longer than the reach of a ring buffer, so that it wraps around
 MAX_LENGTH = 12
 REORDER_AT = 5
 STEPPED = ("decoder", "cross")
-
-
-def gather_beams(tensor, beams):
-    """Row `beams[b, k]` of every sentence: `[B, K, ...]` to `[B, K, ...]`."""
-    index = ops.reshape(beams, (*beams.shape, *[1] * (len(tensor.shape) - 2)))
-    return ops.take_along_axis(tensor, index, axis=1)
 
 
 def whole(case, layer, queries, value, value_mask):
@@ -62,24 +58,25 @@ def start(case, layer, value, value_mask):
 def check_state(state, after):
     """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
     keras.tree.assert_same_structure(state, after)
-    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(after), strict=True)
-    for first, second in pairs:
-        assert first.shape[:2] == (BATCH, BEAMS)
+    leaves = keras.tree.flatten_with_path(state)
+    for (path, first), second in zip(leaves, keras.tree.flatten(after), strict=True):
+        lead = (BATCH,) if SHARED in path else (BATCH, BEAMS)
+        assert first.shape[: len(lead)] == lead
         assert (first.shape, first.dtype) == (second.shape, second.dtype)
 
 
 def walk(case, layer, step, queries, value, value_mask, beams):
     """Steps through `queries`, reordering the hypotheses on the way."""
     memory, state = start(case, layer, value, value_mask)
-    outputs, scores = [], []
+    before, outputs, scores = state, [], []
     for position in range(STEPS):
         if position == REORDER_AT:
-            state = keras.tree.map_structure(lambda x: gather_beams(x, beams), state)
+            state = reorder(state, before, ops.convert_to_tensor(beams, "int32"))
         query = ops.convert_to_tensor(queries[:, :, position])
         position = ops.convert_to_tensor(position, "int32")
         output, after, *weights = step(query, position, state, memory)
         check_state(state, after)
-        state = after
+        before, state = state, after
         outputs.append(to_numpy(ops.cast(output, "float32")))
         scores += map(to_numpy, weights)
     return np.stack(outputs, axis=2), scores

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attnvariants import attention
 from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention.base import SHARED
 from tests.attention.conformance import forward
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import near
@@ -154,9 +155,9 @@ def test_cache_grows_with_max_length_only():
     layer = DotProductAttention(HEADS)
     layer.build((None, None, WIDTH), (None, None, WIDTH))
     state = layer.initial_state(2, 3, 9)
-    assert {name: leaf.shape for name, leaf in state.items()} == {
-        "key": (2, 3, 9, HEADS, 4),
-        "value": (2, 3, 9, HEADS, 4),
+    assert keras.tree.map_structure(lambda leaf: tuple(leaf.shape), state) == {
+        "rows": (2, 3, 9),
+        SHARED: {"key": (2, HEADS, 9, 3, 4), "value": (2, HEADS, 9, 3, 4)},
     }
 
 

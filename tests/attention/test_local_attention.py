@@ -1,12 +1,12 @@
 """Local attention: what it sees, at which cost."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import LocalAttention
+from keras_attnvariants.attention.base import SHARED
 from tests import reference
 from tests.attention.conformance import forward
 from tests.attention.conformance import lengths_mask
@@ -92,7 +92,8 @@ def test_the_state_is_a_ring():
         forward(layer, x, x, use_causal_mask=True, return_attention_scores=True)[1]
     )
     state = layer.initial_state(2, 1, 8)
-    assert {leaf.shape for leaf in keras.tree.flatten(state)} == {(2, 1, 3, 2, 4)}
+    caches = state[SHARED].values()
+    assert {cache.shape for cache in caches} == {(2, 2, 3, 1, 4)}
     for t in range(8):
         _, state, scores = layer.step(x[:, t : t + 1], t, state, None, True)
         for j in range(max(t - 2, 0), t + 1):
