@@ -195,15 +195,6 @@ UNROLLED_NOTE = (
 )
 
 
-# Eq. 2 to 4: the input of the query projection is longer by what was before.
-LONGER_QUERIES = ("context", "weights", "accumulated-weights")
-
-ROWS_NOTE = (
-    "The rows that a recurrence adds to the query projection are drawn as a matrix of "
-    "their own, whose fan-in is smaller and whose values are therefore larger."
-)
-
-
 def published(variant: str, corpus_name: str) -> Published:
     """The paper's figures for a variant on a corpus."""
     corpus = CORPORA[corpus_name]
@@ -229,8 +220,6 @@ def notes(variant: str, corpus_name: str) -> str:
     elif variant in TRAINING_TIME and variant != "baseline":
         parts.append(UNROLLED_NOTE)
     parts.append(TRAINING_NOTE)
-    if variant in LONGER_QUERIES:
-        parts.append(ROWS_NOTE)
     return " ".join(parts)
 
 
