@@ -43,6 +43,7 @@ class BaseAttention(keras.layers.Layer):
 
     Class attributes:
         roles: where the equation makes sense: encoder, decoder, cross.
+        roles_argument: what decides which of these roles an instance has, if not all.
         reads_query: whether the output depends on the content of the query, and
             not on its position alone.
         has_scores: whether there are weights over positions; a variant without
@@ -58,6 +59,7 @@ class BaseAttention(keras.layers.Layer):
     """
 
     roles: frozenset[str] = frozenset()
+    roles_argument = "roles"
     reads_query = True
     has_scores = True
     drops_output = False

@@ -95,6 +95,8 @@ class PhraseAttention(DotProductAttention):
     (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
     """
 
+    roles_argument = "structure.look_ahead"
+
     def __init__(
         self,
         num_heads: int,
