@@ -55,7 +55,7 @@ class BaseAttention(keras.layers.Layer):
 
     Raises:
         ValueError: a size is not a positive integer, or, when built,
-            `num_heads` does not divide the width and no head width was given.
+            `num_heads` does not divide the width and `value_dim` was not given.
     """
 
     roles: frozenset[str] = frozenset()
@@ -91,18 +91,18 @@ class BaseAttention(keras.layers.Layer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         width = query_shape[-1]
         value_width = (value_shape or query_shape)[-1]
-        self.head_dim = self.value_dim or self.divide_width(width)
+        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
         self.value_dense = self.projection(self.head_dim, "value", value_width)
         self.output_dense = self.dense(
             width, "output", self.num_heads * self.head_dim, self.output_initializer
         )
 
-    def divide_width(self, width: int) -> int:
-        """The width of one head when `num_heads` heads share `width`."""
+    def divide_width(self, width: int, argument: str) -> int:
+        """The width of one head of `width`, where `argument` does not give one."""
         if width % self.num_heads:
             raise ValueError(
-                f"`num_heads` must divide the width of the query, or the head width "
-                f"must be given. Received: num_heads={self.num_heads}, width={width}"
+                f"`num_heads` must divide the width of the query unless `{argument}` "
+                f"is given. Received: num_heads={self.num_heads}, width={width}"
             )
         return width // self.num_heads
 

@@ -69,9 +69,9 @@ class DotProductAttention(BaseAttention):
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
+        key_dim = self.key_dim or self.divide_width(query_shape[-1], "key_dim")
         value_shape = value_shape or query_shape
-        key_dim = self.key_dim or self.divide_width(query_shape[-1])
+        super().build(query_shape, value_shape, key_shape)
         self.scale = key_dim**-0.5
         self.query_dense = self.projection(key_dim, "query", query_shape[-1])
         self.key_dense = self.projection(key_dim, "key", (key_shape or value_shape)[-1])

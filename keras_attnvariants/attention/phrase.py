@@ -128,8 +128,8 @@ class PhraseAttention(DotProductAttention):
         value_shape = value_shape or query_shape
         shapes = query_shape, key_shape or value_shape, value_shape
         widths = Widths(*(shape[-1] for shape in shapes))
-        key_dim = self.key_dim or self.divide_width(widths.query)
-        self.head_dim = self.value_dim or self.divide_width(widths.query)
+        key_dim = self.key_dim or self.divide_width(widths.query, "key_dim")
+        self.head_dim = self.value_dim or self.divide_width(widths.query, "value_dim")
         self.groups = [
             SCORINGS[self.scoring](
                 group,
