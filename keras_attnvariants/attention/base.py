@@ -222,6 +222,9 @@ class BaseAttention(keras.layers.Layer):
             max_length: number of positions that will be decoded at most.
             memory: what `prepare` returned, in cross-attention; `None` in
                 self-attention.
+
+        Raises:
+            ValueError: a variant that is cross-attention only has no `memory`.
         """
         return {}
 

@@ -11,3 +11,12 @@ def check_positive(name: str, value) -> int:
 def check_optional(name: str, value) -> int | None:
     """The same for an argument that may be `None`."""
     return None if value is None else check_positive(name, value)
+
+
+def check_memory(layer, memory) -> None:
+    """Raises if cross-attention was not given what its `prepare` returned."""
+    if memory is None:
+        raise ValueError(
+            f"`memory` is needed: {type(layer).__name__} looks at a source. "
+            "Received: None"
+        )

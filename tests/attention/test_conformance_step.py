@@ -156,3 +156,12 @@ def test_prepare_is_refused_outside_cross_attention(name):
     layer = built(Case(name, min(roles), 0))
     with pytest.raises(NotImplementedError, match=f"{name} cannot do cross-attention"):
         layer.prepare(np.ones((1, LENGTH, WIDTH), "float32"))
+
+
+@pytest.mark.parametrize("name", sorted(attention.variants("cross")))
+def test_cross_attention_alone_does_not_start_without_a_source(name):
+    if attention.get(name).roles != {"cross"}:
+        pytest.skip("does self-attention")
+    layer = built(Case(name, "cross", 0))
+    with pytest.raises(ValueError, match=f"`memory`.*{name}.*Received: None"):
+        layer.initial_state(BATCH, BEAMS, MAX_LENGTH)
