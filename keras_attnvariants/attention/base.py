@@ -233,7 +233,8 @@ class BaseAttention(keras.layers.Layer):
 
         Args:
             query: `[B, K, width]`, the inputs at this position.
-            position: int32 scalar, 0-based.
+            position: int32 scalar, 0-based and below `max_length`. A tensor is not
+                checked: where the state has no room for it, what is new is lost.
             state: what the previous step, or `initial_state`, returned.
             memory: what `prepare` returned, in cross-attention.
             return_attention_scores: whether to return the weights as well.
@@ -242,6 +243,9 @@ class BaseAttention(keras.layers.Layer):
             The output `[B, K, width]` and the new state; with scores also
             float32 weights: `[B, K, H, S]` over the source in cross-attention,
             `[B, K, H, slots]` over the positions held in the state otherwise.
+
+        Raises:
+            ValueError: the state has no room for `position`, a Python integer.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 

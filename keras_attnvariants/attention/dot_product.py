@@ -8,6 +8,7 @@ from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.checks import check_optional
+from keras_attnvariants.attention.checks import check_position
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
@@ -149,6 +150,7 @@ class DotProductAttention(BaseAttention):
         # Not `ops.slice_update`: on TensorFlow it is an XLA operator, which servers
         # do not have.
         slots = ops.shape(state["key"])[2]
+        check_position(position, slots)
         is_now = ops.equal(ops.arange(slots), position)[:, None, None]
         return {
             "key": ops.where(is_now, k[:, :, None], state["key"]),

@@ -59,6 +59,13 @@ def start(case, layer, value, value_mask):
     return memory, layer.initial_state(BATCH, BEAMS, MAX_LENGTH, memory=memory)
 
 
+def keeps_every_position(layer):
+    """Whether the state of self-attention is as long as the target."""
+    short, long = (layer.initial_state(1, 1, length) for length in (4, 5))
+    pairs = zip(*map(keras.tree.flatten, (short, long)), strict=True)
+    return any(one.shape != other.shape for one, other in pairs)
+
+
 def check_state(state, after):
     """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
     keras.tree.assert_same_structure(state, after)
@@ -133,6 +140,18 @@ def test_step_scores_never_change_the_output(case):
     np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
     assert scores.shape[:3] == (BATCH, BEAMS, HEADS)
     assert keras.backend.standardize_dtype(scores.dtype) == "float32"
+
+
+@cases("float32", roles=("decoder",))
+def test_a_position_beyond_the_cache_is_refused(case):
+    layer = built(case)
+    if not keeps_every_position(layer):
+        pytest.skip("keeps as many positions as it looks back")
+    _, state = start(case, layer, None, None)
+    query = normal(np.random.default_rng(2), BATCH, BEAMS, WIDTH)
+    layer.step(query, MAX_LENGTH - 1, state)
+    with pytest.raises(ValueError, match=f"`position` .*Received: {MAX_LENGTH}"):
+        layer.step(query, MAX_LENGTH, state)
 
 
 @cases("float32", roles=("cross",))
