@@ -66,6 +66,13 @@ def keeps_every_position(layer):
     return any(one.shape != other.shape for one, other in pairs)
 
 
+def by_slot(case, scores):
+    """Scores `[..., blocks * STEPS]` of `call`, as `step` lists them."""
+    blocks = scores.reshape(*scores.shape[:-1], built(case).score_blocks, STEPS)
+    blocks = np.pad(blocks, [(0, 0)] * (blocks.ndim - 1) + [(0, MAX_LENGTH - STEPS)])
+    return blocks.reshape(*scores.shape[:-1], -1)
+
+
 def check_state(state, after):
     """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
     keras.tree.assert_same_structure(state, after)
@@ -110,10 +117,12 @@ def check_walk(case, step):
         [before[:, :, :REORDER_AT], after[:, :, REORDER_AT:]], axis=2
     )
     near(stepped, expected, case.tolerance)
-    if case.role == "cross":
-        for t, weights in enumerate(step_scores):
-            scores = scores_before if t < REORDER_AT else scores_after
-            near(weights, scores[:, :, :, t], case.tolerance)
+    cross = case.role == "cross"
+    if not (cross or keeps_every_position(layer)):
+        return
+    for t, weights in enumerate(step_scores):
+        scores = (scores_before if t < REORDER_AT else scores_after)[:, :, :, t]
+        near(weights, scores if cross else by_slot(case, scores), case.tolerance)
 
 
 @cases_and_modes(roles=STEPPED)
