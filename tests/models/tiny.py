@@ -158,7 +158,7 @@ def inputs(seed: int = 0) -> dict[str, np.ndarray]:
 # The usual one, and those at the limits.
 BATCHES = {
     "three lengths": inputs(),
-    "no source token": inputs() | {"source_ids": np.zeros((BATCH, 3), "int32")},
+    "no source token": inputs() | {"source_ids": 0 * inputs()["source_ids"]},
     "one source token": inputs() | {"source_ids": inputs()["source_ids"][:, :1]},
     "one target token": inputs() | {"target_ids": inputs()["target_ids"][:, :1]},
 }
