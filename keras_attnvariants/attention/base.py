@@ -43,6 +43,7 @@ class BaseAttention(keras.layers.Layer):
 
     Class attributes:
         roles: where the equation makes sense: encoder, decoder, cross.
+        roles_argument: what decides which of these roles an instance has, if not all.
         reads_query: whether the output depends on the content of the query, and
             not on its position alone.
         has_scores: whether there are weights over positions; a variant without
@@ -54,10 +55,11 @@ class BaseAttention(keras.layers.Layer):
 
     Raises:
         ValueError: a size is not a positive integer, or, when built,
-            `num_heads` does not divide the width and no head width was given.
+            `num_heads` does not divide the width and `value_dim` was not given.
     """
 
     roles: frozenset[str] = frozenset()
+    roles_argument = "roles"
     reads_query = True
     has_scores = True
     drops_output = False
@@ -89,18 +91,18 @@ class BaseAttention(keras.layers.Layer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         width = query_shape[-1]
         value_width = (value_shape or query_shape)[-1]
-        self.head_dim = self.value_dim or self.divide_width(width)
+        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
         self.value_dense = self.projection(self.head_dim, "value", value_width)
         self.output_dense = self.dense(
             width, "output", self.num_heads * self.head_dim, self.output_initializer
         )
 
-    def divide_width(self, width: int) -> int:
-        """The width of one head when `num_heads` heads share `width`."""
+    def divide_width(self, width: int, argument: str) -> int:
+        """The width of one head of `width`, where `argument` does not give one."""
         if width % self.num_heads:
             raise ValueError(
-                f"`num_heads` must divide the width of the query, or the head width "
-                f"must be given. Received: num_heads={self.num_heads}, width={width}"
+                f"`num_heads` must divide the width of the query unless `{argument}` "
+                f"is given. Received: num_heads={self.num_heads}, width={width}"
             )
         return width // self.num_heads
 
@@ -220,6 +222,9 @@ class BaseAttention(keras.layers.Layer):
             max_length: number of positions that will be decoded at most.
             memory: what `prepare` returned, in cross-attention; `None` in
                 self-attention.
+
+        Raises:
+            ValueError: a variant that is cross-attention only has no `memory`.
         """
         return {}
 
@@ -228,7 +233,8 @@ class BaseAttention(keras.layers.Layer):
 
         Args:
             query: `[B, K, width]`, the inputs at this position.
-            position: int32 scalar, 0-based.
+            position: int32 scalar, 0-based and below `max_length`. A tensor is not
+                checked: where the state has no room for it, what is new is lost.
             state: what the previous step, or `initial_state`, returned.
             memory: what `prepare` returned, in cross-attention.
             return_attention_scores: whether to return the weights as well.
@@ -237,6 +243,9 @@ class BaseAttention(keras.layers.Layer):
             The output `[B, K, width]` and the new state; with scores also
             float32 weights: `[B, K, H, S]` over the source in cross-attention,
             `[B, K, H, slots]` over the positions held in the state otherwise.
+
+        Raises:
+            ValueError: the state has no room for `position`, a Python integer.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 

@@ -95,6 +95,8 @@ class PhraseAttention(DotProductAttention):
     (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
     """
 
+    roles_argument = "structure.look_ahead"
+
     def __init__(
         self,
         num_heads: int,
@@ -126,8 +128,8 @@ class PhraseAttention(DotProductAttention):
         value_shape = value_shape or query_shape
         shapes = query_shape, key_shape or value_shape, value_shape
         widths = Widths(*(shape[-1] for shape in shapes))
-        key_dim = self.key_dim or self.divide_width(widths.query)
-        self.head_dim = self.value_dim or self.divide_width(widths.query)
+        key_dim = self.key_dim or self.divide_width(widths.query, "key_dim")
+        self.head_dim = self.value_dim or self.divide_width(widths.query, "value_dim")
         self.groups = [
             SCORINGS[self.scoring](
                 group,

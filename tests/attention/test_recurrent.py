@@ -227,11 +227,6 @@ def test_unknown_recurrences_are_refused():
         RecurrentCrossAttention(HEADS, 3)
 
 
-def test_a_source_is_needed():
-    with pytest.raises(ValueError, match="memory.*Received: None"):
-        built("weights").initial_state(BATCH, 2, LENGTH)
-
-
 @pytest.mark.parametrize("rate", [-0.1, float("inf"), float("nan")])
 def test_bad_rates_are_refused(rate):
     with pytest.raises(ValueError, match="`rate`.*Received: "):
