@@ -14,8 +14,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
@@ -163,7 +165,7 @@ class BaseAttention(keras.layers.Layer):
             ValueError: the variant cannot honour an argument.
         """
         self.check_scores(return_attention_scores)
-        self.check_lengths(query, value)
+        check_lengths(self, query, value)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
@@ -275,7 +277,7 @@ class BaseAttention(keras.layers.Layer):
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
         wanted = return_attention_scores or (len(args) > 4 and args[4])
         self.check_scores(wanted)
-        self.check_lengths(query, value)
+        check_lengths(self, query, value)
         if not wanted:
             return output
         keys = value.shape[1] and value.shape[1] * self.score_blocks
@@ -302,17 +304,6 @@ class BaseAttention(keras.layers.Layer):
                 f"only. Pass `query` and `value`. Received: key={key}"
             )
 
-    def check_lengths(self, query, value):
-        """Raises if self-attention is known to be given two lengths."""
-        lengths = query.shape[1], value.shape[1]
-        if "cross" in self.roles or None in lengths or lengths[0] == lengths[1]:
-            return
-        raise ValueError(
-            f"{type(self).__name__} is self-attention: `query` and `value` must have "
-            f"the same length. `keras_attnvariants.attention.variants('cross')` lists "
-            f"what takes two. Received: lengths {lengths}"
-        )
-
     def check_scores(self, wanted: bool):
         """Raises if weights are wanted of a variant that has none."""
         if wanted and not self.has_scores:
@@ -320,18 +311,6 @@ class BaseAttention(keras.layers.Layer):
                 f"{type(self).__name__} has no attention weights: it does not weigh "
                 f"positions. Received: return_attention_scores={wanted}"
             )
-
-
-def split_heads(x, num_heads: int):
-    """`[..., H * D]` to `[..., H, D]`."""
-    shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
-
-
-def merge_heads(x):
-    """`[..., H, D]` to `[..., H * D]`."""
-    shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
 
 
 def clone_initializer(initializer):

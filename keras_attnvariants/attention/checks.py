@@ -29,3 +29,15 @@ def check_memory(layer, memory) -> None:
             f"`memory` is needed: {type(layer).__name__} looks at a source. "
             "Received: None"
         )
+
+
+def check_lengths(layer, query, value) -> None:
+    """Raises if self-attention is known to be given two lengths."""
+    lengths = query.shape[1], value.shape[1]
+    if "cross" in layer.roles or None in lengths or lengths[0] == lengths[1]:
+        return
+    raise ValueError(
+        f"{type(layer).__name__} is self-attention: `query` and `value` must have the "
+        f"same length. `keras_attnvariants.attention.variants('cross')` lists what "
+        f"takes two. Received: lengths {lengths}"
+    )

@@ -5,10 +5,10 @@ from typing import Any
 from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_position
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 

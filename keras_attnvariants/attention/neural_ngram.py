@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import part
 from keras_attnvariants.attention.base import clone_initializer
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.registry import register_attention

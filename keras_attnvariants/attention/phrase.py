@@ -12,8 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.phrases.heads import Widths

@@ -10,10 +10,10 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention import recurrences
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.registry import register_attention
 
 

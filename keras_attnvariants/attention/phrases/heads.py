@@ -13,8 +13,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.checks import check_position
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
