@@ -1,10 +1,8 @@
 """What does a variant cost in training? Its step beside that of learned attention."""
 
-import json
 import os
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -15,9 +13,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import numpy as np
 import typer
-from rich.console import Console
+from measuring import Report
+from measuring import in_turns
+from measuring import ratio
 from rich.progress import track
-from rich.table import Table
 
 import keras_attnvariants as kav
 
@@ -26,6 +25,11 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 BASELINE = "kav/base/multi30k"
 AGAIN = "the baseline again"
 VOCABULARY = 8000
+
+TEXT = (
+    "An update of a model with every variant, over that of the model with learned "
+    "attention: same width, depth, batch and precision, dropout of 0.1."
+)
 
 
 def trainer(
@@ -49,22 +53,6 @@ def full_batch(batch: int, length: int):
     return {"source_ids": source, "target_ids": target}, labels
 
 
-def in_turns(
-    trainers: dict[str, Callable[[], None]], runs: int
-) -> dict[str, list[float]]:
-    """Seconds of every update.
-
-    All take one turn per round, so that a busy machine slows all of them.
-    """
-    seconds = {name: [] for name in trainers}
-    for _ in track(range(runs), "Measuring", disable=not sys.stdout.isatty()):
-        for name, train in trainers.items():
-            start = time.perf_counter()
-            train()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
-
-
 def ratios(seconds: dict[str, list[float]]) -> list[dict[str, str | float]]:
     """One row per model: the median of the ratios of rounds, and median seconds."""
     base = seconds[BASELINE]
@@ -72,9 +60,7 @@ def ratios(seconds: dict[str, list[float]]) -> list[dict[str, str | float]]:
         {
             "preset": name,
             "milliseconds": 1e3 * statistics.median(own),
-            "ratio": statistics.median(
-                one / other for one, other in zip(own, base, strict=True)
-            ),
+            "ratio": ratio(own, base),
         }
         for name, own in seconds.items()
     ]
@@ -130,20 +116,10 @@ def main(
         f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, "
         f"{layers} + {layers} layers of {width}, {batch} x {length} tokens"
     )
-    Console(width=None if sys.stdout.isatty() else 100).print(table(setting, rows))
+    report = Report("Time of a training step", TEXT, setting, rows)
+    report.show()
     if output is not None:
-        output.write_text(json.dumps({"setting": setting, "rows": rows}, indent=2))
-
-
-def table(setting: str, rows: list[dict]) -> Table:
-    """The rows, with their keys as titles."""
-    result = Table(title=f"Time of a training step ({setting})")
-    for key in rows[0]:
-        result.add_column(key, justify="left" if key == "preset" else "right")
-    for row in rows:
-        milliseconds, ratio = f"{row['milliseconds']:.1f}", f"{row['ratio']:.2f}"
-        result.add_row(row["preset"], milliseconds, ratio)
-    return result
+        report.write(output)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.neural_ngram import NeuralNgram

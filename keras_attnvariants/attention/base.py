@@ -14,8 +14,10 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
@@ -46,6 +48,7 @@ class BaseAttention(keras.layers.Layer):
 
     Class attributes:
         roles: where the equation makes sense: encoder, decoder, cross.
+        roles_argument: what decides which of these roles an instance has, if not all.
         reads_query: whether the output depends on the content of the query, and
             not on its position alone.
         has_scores: whether there are weights over positions; a variant without
@@ -57,10 +60,11 @@ class BaseAttention(keras.layers.Layer):
 
     Raises:
         ValueError: a size is not a positive integer, or, when built,
-            `num_heads` does not divide the width and no head width was given.
+            `num_heads` does not divide the width and `value_dim` was not given.
     """
 
     roles: frozenset[str] = frozenset()
+    roles_argument = "roles"
     reads_query = True
     has_scores = True
     drops_output = False
@@ -92,18 +96,18 @@ class BaseAttention(keras.layers.Layer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         width = query_shape[-1]
         value_width = (value_shape or query_shape)[-1]
-        self.head_dim = self.value_dim or self.divide_width(width)
+        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
         self.value_dense = self.projection(self.head_dim, "value", value_width)
         self.output_dense = self.dense(
             width, "output", self.num_heads * self.head_dim, self.output_initializer
         )
 
-    def divide_width(self, width: int) -> int:
-        """The width of one head when `num_heads` heads share `width`."""
+    def divide_width(self, width: int, argument: str) -> int:
+        """The width of one head of `width`, where `argument` does not give one."""
         if width % self.num_heads:
             raise ValueError(
-                f"`num_heads` must divide the width of the query, or the head width "
-                f"must be given. Received: num_heads={self.num_heads}, width={width}"
+                f"`num_heads` must divide the width of the query unless `{argument}` "
+                f"is given. Received: num_heads={self.num_heads}, width={width}"
             )
         return width // self.num_heads
 
@@ -164,7 +168,7 @@ class BaseAttention(keras.layers.Layer):
             ValueError: the variant cannot honour an argument.
         """
         self.check_scores(return_attention_scores)
-        self.check_lengths(query, value)
+        check_lengths(self, query, value)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
@@ -226,6 +230,9 @@ class BaseAttention(keras.layers.Layer):
             max_length: number of positions that will be decoded at most.
             memory: what `prepare` returned, in cross-attention; `None` in
                 self-attention.
+
+        Raises:
+            ValueError: a variant that is cross-attention only has no `memory`.
         """
         return {}
 
@@ -234,7 +241,8 @@ class BaseAttention(keras.layers.Layer):
 
         Args:
             query: `[B, K, width]`, the inputs at this position.
-            position: int32 scalar, 0-based.
+            position: int32 scalar, 0-based and below `max_length`. A tensor is not
+                checked: where the state has no room for it, what is new is lost.
             state: what the previous step, or `initial_state`, returned.
             memory: what `prepare` returned, in cross-attention.
             return_attention_scores: whether to return the weights as well.
@@ -243,6 +251,9 @@ class BaseAttention(keras.layers.Layer):
             The output `[B, K, width]` and the new state; with scores also
             float32 weights: `[B, K, H, S]` over the source in cross-attention,
             `[B, K, H, slots]` over the positions held in the state otherwise.
+
+        Raises:
+            ValueError: the state has no room for `position`, a Python integer.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
@@ -272,7 +283,7 @@ class BaseAttention(keras.layers.Layer):
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
         wanted = return_attention_scores or (len(args) > 4 and args[4])
         self.check_scores(wanted)
-        self.check_lengths(query, value)
+        check_lengths(self, query, value)
         if not wanted:
             return output
         keys = value.shape[1] and value.shape[1] * self.score_blocks
@@ -299,17 +310,6 @@ class BaseAttention(keras.layers.Layer):
                 f"only. Pass `query` and `value`. Received: key={key}"
             )
 
-    def check_lengths(self, query, value):
-        """Raises if self-attention is known to be given two lengths."""
-        lengths = query.shape[1], value.shape[1]
-        if "cross" in self.roles or None in lengths or lengths[0] == lengths[1]:
-            return
-        raise ValueError(
-            f"{type(self).__name__} is self-attention: `query` and `value` must have "
-            f"the same length. `keras_attnvariants.attention.variants('cross')` lists "
-            f"what takes two. Received: lengths {lengths}"
-        )
-
     def check_scores(self, wanted: bool):
         """Raises if weights are wanted of a variant that has none."""
         if wanted and not self.has_scores:
@@ -317,18 +317,6 @@ class BaseAttention(keras.layers.Layer):
                 f"{type(self).__name__} has no attention weights: it does not weigh "
                 f"positions. Received: return_attention_scores={wanted}"
             )
-
-
-def split_heads(x, num_heads: int):
-    """`[..., H * D]` to `[..., H, D]`."""
-    shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
-
-
-def merge_heads(x):
-    """`[..., H, D]` to `[..., H * D]`."""
-    shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
 
 
 def clone_initializer(initializer):

@@ -10,8 +10,8 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.banded import banded_mix
-from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention

@@ -6,9 +6,10 @@ from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
 from keras_attnvariants.attention.checks import check_optional
+from keras_attnvariants.attention.checks import check_position
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
@@ -70,9 +71,9 @@ class DotProductAttention(BaseAttention):
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
+        key_dim = self.key_dim or self.divide_width(query_shape[-1], "key_dim")
         value_shape = value_shape or query_shape
-        key_dim = self.key_dim or self.divide_width(query_shape[-1])
+        super().build(query_shape, value_shape, key_shape)
         self.scale = key_dim**-0.5
         self.query_dense = self.projection(key_dim, "query", query_shape[-1])
         self.key_dense = self.projection(key_dim, "key", (key_shape or value_shape)[-1])
@@ -145,6 +146,7 @@ class DotProductAttention(BaseAttention):
     def extend(self, state, query, position):
         """The state with the key and value of this position written into it."""
         beams, slots = ops.shape(state["rows"])[1:]
+        check_position(position, slots)
         # Not `ops.slice_update`: on TensorFlow it is an XLA operator, which servers
         # do not have.
         is_now = ops.equal(ops.arange(slots), position)

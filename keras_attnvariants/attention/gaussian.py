@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import zero_masked
 
 PAPER = "You, Sun and Iyyer 2020"

@@ -15,10 +15,10 @@ from keras import ops
 from keras_attnvariants.attention.banded import banded_mix
 from keras_attnvariants.attention.banded import dense_band
 from keras_attnvariants.attention.banded import slide
-from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.registry import register_attention
 
 IMPLEMENTATIONS = ("gaussian", "conv", "index")

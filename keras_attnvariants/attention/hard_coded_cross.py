@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.base import merge_heads
+from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 
@@ -154,6 +155,10 @@ class HardCodedCrossAttention(GaussianAttention):
             "values": self.values(value, value_mask),
             "mask": mask if value_mask is None else ops.cast(value_mask, "bool"),
         }
+
+    def initial_state(self, batch, beams, max_length, memory=None):
+        check_memory(self, memory)
+        return super().initial_state(batch, beams, max_length, memory)
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):
         batch, beams = ops.shape(query)[:2]

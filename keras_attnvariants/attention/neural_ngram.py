@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import part
 from keras_attnvariants.attention.base import clone_initializer
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.registry import register_attention
@@ -117,19 +117,19 @@ class NeuralNgram(NgramLayer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
         width = query_shape[-1]
-        self.head_dim = self.value_dim or self.divide_width(width)
+        # Heads that see the same are one: `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
+        self.groups = self.num_heads if self.head_input == "slice" else 1
+        if self.input_dim % self.groups:
+            raise ValueError(
+                "`num_heads` must divide the width of the value unless `head_input` is "
+                f"'full'. Received: num_heads={self.num_heads}, width={self.input_dim}"
+            )
+        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
         self.units = self.num_heads * self.head_dim
         if not self.output_projection and self.units != width:
             raise ValueError(
                 f"Without `output_projection`, the heads must be as wide as the query. "
                 f"Received: {self.num_heads} heads of width {self.head_dim} for {width}"
-            )
-        # Heads that see the same are one: `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
-        self.groups = self.num_heads if self.head_input == "slice" else 1
-        if self.input_dim % self.groups:
-            raise ValueError(
-                f"`num_heads` must divide the width of the value to slice it. "
-                f"Received: num_heads={self.num_heads}, width={self.input_dim}"
             )
         self.ngram_dense = self.heads("ngram", 1 + sum(self.reach), self.use_bias)
         if self.global_context:

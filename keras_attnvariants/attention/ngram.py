@@ -29,6 +29,7 @@ class NgramLayer(BaseAttention):
     """
 
     roles = frozenset({"encoder", "decoder"})
+    roles_argument = "causal"
     has_scores = False
 
     def __init__(self, num_heads: int, n: int = 5, causal: bool = False, **kwargs: Any):

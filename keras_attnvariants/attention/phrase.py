@@ -12,8 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import merge_heads
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.phrases.heads import Widths
@@ -95,6 +95,8 @@ class PhraseAttention(DotProductAttention):
     (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
     """
 
+    roles_argument = "structure.look_ahead"
+
     def __init__(
         self,
         num_heads: int,
@@ -126,8 +128,8 @@ class PhraseAttention(DotProductAttention):
         value_shape = value_shape or query_shape
         shapes = query_shape, key_shape or value_shape, value_shape
         widths = Widths(*(shape[-1] for shape in shapes))
-        key_dim = self.key_dim or self.divide_width(widths.query)
-        self.head_dim = self.value_dim or self.divide_width(widths.query)
+        key_dim = self.key_dim or self.divide_width(widths.query, "key_dim")
+        self.head_dim = self.value_dim or self.divide_width(widths.query, "value_dim")
         self.groups = [
             SCORINGS[self.scoring](
                 group,

@@ -10,9 +10,10 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention import recurrences
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.registry import register_attention
 
 
@@ -143,11 +144,7 @@ class RecurrentCrossAttention(DotProductAttention):
         return self.source(value, mask=value_mask)
 
     def initial_state(self, batch, beams, max_length, memory=None):
-        if memory is None:
-            raise ValueError(
-                "`memory` is needed: recurrent attention looks at a source. "
-                "Received: None"
-            )
+        check_memory(self, memory)
         return self.recurrence.initial_state(self, batch, beams, memory)
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):

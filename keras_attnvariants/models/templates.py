@@ -83,7 +83,8 @@ def check_role(name: str, template: Any, role: str) -> None:
             f"Received: {template!r}"
         )
     if role not in template.roles:
-        how = " (see its `causal`)" if role in type(template).roles else ""
+        can_be = role in type(template).roles
+        how = f" (see its `{template.roles_argument}`)" if can_be else ""
         raise ValueError(
             f"{type(template).__name__} cannot serve as {role} attention (`{name}`): "
             f"its equation makes sense as {' or '.join(sorted(template.roles))}{how}. "

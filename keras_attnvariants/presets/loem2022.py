@@ -6,8 +6,13 @@ original Transformer: post-normalisation, and biases in attention as its library
 
 Neural n-grams have here the form whose size is the published one: without output
 projection and with windows of `n` vectors in encoders too. `neural-ngram-as-written`
-follows the text to the letter instead. Table 5, on speech, has no presets: its models
-read sound, through a front-end that `Transformer` does not have.
+follows the text to the letter instead.
+
+Table 5, on speech, has no presets: its models read sound, through a front-end that
+`Transformer` does not have. Its word error rates on LibriSpeech (dev-clean, dev-other,
+test-clean, test-other) are 3.58, 8.86, 4.06, 8.67 for self-attention, 5.91, 10.02,
+6.43, 10.46 for local attention and 3.27, 8.83, 3.52, 8.70 for neural n-grams, with 52M
+parameters each.
 """
 
 from collections.abc import Mapping
@@ -112,7 +117,9 @@ SINGLE_NOTE = (
 
 CONCATENATED_NOTE = (
     "The paper's 62M parameters are not reproduced: it does not say how it extends the "
-    "language model of Sun and Iyyer to an encoder and a decoder."
+    "language model of Sun and Iyyer to an encoder and a decoder. One far window of 16 "
+    "tokens is our choice. In the released code of that model the layers above add the "
+    "far means again, whose weights can be learned; here they do neither."
 )
 
 HYBRID_NOTE = (

@@ -55,6 +55,20 @@ def start(case, layer, value, value_mask):
     return memory, layer.initial_state(BATCH, BEAMS, MAX_LENGTH, memory=memory)
 
 
+def keeps_every_position(layer):
+    """Whether the state of self-attention is as long as the target."""
+    short, long = (layer.initial_state(1, 1, length) for length in (4, 5))
+    pairs = zip(*map(keras.tree.flatten, (short, long)), strict=True)
+    return any(one.shape != other.shape for one, other in pairs)
+
+
+def by_slot(case, scores):
+    """Scores `[..., blocks * STEPS]` of `call`, as `step` lists them."""
+    blocks = scores.reshape(*scores.shape[:-1], built(case).score_blocks, STEPS)
+    blocks = np.pad(blocks, [(0, 0)] * (blocks.ndim - 1) + [(0, MAX_LENGTH - STEPS)])
+    return blocks.reshape(*scores.shape[:-1], -1)
+
+
 def check_state(state, after):
     """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
     keras.tree.assert_same_structure(state, after)
@@ -100,10 +114,12 @@ def check_walk(case, step):
         [before[:, :, :REORDER_AT], after[:, :, REORDER_AT:]], axis=2
     )
     near(stepped, expected, case.tolerance)
-    if case.role == "cross":
-        for t, weights in enumerate(step_scores):
-            scores = scores_before if t < REORDER_AT else scores_after
-            near(weights, scores[:, :, :, t], case.tolerance)
+    cross = case.role == "cross"
+    if not (cross or keeps_every_position(layer)):
+        return
+    for t, weights in enumerate(step_scores):
+        scores = (scores_before if t < REORDER_AT else scores_after)[:, :, :, t]
+        near(weights, scores if cross else by_slot(case, scores), case.tolerance)
 
 
 @cases_and_modes(roles=STEPPED)
@@ -132,6 +148,18 @@ def test_step_scores_never_change_the_output(case):
     assert keras.backend.standardize_dtype(scores.dtype) == "float32"
 
 
+@cases("float32", roles=("decoder",))
+def test_a_position_beyond_the_cache_is_refused(case):
+    layer = built(case)
+    if not keeps_every_position(layer):
+        pytest.skip("keeps as many positions as it looks back")
+    _, state = start(case, layer, None, None)
+    query = normal(np.random.default_rng(2), BATCH, BEAMS, WIDTH)
+    layer.step(query, MAX_LENGTH - 1, state)
+    with pytest.raises(ValueError, match=f"`position` .*Received: {MAX_LENGTH}"):
+        layer.step(query, MAX_LENGTH, state)
+
+
 @cases("float32", roles=("cross",))
 def test_prepared_padding_is_invisible(case):
     layer = built(case)
@@ -153,3 +181,12 @@ def test_prepare_is_refused_outside_cross_attention(name):
     layer = built(Case(name, min(roles), 0))
     with pytest.raises(NotImplementedError, match=f"{name} cannot do cross-attention"):
         layer.prepare(np.ones((1, LENGTH, WIDTH), "float32"))
+
+
+@pytest.mark.parametrize("name", sorted(attention.variants("cross")))
+def test_cross_attention_alone_does_not_start_without_a_source(name):
+    if attention.get(name).roles != {"cross"}:
+        pytest.skip("does self-attention")
+    layer = built(Case(name, "cross", 0))
+    with pytest.raises(ValueError, match=f"`memory`.*{name}.*Received: None"):
+        layer.initial_state(BATCH, BEAMS, MAX_LENGTH)

@@ -187,7 +187,7 @@ def test_bad_arguments_are_refused(arguments, argument):
         attention.DotProductAttention(**arguments)
 
 
-def test_indivisible_width_is_refused_when_built():
-    layer = DotProductAttention(num_heads=3)
-    with pytest.raises(ValueError, match="num_heads.*Received: num_heads=3, width=16"):
-        layer.build((None, None, 16), (None, None, 16))
+def test_the_width_of_values_does_not_give_that_of_keys():
+    layer = DotProductAttention(num_heads=3, value_dim=4)
+    with pytest.raises(ValueError, match="unless `key_dim` is given.*Received: num_"):
+        layer.build((None, None, 16))

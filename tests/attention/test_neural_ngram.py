@@ -208,8 +208,8 @@ def test_bad_arguments_are_refused(arguments, argument):
     "arguments, message",
     [
         ({"value_dim": 3, "output_projection": False}, "`output_projection`"),
-        ({"num_heads": 3}, "`num_heads` must divide"),
-        ({"num_heads": 3, "value_dim": 4}, "`num_heads` must divide"),
+        ({"num_heads": 3}, "`num_heads` must divide.*unless `head_input` is 'full'"),
+        ({"num_heads": 3, "value_dim": 4}, "`num_heads` must divide.*`head_input`"),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(arguments, message):

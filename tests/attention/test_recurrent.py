@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import recurrences
+from keras_attnvariants.attention.recurrences.base import LastRows
 from tests import reference
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
@@ -184,6 +185,34 @@ def test_names_and_objects_and_configs_are_the_same(name):
     assert twin.recurrence == rule == recurrences.get(rule)
 
 
+@pytest.mark.parametrize("name", ["context", "weights", "accumulated_weights"])
+def test_what_queries_are_made_of_is_drawn_as_one_matrix(name):
+    """What a recurrence adds to the query projection has the spread of the rest."""
+    fan_in = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
+    layer = RecurrentCrossAttention(4, name, kernel_initializer=fan_in)
+    layer.build((None, None, 256), (None, None, 256))
+    added, query = (
+        to_numpy(dense.kernel)
+        for dense in (layer.recurrent["query"], layer.query_dense)
+    )
+    rows = added.size // 256
+    assert added.std() == pytest.approx((256 + rows) ** -0.5, rel=0.1)
+    assert added.std() == pytest.approx(query.std(), rel=0.15)
+
+
+def test_last_rows_of_a_matrix_by_head():
+    constant = np.arange(5 * 6, dtype="float32").reshape(5, 6)
+
+    def whole(shape, dtype=None):
+        assert shape == (5, 6)
+        return ops.convert_to_tensor(constant)
+
+    rows = LastRows(whole, before=3)
+    np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
+    heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
+    np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
+
+
 def test_options_survive():
     rule = recurrences.AccumulatedEnergies(0.25, 2, renormalize=True, start="first")
     layer = RecurrentCrossAttention(HEADS, rule)
@@ -196,11 +225,6 @@ def test_unknown_recurrences_are_refused():
         RecurrentCrossAttention(HEADS, "wieghts")
     with pytest.raises(TypeError, match="recurrence.*Received: 3"):
         RecurrentCrossAttention(HEADS, 3)
-
-
-def test_a_source_is_needed():
-    with pytest.raises(ValueError, match="memory.*Received: None"):
-        built("weights").initial_state(BATCH, 2, LENGTH)
 
 
 @pytest.mark.parametrize("rate", [-0.1, float("inf"), float("nan")])

@@ -22,14 +22,6 @@ def test_a_ratio_is_the_median_over_rounds(step_time):
     assert second == {"preset": "other", "milliseconds": 3000.0, "ratio": 2.0}
 
 
-def test_models_take_turns(step_time):
-    order = []
-    trainers = {name: lambda name=name: order.append(name) for name in ("a", "b")}
-    seconds = step_time.in_turns(trainers, runs=3)
-    assert order == ["a", "b"] * 3
-    assert [len(times) for times in seconds.values()] == [3, 3]
-
-
 def test_an_update_changes_the_model(step_time, monkeypatch):
     import keras
 

@@ -2,6 +2,7 @@
 
 import doctest
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,10 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.attention import matrix
 from tests.docs import pages
 
 PAGE = pages.DOCS / "add_your_own_variant.md"
 COPIED = ("keras_attnvariants", "tests", "pyproject.toml")
+# The environment that runs this test is what these make.
+PREPARE = ("make lint", "source .venv/bin/activate")
+ROW = re.compile(r"^DecayingAverage +decoder +(\d+/.+)$", re.M)
 
 
 @pytest.fixture
@@ -58,12 +63,21 @@ def test_the_page_does_what_it_says(clone):
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
         environment.pop(name, None)
     checker = doctest.OutputChecker()
+    outputs = []
     for block in pages.blocks(PAGE, "console"):
         for command, said in commands(block.text):
+            if command.startswith(PREPARE):
+                continue
             if command.startswith("export "):
                 name, _, value = command.removeprefix("export ").partition("=")
                 environment[name] = value
                 continue
             printed = execute(command, clone, environment)
             assert checker.check_output(said, printed, pages.OPTIONS), printed
+            outputs.append(printed)
+    [cells] = ROW.findall("".join(outputs))
+    counts = [cell.split("/") for cell in cells.split()]
+    assert len(counts) == len(matrix.COLUMNS)
+    for passed, run in counts:
+        assert passed == run and int(run) > 0, cells
     assert (clone / "saved_models" / "digits" / "1" / "saved_model.pb").is_file()

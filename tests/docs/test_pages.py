@@ -34,8 +34,7 @@ def test_a_page_runs(page):
 def test_relative_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     missing = [target for target in targets if not (page.parent / target).exists()]
-    # Pictures are drawn from trained models, one after the other.
-    assert [target for target in missing if "/pictures/" not in target] == []
+    assert missing == []
 
 
 def test_every_variant_has_a_page_with_its_picture_and_the_index_lists_it():

@@ -54,7 +54,8 @@ def translate(values, config, source, target):
         if config["attention"]:
             energies = np.array([s @ h for h in annotations])
             alpha = np.exp(energies) / np.exp(energies).sum()
-            context = sum(a * h for a, h in zip(alpha, annotations, strict=True))
+            parts = [a * h for a, h in zip(alpha, annotations, strict=True)]
+            context = sum(parts, start=np.zeros(len(s)))
             x = np.concatenate([x, context])
             matrix = np.concatenate([matrix, values["decoder_context"]])
             alphas.append(alpha)
@@ -81,7 +82,7 @@ def run(values, direction, x):
         z = row @ values[f"encoder_input_{direction}"] + h @ u
         h, c = cell(z + values[f"encoder_bias_{direction}"], c)
         hidden.append(h)
-    return np.array(hidden), h, c
+    return np.reshape(hidden, (len(x), len(u))), h, c
 
 
 def cell(z, c):

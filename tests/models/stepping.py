@@ -87,6 +87,25 @@ def check_stepping(model):
     tiny.near(stepped[:, :, late], whole(model, history)[:, :, late])
 
 
+def check_alignments(model, source, found, read):
+    """Asserts that a search's alignments are those of a full pass over what it found.
+
+    Args:
+        model: the model.
+        source: `[B, S]`.
+        found: the `Hypotheses` of the search.
+        read: alignments `[B, T, S]` from the model's attention scores.
+    """
+    found = type(found)(*map(tiny.to_numpy, found))
+    for rank in range(found.ids.shape[1]):
+        target = np.pad(found.ids[:, rank, :-1], ((0, 0), (1, 0)), constant_values=2)
+        batch = {"source_ids": source, "target_ids": target}
+        batch = keras.tree.map_structure(ops.convert_to_tensor, batch)
+        expected = tiny.to_numpy(read(model.attention_scores(batch)))
+        real = np.arange(target.shape[1]) < found.lengths[:, rank, None]
+        tiny.near(found.alignments[:, rank][real], expected[real])
+
+
 def check_one_graph_for_all_shapes(model):
     """Asserts that a graph of unknown sizes decodes what `call` gives."""
     import tensorflow as tf

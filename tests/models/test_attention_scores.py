@@ -8,8 +8,10 @@ from keras import ops
 from keras_attnvariants import attention
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
+from tests.attention.conformance import cases
 from tests.models import naive
 from tests.models import tiny
+from tests.models.stepping import check_alignments
 
 # NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -71,10 +73,11 @@ def test_dropped_weights_are_returned_whole():
     tiny.near(weights.sum(-1), np.broadcast_to(real[:, None], weights.shape[:-1]))
 
 
-@pytest.mark.parametrize("name", sorted(attention.variants("cross")))
-def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(name):
-    model = tiny.built(f"{name} as cross")
-    source = tiny.inputs()["source_ids"]
+@cases("float32", roles=("cross",), costly=True)
+def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(case):
+    places = tiny.places(tiny.encoder(), tiny.decoder(), case.layer())
+    model, source = tiny.make(**places), tiny.inputs()["source_ids"]
+    tiny.randomize(model)
     found = beam_search(
         model,
         ops.convert_to_tensor(source),
@@ -83,19 +86,14 @@ def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(name):
         max_length=6,
         return_alignments=True,
     )
-    ids, lengths, alignments = map(
-        tiny.to_numpy, (found.ids, found.lengths, found.alignments)
-    )
-    for rank in range(2):
-        target = np.pad(ids[:, rank, :-1], ((0, 0), (1, 0)), constant_values=2)
-        scores = read(model, {"source_ids": source, "target_ids": target})
-        *_, last = scores.values()
-        layer = model.decoder_blocks[-1].cross_attention
+    block = model.decoder_blocks[-1]
+
+    def alignments(scores):
         # As `step` has them, with a hypothesis for every position.
-        rows = ops.transpose(ops.convert_to_tensor(last["cross"]), (0, 2, 1, 3))
-        expected = tiny.to_numpy(layer.alignment(rows))
-        real = np.arange(expected.shape[1]) < lengths[:, rank, None]
-        tiny.near(alignments[:, rank][real], expected[real])
+        rows = ops.transpose(scores[block.name]["cross"], (0, 2, 1, 3))
+        return block.cross_attention.alignment(rows)
+
+    check_alignments(model, source, found, alignments)
 
 
 def test_shares_of_phrases_do_not_count_padding():

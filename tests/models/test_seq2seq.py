@@ -20,29 +20,29 @@ from tests.models.tiny_lstm import make
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 
+@tiny.EACH_BATCH
 @EACH_FLAVOUR
-def test_logits_are_those_of_the_equations(flavour):
-    model, batch = built(flavour), tiny.inputs()
-    expected, alphas = naive_lstm.logits_and_weights(
+def test_logits_are_those_of_the_equations(flavour, batch):
+    model, batch = built(flavour), tiny.BATCHES[batch]
+    expected, _ = naive_lstm.logits_and_weights(
         arrays(model), model.get_config(), *batch.values()
     )
-    tiny.near(tiny.forward(model), expected)
-    if model.decoder.attention:  # the test is of value if attention is not uniform
-        assert alphas[0].max() > 1.4 / tiny.SOURCE_LENGTH
+    tiny.near(tiny.forward(model, batch), expected)
 
 
 @EACH_FLAVOUR
-@pytest.mark.parametrize("training", [False, True])
-def test_attention_scores_are_those_of_the_equations(flavour, training):
+def test_attention_scores_are_those_of_the_equations(flavour):
     model, batch = built(flavour), tiny.inputs()
     tensors = keras.tree.map_structure(ops.convert_to_tensor, batch)
-    found = model.attention_scores(tensors, training=training)
+    found = model.attention_scores(tensors)
     if not model.decoder.attention:
         assert found == {"decoder": {}}
         return
     _, expected = naive_lstm.logits_and_weights(
         arrays(model), model.get_config(), *batch.values()
     )
+    # The test is of value if attention is not uniform.
+    assert expected[0].max() > 1.4 / tiny.SOURCE_LENGTH
     weights = tiny.to_numpy(found["decoder"]["cross"])
     assert weights.dtype == "float32"
     real = (batch["target_ids"] != 0)[..., None]
@@ -50,6 +50,19 @@ def test_attention_scores_are_those_of_the_equations(flavour, training):
         length = alphas.shape[1]
         tiny.near(found[:, :length], np.where(rows, alphas, 0))
         assert not found[:, length:].any()
+
+
+def test_attention_scores_in_training_are_weights_of_dropped_embeddings():
+    model, batch = make(dropout=0.5), tiny.inputs()
+    model.set_weights(built("attention").get_weights())
+    tensors = keras.tree.map_structure(ops.convert_to_tensor, batch)
+    calm, wild = (
+        tiny.to_numpy(model.attention_scores(tensors, training)["decoder"]["cross"])
+        for training in (False, True)
+    )
+    assert np.abs(wild - calm).max() > 1e-2
+    real = (batch["target_ids"] != 0).astype("float32")
+    tiny.near(wild.sum(-1)[:, 0], real)
 
 
 @EACH_MASKED
@@ -78,11 +91,6 @@ def test_a_position_sees_no_later_target_token(flavour):
     after = tiny.forward(model, {**batch, "target_ids": target})
     tiny.near(after[:, :5], before[:, :5])
     assert np.abs(after[:, 5:] - before[:, 5:]).max() > 1e-2
-
-
-def test_a_source_without_tokens_gives_finite_logits():
-    batch = {**tiny.inputs(), "source_ids": np.zeros((tiny.BATCH, 3), "int32")}
-    assert np.isfinite(tiny.forward(built("attention"), batch)).all()
 
 
 @EACH_FLAVOUR

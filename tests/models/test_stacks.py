@@ -3,6 +3,7 @@
 import keras
 import pytest
 
+from keras_attnvariants import attention
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
@@ -53,28 +54,34 @@ def test_a_list_of_another_length_is_refused(name, entries):
         tiny.make(**{name: entries})
 
 
-@pytest.mark.parametrize(
-    ("name", "template", "alternative"),
-    [
-        ("cross_attention", tiny.encoder(), "HardCodedCrossAttention"),
-        ("encoder_attention", tiny.cross(), "HardCodedAttention"),
-        ("decoder_attention", [None, tiny.cross()], "HardCodedAttention"),
-    ],
-)
-def test_a_variant_in_the_wrong_place_is_refused(name, template, alternative):
+MISPLACED = [
+    pytest.param(name, role, example, id=f"{name}-{example}-{role}")
+    for name, variant in attention.variants().items()
+    for role in attention.registry.ROLES
+    for example in range(len(variant.examples))
+    if example not in variant.fitting(role)
+]
+
+
+@pytest.mark.parametrize(("name", "role", "example"), MISPLACED)
+def test_a_variant_in_the_wrong_place_is_refused(name, role, example):
+    variant, place = attention.get(name), f"{role}_attention"
+    layer = variant.cls(**variant.examples[example])
     with pytest.raises(ValueError) as error:
-        tiny.make(**{name: template})
-    message = str(error.value)
-    assert f"`{name}`" in message
-    assert alternative in message.split("Alternatives:")[1].split("Received:")[0]
-    assert message.split("Received:")[1].startswith(f" {name}=HardCoded")
+        tiny.make(**{**tiny.places(), place: [None, layer]})
+    message, alternatives = str(error.value).split(". Alternatives: ")
+    assert message.startswith(f"{name} cannot serve as {role} attention (`{place}`)")
+    assert ("(see its `" in message) == (role in variant.roles)
+    fitting = ", ".join(sorted(attention.variants(role)))
+    assert alternatives == f"{fitting}. Received: {place}={name}"
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_layer_made_for_the_other_side_is_refused(causal):
     template = NeuralNgram(4, causal=causal)
     wrong, right = ("encoder", "decoder")[:: 1 if causal else -1]
-    with pytest.raises(ValueError, match=f"{wrong}_attention.*{right} .*`causal`"):
+    message = rf"{wrong}_attention.*{right} \(see its `causal`\)"
+    with pytest.raises(ValueError, match=message):
         tiny.make(**{f"{wrong}_attention": template})
     tiny.make(**{f"{right}_attention": template})
 

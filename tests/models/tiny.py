@@ -4,6 +4,7 @@ import functools
 
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 from keras_attnvariants import attention
@@ -152,6 +153,16 @@ def inputs(seed: int = 0) -> dict[str, np.ndarray]:
     source[2, 1:] = 0
     target[1, 6:] = 0
     return {"source_ids": source, "target_ids": target}
+
+
+# The usual one, and those at the limits.
+BATCHES = {
+    "three lengths": inputs(),
+    "no source token": inputs() | {"source_ids": 0 * inputs()["source_ids"]},
+    "one source token": inputs() | {"source_ids": inputs()["source_ids"][:, :1]},
+    "one target token": inputs() | {"target_ids": inputs()["target_ids"][:, :1]},
+}
+EACH_BATCH = pytest.mark.parametrize("batch", BATCHES)
 
 
 def forward(model, batch=None) -> np.ndarray:

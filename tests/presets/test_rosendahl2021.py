@@ -87,6 +87,15 @@ def test_the_recurrence_is_in_every_cross_attention_and_nowhere_else():
         assert model.embeddings.softmax_bias
 
 
+def test_attention_starts_with_the_variance_of_its_fan_in():
+    block = tiny.model("rosendahl2021/context/wmt16-ro-en").decoder_blocks[0]
+    for layer in (block.self_attention, block.cross_attention):
+        for initializer in (layer.kernel_initializer, layer.output_initializer):
+            config = initializer.get_config()
+            found = [config[key] for key in ("scale", "mode", "distribution")]
+            assert found == [1.0, "fan_in", "uniform"]
+
+
 def test_both_rescaling_methods_have_the_tuned_values():
     energies = recurrences.get("accumulated_energies")
     assert (energies.rate, energies.radius) == (0.5, 5)

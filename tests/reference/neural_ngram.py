@@ -105,8 +105,7 @@ def positions(query, query_mask, value_mask, function):
         if (query_mask is None or query_mask[b, t])
         and (value_mask is None or value_mask[b, t])
     }
-    width = len(next(iter(rows.values())))
-    result = np.zeros((batch, length, width))
+    result = np.zeros((batch, length, len(function(0, 0))))
     for place, row in rows.items():
         result[place] = row
     return result

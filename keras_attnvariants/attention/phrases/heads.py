@@ -13,7 +13,8 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.checks import check_position
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
@@ -141,6 +142,7 @@ class PhraseHeads(keras.layers.Layer):
     def extend(self, cache, grams, position):
         """The cache with the n-grams `[B, K, … * width]` that end at a position."""
         slots = ops.shape(cache["value"])[3]
+        check_position(position, slots)
         is_now = ops.equal(ops.arange(slots), position)[:, None, None]
 
         def write(new, old):

@@ -6,6 +6,7 @@ sequences are thus computed by the same functions as one step of `K` hypotheses.
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import keras
@@ -103,16 +104,45 @@ def scan_time(step, state, inputs):
     return keras.tree.map_structure(lambda x: ops.swapaxes(x[:, :, 0], 0, 1), outputs)
 
 
-def flat_projection(layer, name: str, input_width: int, units: int):
-    """A dense layer without bias, initialised as the layer's input projections."""
+class LastRows(keras.initializers.Initializer):
+    """The last rows of one matrix, drawn whole: what a projection has in addition.
+
+    Args:
+        initializer: of the whole matrix, all heads together.
+        before: number of rows before the last ones.
+    """
+
+    def __init__(self, initializer: keras.initializers.Initializer, before: int):
+        self.initializer = initializer
+        self.before = before
+
+    def __call__(self, shape, dtype=None):
+        """`[rows, units]`, or by head, `[H, rows, units]`."""
+        *heads, rows, units = shape
+        whole = (self.before + rows, math.prod(heads) * units)
+        last = self.initializer(whole, dtype=dtype)[self.before :]
+        return ops.moveaxis(ops.reshape(last, (rows, *heads, units)), 0, -2)
+
+    def get_config(self) -> dict[str, Any]:
+        initializer = keras.initializers.serialize(self.initializer)
+        return {"initializer": initializer, "before": self.before}
+
+
+def flat_projection(layer, name: str, input_width: int, units: int, before: int = 0):
+    """A dense layer without bias, initialised as the layer's input projections.
+
+    With `before`, it continues one of these, which has so many rows.
+    """
     dense = keras.layers.Dense(
-        units, use_bias=False, **projection_options(layer, f"recurrent_{name}")
+        units, use_bias=False, **projection_options(layer, f"recurrent_{name}", before)
     )
     dense.build((None, None, input_width))
     return dense
 
 
-def head_projection(layer, name: str, equation: str, sizes: tuple[int, int]):
+def head_projection(
+    layer, name: str, equation: str, sizes: tuple[int, int], before: int = 0
+):
     """A matrix per head, `[H, *sizes]`, as a layer that computes `equation`.
 
     Args:
@@ -120,6 +150,7 @@ def head_projection(layer, name: str, equation: str, sizes: tuple[int, int]):
         name: of the weight.
         equation: of an input `[B, T, H, …]` and the kernel `hio`.
         sizes: of the axes `i` and `o`.
+        before: as for `flat_projection`.
     """
     inputs, outputs = equation.split(",")[0], equation.split("->")[1]
     lengths = dict(zip("io", sizes, strict=True))
@@ -127,16 +158,17 @@ def head_projection(layer, name: str, equation: str, sizes: tuple[int, int]):
     dense = keras.layers.EinsumDense(
         equation,
         output_shape=(None, heads, lengths[outputs[-1]]),
-        **projection_options(layer, f"recurrent_{name}"),
+        **projection_options(layer, f"recurrent_{name}", before),
     )
     dense.build((None, None, heads, lengths[inputs[-1]]))
     return dense
 
 
-def projection_options(layer, name: str) -> dict[str, Any]:
+def projection_options(layer, name: str, before: int) -> dict[str, Any]:
     """Initialiser, dtype and name of a projection that the rule adds."""
+    initializer = clone_initializer(layer.kernel_initializer)
     return {
-        "kernel_initializer": clone_initializer(layer.kernel_initializer),
+        "kernel_initializer": LastRows(initializer, before) if before else initializer,
         "dtype": layer.dtype_policy,
         "name": name,
     }

@@ -14,8 +14,8 @@ import dataclasses
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import merge_heads
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import energies
 from keras_attnvariants.attention.recurrences.base import flat_projection

@@ -12,7 +12,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import split_heads
+from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import energies
 from keras_attnvariants.attention.recurrences.base import flat_projection
@@ -79,7 +79,7 @@ class PreviousContext(Feedback):
         # W's rows for the context, applied to the keys: k . (c W) = (k W^T) . c.
         sizes = (layer.head_dim, layer.head_key_dim)
         equation = "btho,hio->bthi"
-        return {"query": head_projection(layer, "query", equation, sizes)}
+        return {"query": head_projection(layer, "query", equation, sizes, before=width)}
 
     def prepare(self, layer, memory):
         return {"context_key": layer.recurrent["query"](memory["key"] * layer.scale)}
@@ -114,7 +114,7 @@ class PreviousWeights(WeightsFeedback):
 
     def layers(self, layer, width):
         units = layer.num_heads * layer.head_key_dim
-        return {"query": flat_projection(layer, "query", 1, units)}
+        return {"query": flat_projection(layer, "query", 1, units, before=width)}
 
     def prepare(self, layer, memory):
         # How much a weight of 1 adds to the energy of each key.

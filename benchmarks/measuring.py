@@ -1,0 +1,112 @@
+"""What the benchmarks share: taking turns, ratios, and reports of both."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import platform
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+PACKAGES = ("tensorflow", "keras", "jax", "numpy")
+
+Row = dict[str, str | float]
+
+
+def in_turns(
+    programs: Mapping[str, Callable[[], object]], runs: int
+) -> dict[str, list[float]]:
+    """Seconds of every run of every program.
+
+    All take one turn per round, so that a busy machine slows all of them.
+    """
+    seconds = {name: [] for name in programs}
+    for _ in track(range(runs), "Measuring", disable=not sys.stdout.isatty()):
+        for name, run in programs.items():
+            start = time.perf_counter()
+            run()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def ratio(seconds: list[float], others: list[float]) -> float:
+    """The median over rounds of how many times as long one took as the other."""
+    return statistics.median(a / b for a, b in zip(seconds, others, strict=True))
+
+
+@dataclasses.dataclass
+class Report:
+    """The outcome of one benchmark.
+
+    Attributes:
+        title: what was measured.
+        text: how, and how to read it; one paragraph.
+        setting: sizes, precision and threads, in one line.
+        rows: of the table; all with the same keys, which are its titles.
+    """
+
+    title: str
+    text: str
+    setting: str
+    rows: list[Row]
+
+    def show(self) -> None:
+        """Prints the table."""
+        table = Table(title=f"{self.title} ({self.setting})")
+        for key, value in self.rows[0].items():
+            table.add_column(key, justify="left" if isinstance(value, str) else "right")
+        for row in self.rows:
+            table.add_row(*map(formatted, row.values()))
+        Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+    def write(self, path: Path) -> None:
+        """Writes all of it as JSON, with the command and the machine."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record = dataclasses.asdict(self)
+        record |= {"command": command(), "machine": machine(), "versions": versions()}
+        path.write_text(json.dumps(record, indent=2) + "\n")
+
+
+def formatted(value: str | float | None) -> str:
+    """A cell: three significant digits, or as many as an integer has."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def command() -> str:
+    """The command that runs here, without what is only about this folder."""
+    arguments = sys.argv[1:]
+    if "--output" in arguments:
+        place = arguments.index("--output")
+        del arguments[place : place + 2]
+    arguments = [text for text in arguments if not text.startswith("--output=")]
+    script = Path(sys.argv[0]).name
+    return shlex.join(["python", f"benchmarks/{script}", *arguments])
+
+
+def machine() -> str:
+    """Processor and cores."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text().splitlines()
+        names = [line for line in lines if line.startswith("model name")]
+        name = names[0].partition(":")[2].strip() if names else name
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def versions() -> dict[str, str]:
+    """Releases of what computes."""
+    return {name: importlib.metadata.version(name) for name in PACKAGES}

@@ -1,0 +1,15 @@
+"""Between one wide axis and one axis per head."""
+
+from keras import ops
+
+
+def split_heads(x, num_heads: int):
+    """`[..., H * D]` to `[..., H, D]`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
+
+
+def merge_heads(x):
+    """`[..., H, D]` to `[..., H * D]`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
