@@ -21,6 +21,7 @@ from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.backend import Dense
 
 # The key of a state under which stands what all hypotheses of a sentence share.
 SHARED = "shared"
@@ -119,7 +120,7 @@ class BaseAttention(keras.layers.Layer):
 
     def dense(self, units: int, name: str, input_width: int, initializer):
         """A built dense layer of this layer's dtype policy."""
-        layer = keras.layers.Dense(
+        layer = Dense(
             units,
             use_bias=self.use_bias,
             kernel_initializer=clone_initializer(initializer),

@@ -8,11 +8,13 @@ from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_position
+from keras_attnvariants.attention.heads import heads_first
 from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import write_at
 
 
 @register_attention(
@@ -111,8 +113,8 @@ class DotProductAttention(BaseAttention):
     def prepare(self, value, value_mask=None):
         mask = ops.ones(ops.shape(value)[:2], "bool")
         return {
-            "key": split_heads(self.key_dense(value), self.num_heads),
-            "value": split_heads(self.value_dense(value), self.num_heads),
+            "key": heads_first(self.key_dense(value), self.num_heads),
+            "value": heads_first(self.value_dense(value), self.num_heads),
             "mask": mask if value_mask is None else ops.cast(value_mask, "bool"),
         }
 
@@ -134,30 +136,40 @@ class DotProductAttention(BaseAttention):
         q = self.project_query(query)  # [B, K, H, D]
         if memory is not None:
             # The beams of a sentence are queries of one attention call.
-            mask = memory["mask"][:, None]
-            context, weights = self.dot_product(q, memory["key"], memory["value"], mask)
-            weights = ops.transpose(weights, (0, 2, 1, 3))  # [B, K, H, S]
+            mask = memory["mask"][:, None, None]
+            context, weights = self.look_up(q, memory["key"], memory["value"], mask)
         else:
             state = self.extend(state, query, position)
             context, weights = self.look_back(q, position, state)
         output = self.output_dense(merge_heads(context))
-        return (output, state, weights) if return_attention_scores else (output, state)
+        if not return_attention_scores:
+            return output, state
+        return output, state, ops.transpose(weights, (0, 2, 1, 3))  # [B, K, H, S]
+
+    def look_up(self, q, key, value, mask):
+        """Context `[B, K, H, D]` and weights `[B, H, K, S]` of one position.
+
+        Args:
+            q: scaled queries `[B, K, H, D]`.
+            key, value: `[B, H, S, D]`: their products need no other order.
+            mask: bool `[B, 1, 1|K, S]`.
+        """
+        weights = masked_softmax(ops.einsum("bkhd,bhsd->bhks", q, key), mask)
+        mixing = ops.cast(weights, q.dtype)
+        return ops.einsum("bhks,bhsd->bkhd", mixing, value), weights
 
     def extend(self, state, query, position):
         """The state with the key and value of this position written into it."""
         beams, slots = ops.shape(state["rows"])[1:]
         check_position(position, slots)
-        # Not `ops.slice_update`: on TensorFlow it is an XLA operator, which servers
-        # do not have.
-        is_now = ops.equal(ops.arange(slots), position)
 
         def written(dense, cache):
-            new = split_heads(dense(query), self.num_heads)  # [B, K, H, D]
-            new = ops.transpose(new, (0, 2, 1, 3))[:, :, None]
-            return ops.where(is_now[:, None, None], new, cache)
+            new = heads_first(dense(query), self.num_heads)  # [B, H, K, D]
+            return write_at(cache, new[:, :, None], position, axis=2)
 
-        cache = state[SHARED]
         own = ops.arange(beams, dtype="int32")[:, None]
+        is_now = ops.equal(ops.arange(slots), position)
+        cache = state[SHARED]
         return {
             "rows": ops.where(is_now, own, state["rows"]),
             SHARED: {
@@ -167,7 +179,7 @@ class DotProductAttention(BaseAttention):
         }
 
     def look_back(self, q, position, state):
-        """Context `[B, K, H, D]` and weights `[B, K, H, slots]` of the state so far.
+        """Context `[B, K, H, D]` and weights `[B, H, K, slots]` of the state so far.
 
         All hypotheses of a sentence see one list of keys and values, in which each
         has its own history: moving a history is moving the numbers of its rows.
@@ -176,18 +188,15 @@ class DotProductAttention(BaseAttention):
         rows = ops.arange(beams, dtype="int32")
         is_own = ops.equal(state["rows"][..., None], rows)  # [B, K, slots, K]
         is_seen = ops.less_equal(ops.arange(slots), position)[:, None]
-        mask = ops.reshape(
-            ops.logical_and(is_own, is_seen), (batch, 1, beams, slots * beams)
-        )
+        mask = ops.logical_and(is_own, is_seen)
         key, value = (
             ops.reshape(cache, (batch, self.num_heads, slots * beams, cache.shape[-1]))
             for cache in (state[SHARED]["key"], state[SHARED]["value"])
         )
-        weights = masked_softmax(ops.einsum("bkhd,bhsd->bhks", q, key), mask)
-        context = ops.einsum("bhks,bhsd->bkhd", ops.cast(weights, q.dtype), value)
+        mask = ops.reshape(mask, (batch, 1, beams, slots * beams))
+        context, weights = self.look_up(q, key, value, mask)
         shape = (batch, self.num_heads, beams, slots, beams)
-        weights = ops.sum(ops.reshape(weights, shape), axis=-1)
-        return context, ops.transpose(weights, (0, 2, 1, 3))
+        return context, ops.sum(ops.reshape(weights, shape), axis=-1)
 
     def get_config(self):
         return {

@@ -6,14 +6,19 @@ Everything else in the package is written with `keras.ops` alone.
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.dropout import Dropout
+from keras_attnvariants.backend.int8 import Dense
+from keras_attnvariants.backend.int8 import ReversibleEmbedding
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
+from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.weights import cast_matrices
 
 __all__ = [
+    "Dense",
     "Dropout",
+    "ReversibleEmbedding",
     "at_least",
     "at_most",
     "cast_matrices",
@@ -21,4 +26,5 @@ __all__ = [
     "masked_softmax",
     "name",
     "scan",
+    "write_at",
 ]

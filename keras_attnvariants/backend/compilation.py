@@ -36,3 +36,14 @@ def jit(function, xla: bool = True):
     raise ValueError(
         f"`jit` knows the backends 'tensorflow' and 'jax'. Received: {name()!r}"
     )
+
+
+def in_xla() -> bool:
+    """Whether what is computed now is traced for XLA. With JAX, always."""
+    if name() != "tensorflow":
+        return True
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    graph = tf.compat.v1.get_default_graph()
+    return control_flow_util.GraphOrParentsInXlaContext(graph)

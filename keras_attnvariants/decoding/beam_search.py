@@ -6,7 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
-from keras_attnvariants.decoding.candidates import top_tokens
+from keras_attnvariants.decoding.candidates import candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.constraints import check_search
 from keras_attnvariants.decoding.constraints import count_tokens
@@ -210,19 +210,14 @@ class _BeamSearch:
 
         A parent has one continuation by EOS, so at least `K` others are among them.
         """
-        logits = ops.cast(logits, "float32")  # [B, K, V]
-        allowed = self.constraints.allowed(state.position)[:, None, :]
-        batch, beams, size = ops.shape(logits)
-        count = min(2 * beams, size)
-        choosable = ops.where(allowed, logits, IMPOSSIBLE)
-        best, tokens = top_tokens(ops.reshape(choosable, (batch * beams, size)), count)
-        best = ops.reshape(best, (batch, beams, count))
-        # One logarithm per hypothesis: the rest of a softmax changes no order.
-        offset = state.live.log_probs - ops.logsumexp(logits, axis=-1)
-        totals = ops.where(is_possible(best), best + offset[:, :, None], IMPOSSIBLE)
-        totals, index = ops.top_k(
-            ops.reshape(totals, (batch, beams * count)), 2 * beams
+        values, tokens, total = candidates(
+            logits, self.constraints, state.position, 2 * self.beam_size
         )
+        gains = state.live.log_probs[:, :, None] - total
+        totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
+        batch, beams, count = ops.shape(totals)
+        totals = ops.reshape(totals, (batch, beams * count))
+        totals, index = ops.top_k(totals, 2 * beams)
         index = ops.cast(index, "int32")
         totals = ops.where(is_possible(totals), totals, IMPOSSIBLE)
         parents = index // count

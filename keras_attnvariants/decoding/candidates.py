@@ -2,9 +2,59 @@
 
 from keras import ops
 
+from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.step_model import gather_beams
 
 BLOCK = 32
+
+
+def candidates(logits, constraints, position, count: int):
+    """The best tokens that may come next, and some that may not.
+
+    The vocabulary is searched once and its probabilities are added up once. What is
+    forbidden is sorted out afterwards, among the few.
+
+    Args:
+        logits: `[B, K, V]`.
+        constraints: a `Constraints`.
+        position: int32 scalar.
+        count: number of allowed tokens to find.
+
+    Returns:
+        Logits, float32 `[B, K, M]`, best first but for forbidden tokens, which have
+        `IMPOSSIBLE`; tokens, int32 `[B, K, M]`; and what to subtract from logits for
+        log probabilities, float32 `[B, K, 1]`. `M` is at least `count`, or `V`.
+    """
+    batch, beams, size = ops.shape(logits)
+    logits = ops.cast(logits, "float32")
+    count = min(count + constraints.most_blocked, size)
+    rows = ops.reshape(logits, (batch * beams, size))
+    values, tokens = (
+        ops.reshape(found, (batch, beams, count)) for found in top_tokens(rows, count)
+    )
+    total = log_sum_exp(logits, values[:, :, :1])
+    forced = constraints.forced(position)[:, None, None]
+    is_forced = ops.not_equal(forced, constraints.pad_id)
+    forced_values = ops.take_along_axis(
+        logits, ops.broadcast_to(forced, (batch, beams, 1)), axis=2
+    )
+    allowed = ops.where(
+        is_forced,
+        ops.equal(ops.arange(count), 0),
+        constraints.are_allowed(tokens, position),
+    )
+    tokens = ops.where(is_forced, forced, tokens)
+    values = ops.where(is_forced, forced_values, values)
+    # An allowed token without probability is still better than a forbidden one.
+    values = ops.where(allowed, ops.maximum(values, IMPOSSIBLE / 2), IMPOSSIBLE)
+    return values, tokens, total
+
+
+def log_sum_exp(logits, largest):
+    """`log(sum(exp(logits)))` over the last axis, given its largest entry."""
+    largest = ops.maximum(largest, IMPOSSIBLE)
+    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
+    return largest + ops.log(total)
 
 
 def top_tokens(scores, k: int):

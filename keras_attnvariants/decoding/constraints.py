@@ -33,6 +33,7 @@ class Constraints:
         source_ids: int32 `[B, S]`.
         empty: bool `[B]`, True for sentences without any token.
         max_length: the largest number of positions in the batch, a Python integer.
+        pad_id: the id of PAD.
         limits: int32 `[B]`, the number of positions of each sentence.
     """
 
@@ -50,13 +51,11 @@ class Constraints:
         source_lengths = count_tokens(self.source_ids, model.pad_id)
         self.empty = ops.equal(source_lengths, 0)
         self._eos_id = model.eos_id
-        self._pad_id = model.pad_id
+        self.pad_id = model.pad_id
         self._min_length = min_length
-        self._vocabulary = ops.arange(model.vocabulary_size, dtype="int32")
-        blocked = [model.pad_id, model.bos_id]
+        self._blocked = {model.pad_id, model.bos_id}
         if block_unknown:
-            blocked.append(getattr(model, "unk_id", UNKNOWN_ID))
-        self._choosable = ~np.isin(np.arange(model.vocabulary_size), blocked)
+            self._blocked.add(getattr(model, "unk_id", UNKNOWN_ID))
         self._prefix = _padded_prefix(prefix, self.source_ids, model.pad_id)
         # Known only if the prefix is static; a longer one is cut off by EOS then.
         longest_prefix = (self._prefix.shape[1] or 1) - 1
@@ -79,29 +78,31 @@ class Constraints:
         if not follow_source:
             return ops.full_like(source_lengths, self.max_length)
         # Not from the padded width: padding must not change a translation.
-        prefix_lengths = count_tokens(self._prefix, self._pad_id)
+        prefix_lengths = count_tokens(self._prefix, self.pad_id)
         limits = ops.maximum(source_lengths + _EXTRA_LENGTH, prefix_lengths + 1)
         limits = ops.maximum(limits, self._min_length + 1)
         return ops.minimum(limits, self.max_length)
 
-    def allowed(self, position):
-        """Which tokens are allowed at `position`, an int32 scalar: bool `[B, V]`."""
+    @property
+    def most_blocked(self) -> int:
+        """How many tokens are forbidden, at most, where none is forced."""
+        return len(self._blocked) + 1
+
+    def forced(self, position):
+        """The only token allowed at a position, or PAD for any: int32 `[B]`."""
         # The prefix has one column of PAD too many, for all positions after it.
         column = ops.minimum(position, ops.shape(self._prefix)[1] - 1)
         forced = ops.take(self._prefix, column, axis=1)
         is_last = ops.equal(self.limits, position + 1)
-        forced = ops.where(is_last, self._eos_id, forced)[:, None]
-        is_eos = ops.equal(self._vocabulary, self._eos_id)
+        return ops.where(is_last, self._eos_id, forced)
+
+    def are_allowed(self, tokens, position):
+        """Which tokens are allowed where none is forced: bool of the same shape."""
         is_early = ops.less(position, self._min_length)
-        free = ops.logical_and(
-            ops.convert_to_tensor(self._choosable),
-            ops.logical_not(ops.logical_and(is_eos, is_early)),
-        )
-        return ops.where(
-            ops.equal(forced, self._pad_id),
-            free[None, :],
-            ops.equal(self._vocabulary[None, :], forced),
-        )
+        blocked = ops.logical_and(ops.equal(tokens, self._eos_id), is_early)
+        for token in sorted(self._blocked):
+            blocked = ops.logical_or(blocked, ops.equal(tokens, token))
+        return ops.logical_not(blocked)
 
 
 def _padded_prefix(prefix, source_ids, pad_id: int):

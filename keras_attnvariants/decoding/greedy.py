@@ -6,6 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.decoding.candidates import candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.constraints import check_search
 from keras_attnvariants.decoding.constraints import count_tokens
@@ -121,15 +122,13 @@ def _advance(model, constraints, context, state: _State) -> tuple:
         context,
         return_attention_scores=with_alignments,
     )
-    logits = ops.cast(logits[:, 0], "float32")
-    choosable = ops.where(
-        constraints.allowed(state.position),
-        ops.maximum(logits, IMPOSSIBLE / 2),
-        IMPOSSIBLE,
+    values, tokens, total = candidates(logits, constraints, state.position, 1)
+    best = ops.argmax(values, axis=-1)  # [B, 1]
+    chosen, tokens = (
+        ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
+        for found in (values, tokens)
     )
-    tokens = ops.cast(ops.argmax(choosable, axis=-1), "int32")
-    chosen = ops.take_along_axis(logits, tokens[:, None], axis=1)[:, 0]
-    gains = ops.maximum(chosen - ops.logsumexp(logits, axis=-1), IMPOSSIBLE)
+    gains = ops.maximum(chosen - total[:, 0, 0], IMPOSSIBLE)
     tokens = ops.where(state.done, model.pad_id, tokens)
     is_now = ops.equal(ops.arange(constraints.max_length), state.position)
     is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])

@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 
 PLACEMENTS = ("pre", "post")
@@ -49,7 +50,7 @@ class FeedForward(keras.layers.Layer):
         super().__init__(**kwargs)
         self.intermediate_dim = intermediate_dim
         # Glorot with the gain sqrt(2) of a rectifier.
-        self.intermediate_dense = keras.layers.Dense(
+        self.intermediate_dense = Dense(
             intermediate_dim,
             activation=activation,
             kernel_initializer=keras.initializers.VarianceScaling(
@@ -62,7 +63,7 @@ class FeedForward(keras.layers.Layer):
 
     def build(self, input_shape):
         self.intermediate_dense.build(input_shape)
-        self.output_dense = keras.layers.Dense(
+        self.output_dense = Dense(
             input_shape[-1], dtype=self.dtype_policy, name="output"
         )
         self.output_dense.build((*input_shape[:-1], self.intermediate_dim))

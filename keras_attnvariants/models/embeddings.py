@@ -5,7 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import ReversibleEmbedding
 
 TYING = ("all", "decoder", "none")
 
@@ -68,7 +70,7 @@ class TokenEmbeddings(keras.layers.Layer):
         self.vocabulary_size = vocabulary_size
         self.softmax_bias = softmax_bias
         if not self.tied:
-            self.output_dense = keras.layers.Dense(
+            self.output_dense = Dense(
                 vocabulary_size,
                 use_bias=softmax_bias,
                 dtype=self.dtype_policy,
@@ -89,7 +91,7 @@ class TokenEmbeddings(keras.layers.Layer):
         if not reversible:
             return keras.layers.Embedding(size, width, **options)
         # Without its `reverse_dtype`, Keras projects in the dtype of the weights.
-        return keras.layers.ReversibleEmbedding(
+        return ReversibleEmbedding(
             size, width, reverse_dtype=self.compute_dtype, **options
         )
 

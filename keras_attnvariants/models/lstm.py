@@ -11,6 +11,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import scan
 
@@ -34,7 +35,7 @@ class Recurrent(keras.layers.Layer):
 
     def projection(self, name: str, input_width: int, use_bias: bool = True):
         """A built projection to all four gates."""
-        dense = keras.layers.Dense(
+        dense = Dense(
             4 * self.units,
             use_bias=use_bias,
             bias_initializer=forget_bias,

@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import clone_initializer
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import scan
 
 
@@ -133,7 +134,7 @@ def flat_projection(layer, name: str, input_width: int, units: int, before: int 
 
     With `before`, it continues one of these, which has so many rows.
     """
-    dense = keras.layers.Dense(
+    dense = Dense(
         units, use_bias=False, **projection_options(layer, f"recurrent_{name}", before)
     )
     dense.build((None, None, input_width))
