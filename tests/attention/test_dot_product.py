@@ -166,7 +166,7 @@ def test_memory_is_projected_once():
     layer = DotProductAttention(HEADS)
     layer.build(query.shape, value.shape)
     memory = layer.prepare(ops.convert_to_tensor(value))
-    assert memory["key"].shape == (BATCH, SOURCE_LENGTH, HEADS, 4)
+    assert memory["key"].shape == (BATCH, HEADS, SOURCE_LENGTH, 4)
     assert layer.initial_state(BATCH, 3, 9, memory=memory) == {}
 
 

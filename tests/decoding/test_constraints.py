@@ -83,14 +83,20 @@ def test_allowed_tokens(model):
         model, SOURCES, min_length=2, max_length=4, prefix=prefix, block_unknown=True
     )
 
+    tokens = ops.arange(9, dtype="int32")
+
     def allowed(position):
-        rows = ops.convert_to_numpy(
-            constraints.allowed(ops.convert_to_tensor(position, "int32"))
-        )
-        return [np.flatnonzero(row).tolist() for row in rows]
+        position = ops.convert_to_tensor(position, "int32")
+        free = ops.convert_to_numpy(constraints.are_allowed(tokens, position))
+        forced = ops.convert_to_numpy(constraints.forced(position))
+        return [
+            np.flatnonzero(free).tolist() if token == PAD else [token]
+            for token in forced
+        ]
 
     others = [4, 5, 6, 7, 8]
     assert allowed(0) == [[5], others]
     assert allowed(1) == [[6], others]
     assert allowed(2) == [[EOS, *others]] * 2
     assert allowed(3) == [[EOS]] * 2
+    assert constraints.most_blocked == 9 - len(others)

@@ -1,0 +1,131 @@
+"""Fast products of quantized layers, against those of Keras and of exact integers."""
+
+import gc
+import warnings
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from keras_attnvariants.backend import int8
+
+
+def quantize(layer):
+    gc.freeze()  # Keras collects garbage after every layer that it quantizes
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layer.quantize("int8")
+    gc.unfreeze()
+
+
+def dense(kind, policy):
+    keras.utils.set_random_seed(3)
+    layer = kind(24, activation="relu", bias_initializer="normal", dtype=policy)
+    layer.build((None, 16))
+    return layer
+
+
+def embedding(kind, policy):
+    keras.utils.set_random_seed(3)
+    layer = kind(40, 16, reverse_dtype=policy.removeprefix("mixed_"), dtype=policy)
+    layer.build((None,))
+    return layer
+
+
+LAYERS = {
+    "dense": (dense, int8.Dense, keras.layers.Dense, {}),
+    "embedding": (
+        embedding,
+        int8.ReversibleEmbedding,
+        keras.layers.ReversibleEmbedding,
+        {"reverse": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("xla", [False, True])
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla):
+    make, ours, theirs, options = LAYERS[name]
+    layer, other = make(ours, policy), make(theirs, policy)
+    quantize(layer)
+    quantize(other)
+    x = ops.cast(np.random.default_rng(0).normal(0, 2, (3, 5, 16)), layer.compute_dtype)
+    call = backend.jit(lambda x: layer(x, **options), xla=xla)
+    result, expected = call(x), other(x, **options)
+    assert result.dtype == expected.dtype
+    result, expected = (
+        ops.convert_to_numpy(ops.cast(y, "float32")) for y in (result, expected)
+    )
+    tolerance = 1e-5 if policy == "float32" else 2e-2
+    np.testing.assert_allclose(
+        result, expected, atol=tolerance * np.abs(expected).max()
+    )
+    assert (result != 0).any()
+
+
+@pytest.fixture
+def multiply():
+    if backend.name() != "tensorflow" or not int8.has_kernel():
+        pytest.skip("there is no such kernel here")
+
+    def product(x, kernel, scale, transposed):
+        call = backend.jit(
+            lambda x: int8.multiply(x, kernel, scale, transposed), xla=False
+        )
+        return ops.convert_to_numpy(call(ops.convert_to_tensor(x)))
+
+    return product
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("rows", [1, 5, 320])
+def test_products_of_integers_are_exact(multiply, rows, transposed):
+    rng = np.random.default_rng(rows)
+    x = rng.integers(-127, 128, (rows, 512))
+    x[:, 0] = 127  # so that rounding has nothing to do
+    kernel = rng.integers(-127, 128, (512, 64))
+    scale = 2.0 ** rng.integers(-3, 3, 64)
+    result = multiply(
+        x.astype("float32"),
+        (kernel.T if transposed else kernel).astype("int8"),
+        scale.astype("float32"),
+        transposed,
+    )
+    np.testing.assert_allclose(result, (x @ kernel) / scale, rtol=1e-6)
+
+
+def test_rows_do_not_know_each_other(multiply):
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (6, 32)).astype("float32")
+    kernel = rng.integers(-127, 128, (32, 8)).astype("int8")
+    scale = np.ones(8, "float32")
+    together = multiply(x, kernel, scale, False)
+    x[1:] *= 1000
+    np.testing.assert_array_equal(multiply(x, kernel, scale, False)[0], together[0])
+
+
+def test_rows_of_zeros_give_zeros(multiply):
+    kernel, scale = np.ones((8, 4), "int8"), np.ones(4, "float32")
+    result = multiply(np.zeros((2, 8), "float32"), kernel, scale, False)
+    np.testing.assert_array_equal(result, np.zeros((2, 4)))
+
+
+def test_gradients_are_those_of_the_matrix(multiply):
+    import tensorflow as tf
+
+    kernel = np.random.default_rng(0).integers(-127, 128, (8, 4)).astype("int8")
+    scale = np.full(4, 50.0, "float32")
+
+    @tf.function(autograph=False)
+    def gradient(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(int8.multiply(x, kernel, scale))
+        return tape.gradient(y, x)
+
+    expected = np.tile((kernel / 50.0).sum(1), (3, 1))
+    np.testing.assert_allclose(gradient(tf.ones((3, 8))), expected, rtol=1e-5)

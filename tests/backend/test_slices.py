@@ -1,0 +1,75 @@
+"""Writing one position of a tensor."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "float16"])
+@pytest.mark.parametrize(
+    "shape, axis", [((2, 3, 4), 1), ((2, 3), 1), ((5,), 0), ((2, 3, 5, 3), 2)]
+)
+@pytest.mark.parametrize("compiled", [None, False, True])
+def test_only_this_position_changes(dtype, shape, axis, compiled):
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9, 9, shape).astype("float32")
+    part = [*shape]
+    part[axis] = 1
+    new = rng.integers(-9, 9, part).astype("float32")
+
+    def write(x, new, position):
+        return backend.write_at(x, new, position, axis)
+
+    call = write if compiled is None else backend.jit(write, xla=compiled)
+    for position in range(shape[axis]):
+        expected = x.copy()
+        np.moveaxis(expected, axis, 0)[position] = np.moveaxis(new, axis, 0)[0]
+        written = call(
+            ops.cast(x, dtype),
+            ops.cast(new, dtype),
+            ops.convert_to_tensor(position, "int32"),
+        )
+        assert keras.backend.standardize_dtype(written.dtype) == dtype
+        np.testing.assert_array_equal(
+            ops.convert_to_numpy(ops.cast(written, "float32")), expected
+        )
+
+
+def test_rows_may_be_unknown():
+    if backend.name() != "tensorflow":
+        pytest.skip("JAX knows all shapes")
+    import tensorflow as tf
+
+    @tf.function(
+        input_signature=[tf.TensorSpec((None, 3, 4)), tf.TensorSpec((None, 1, 4))]
+    )
+    def write(x, new):
+        return backend.write_at(x, new, 2, axis=1)
+
+    for rows in (0, 1, 3):
+        x = write(tf.zeros((rows, 3, 4)), tf.ones((rows, 1, 4)))
+        assert x.shape == (rows, 3, 4)
+        assert float(tf.reduce_sum(x)) == 4 * rows
+
+
+def test_the_old_tensor_stays_as_it_was():
+    x = ops.zeros((2, 3))
+    backend.write_at(x, ops.ones((2, 1)), 0, axis=1)
+    assert not ops.convert_to_numpy(x).any()
+
+
+def test_a_loop_may_keep_what_it_wrote():
+    def body(position, x, sums):
+        x = backend.write_at(x, ops.ones((2, 1)), position, axis=1)
+        return position + 1, x, sums + ops.sum(x)
+
+    def run():
+        start = ops.convert_to_tensor(0), ops.zeros((2, 4)), ops.convert_to_tensor(0.0)
+        return ops.while_loop(lambda i, x, s: i < 4, body, start)
+
+    _, x, sums = backend.jit(run, xla=False)()
+    assert float(sums) == 2 * (1 + 2 + 3 + 4)
+    assert ops.convert_to_numpy(x).all()
