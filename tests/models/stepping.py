@@ -4,6 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.decoding.step_model import reorder
 from tests.models import tiny
 
 BEAMS = 3
@@ -20,20 +21,15 @@ def hypotheses(seed: int = 3):
     return tokens, parents
 
 
-def gather(x, parents):
-    """Rows `parents` `[B, K]` of the hypotheses of `x` `[B, K, ...]`."""
-    index = ops.reshape(parents, (*parents.shape, *[1] * (len(x.shape) - 2)))
-    return ops.take_along_axis(x, index, axis=1)
-
-
 def walk(model, tokens, parents, **options):
     """Step by step, reordering on the way: everything that `step` returns but state."""
     context = model.encode(ops.convert_to_tensor(tiny.inputs()["source_ids"]))
     state = model.initial_state(context, BEAMS, tiny.TARGET_LENGTH)
-    results = []
+    before, results = state, []
     for position in range(tiny.TARGET_LENGTH):
         if position == REORDER_AT:
-            state = keras.tree.map_structure(lambda x: gather(x, parents), state)
+            state = reorder(state, before, ops.cast(parents, "int32"))
+        before = state
         logits, state, *scores = model.step(
             ops.convert_to_tensor(tokens[:, :, position]),
             ops.convert_to_tensor(position, "int32"),
