@@ -14,7 +14,6 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import banded_mix
 from keras_attnvariants.attention.banded import dense_band
-from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
@@ -129,24 +128,28 @@ class HardCodedAttention(GaussianAttention):
         return ops.broadcast_to(weights, (batch, self.num_heads, length, length))
 
     def initial_state(self, batch, beams, max_length, memory=None):
-        """The last values, oldest first: `[B, K, slots, H, D]`."""
+        """The last values, oldest first: `[B, K, H * D]` each."""
         kernel, _ = self.kernel(causal=True)
-        shape = (batch, beams, len(kernel) - 1, self.num_heads, self.head_dim)
-        return {"values": ops.zeros(shape, self.compute_dtype)}
+        shape = (batch, beams, self.num_heads * self.head_dim)
+        empty = ops.zeros(shape, self.compute_dtype)
+        return {"values": (empty,) * (len(kernel) - 1)}
 
     def step(self, query, position, state, memory=None, return_attention_scores=False):
-        window, values = slide(state["values"], self.values(query))
+        window = (*state["values"], merge_heads(self.values(query)))
         kernel, first = self.kernel(causal=True)
-        weights = ops.convert_to_tensor(kernel.astype("float32"))
-        mixing = ops.cast(weights, window.dtype)
-        context = ops.einsum("wh,bkwhd->bkhd", mixing, window)
-        output = self.output_dense(merge_heads(context))
-        state = {"values": values}
+        mixing = np.repeat(kernel, self.head_dim, axis=1)  # [taps, H * D]
+        context = sum(
+            values * ops.cast(weights, values.dtype)
+            for weights, values in zip(mixing, window, strict=True)
+            if weights.any()
+        )
+        output = self.output_dense(context)
+        state = {"values": window[1:]}
         if not return_attention_scores:
             return output, state
         # Slots before the sentence hold nothing to attend to.
         exists = ops.arange(first, 1) + position >= 0
-        scores = ops.where(exists, ops.transpose(weights), 0.0)  # [H, slots]
+        scores = ops.where(exists, kernel.T.astype("float32"), 0.0)  # [H, slots]
         shape = (*ops.shape(query)[:2], *ops.shape(scores))
         return output, state, ops.broadcast_to(scores, shape)
 

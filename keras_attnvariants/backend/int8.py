@@ -18,7 +18,17 @@ KERNEL = "_QuantizedMatMul"
 
 
 class Dense(keras.layers.Dense):
-    """`keras.layers.Dense`, fast on a CPU once it is quantized to int8."""
+    """`keras.layers.Dense`, fast on a CPU once it is quantized to int8.
+
+    Inputs are made a matrix first, so that TensorFlow can add biases and apply
+    activations within the product.
+    """
+
+    def call(self, inputs, training=None):
+        shape = ops.shape(inputs)
+        rows = ops.reshape(inputs, (-1, shape[-1]))
+        outputs = super().call(rows, training)
+        return ops.reshape(outputs, (*shape[:-1], self.units))
 
     def quantize(self, mode=None, type_check=True, config=None):
         """As in Keras, which would refuse a subclass."""

@@ -26,18 +26,16 @@ def candidates(logits, constraints, position, count: int):
         log probabilities, float32 `[B, K, 1]`. `M` is at least `count`, or `V`.
     """
     batch, beams, size = ops.shape(logits)
-    logits = ops.cast(logits, "float32")
+    rows = ops.cast(ops.reshape(logits, (batch * beams, size)), "float32")
+    # TensorFlow would rather cast again for every shape in which they are read.
+    rows = ops.stop_gradient(rows)
     count = min(count + constraints.most_blocked, size)
-    rows = ops.reshape(logits, (batch * beams, size))
-    values, tokens = (
-        ops.reshape(found, (batch, beams, count)) for found in top_tokens(rows, count)
-    )
-    total = log_sum_exp(logits, values[:, :, :1])
-    forced = constraints.forced(position)[:, None, None]
+    values, tokens = top_tokens(rows, count)
+    total = log_sum_exp(rows, values[:, :1], tokens[:, :1])
+    forced = ops.broadcast_to(constraints.forced(position)[:, None], (batch, beams))
+    forced = ops.reshape(forced, (batch * beams, 1))
     is_forced = ops.not_equal(forced, constraints.pad_id)
-    forced_values = ops.take_along_axis(
-        logits, ops.broadcast_to(forced, (batch, beams, 1)), axis=2
-    )
+    forced_values = ops.take_along_axis(rows, forced, axis=1)
     allowed = ops.where(
         is_forced,
         ops.equal(ops.arange(count), 0),
@@ -47,14 +45,21 @@ def candidates(logits, constraints, position, count: int):
     values = ops.where(is_forced, forced_values, values)
     # An allowed token without probability is still better than a forbidden one.
     values = ops.where(allowed, ops.maximum(values, IMPOSSIBLE / 2), IMPOSSIBLE)
-    return values, tokens, total
+    return tuple(ops.reshape(x, (batch, beams, -1)) for x in (values, tokens, total))
 
 
-def log_sum_exp(logits, largest):
-    """`log(sum(exp(logits)))` over the last axis, given its largest entry."""
-    largest = ops.maximum(largest, IMPOSSIBLE)
-    total = ops.sum(ops.exp(logits - largest), axis=-1, keepdims=True)
-    return largest + ops.log(total)
+def log_sum_exp(logits, largest, place):
+    """`log(sum(exp(logits)))` over the last axis: float32 `[N, 1]`.
+
+    The softmax of the largest logit is `1 / sum(exp(logits - largest))`, and every
+    backend has a fast softmax.
+
+    Args:
+        logits: `[N, V]`.
+        largest, place: the largest of each row and where it is, `[N, 1]`.
+    """
+    share = ops.take_along_axis(ops.softmax(logits, axis=-1), place, axis=1)
+    return largest - ops.log(share)
 
 
 def top_tokens(scores, k: int):
