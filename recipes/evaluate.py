@@ -8,6 +8,7 @@ from shared import BeamSize
 from shared import Data
 from shared import LengthPenalty
 from shared import Model
+from shared import PrecisionOption
 from shared import SavedModel
 from shared import Source
 from shared import Target
@@ -34,6 +35,7 @@ def main(
     ] = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
+    precision: PrecisionOption = None,
     tokenize: Annotated[
         str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
     ] = "13a",
@@ -54,7 +56,7 @@ def main(
             raise ValueError("Give --model, --saved-model, or both to compare them.")
         corpus = kav.data.load_corpus(data, source, target)
         sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
-        systems = translators(model, saved_model, beam_size, length_penalty)
+        systems = translators(model, saved_model, beam_size, length_penalty, precision)
         for path, translate in systems.items():
             translations = translate_all(translate, sources, str(path))
             typer.echo(f"{path} on {len(sources)} sentences of {split}:")

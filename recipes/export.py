@@ -8,6 +8,7 @@ import typer
 from shared import BeamSize
 from shared import LengthPenalty
 from shared import Model
+from shared import PrecisionOption
 from shared import clear_errors
 from shared import load_model
 from shared import new_app
@@ -33,6 +34,7 @@ def main(
     ] = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
+    precision: PrecisionOption = None,
     n_best: Annotated[
         int | None, typer.Option(help="What nbest returns; default: the beam size.")
     ] = None,
@@ -61,7 +63,7 @@ def main(
     [bold]Example:[/bold] export.py --model runs/multi30k --output saved_models/multi30k
     """
     with clear_errors():
-        loaded, tokenizer = load_model(model)
+        loaded, tokenizer = load_model(model, precision)
         path = kav.serving.export(
             loaded,
             None if ids_only else tokenizer,

@@ -3,9 +3,11 @@
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +47,24 @@ SavedModel = Annotated[
 BeamSize = Annotated[int, typer.Option(help="Hypotheses kept per sentence.")]
 LengthPenalty = Annotated[
     float, typer.Option(help="Exponent of the length normalisation.")
+]
+
+
+class Precision(StrEnum):
+    """What a model computes in."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+
+
+PrecisionOption = Annotated[
+    Precision | None,
+    typer.Option(
+        "--precision",
+        help="What to compute in; default: as in training.",
+        show_default=False,
+    ),
 ]
 
 # One batch of texts between two steps of a progress bar.
@@ -88,8 +108,8 @@ def import_tensorflow() -> None:
         os.close(nowhere)
 
 
-def load_model(folder: Path):
-    """The model of a folder, and its tokenizer.
+def load_model(folder: Path, precision: Precision | None = None):
+    """The model of a folder, in a precision, and its tokenizer.
 
     Raises:
         FileNotFoundError: there is no model, or it has no tokenizer.
@@ -97,7 +117,24 @@ def load_model(folder: Path):
     if (folder / "log.jsonl").is_file():
         folder = folder / better_of(folder / "log.jsonl")
     model = kav.from_preset(folder)
+    if precision is not None:
+        model = in_precision(model, precision)
     return model, kav.Tokenizer.load(folder / "tokenizer.model")
+
+
+def in_precision(model, precision: Precision):
+    """The same model, computing in a precision."""
+    if precision == Precision.INT8:
+        with warnings.catch_warnings():
+            # Keras tells of every layer that has nothing to quantize.
+            warnings.simplefilter("ignore")
+            model.quantize("int8")
+        return model
+    policies = {Precision.FLOAT32: "float32", Precision.BFLOAT16: "mixed_bfloat16"}
+    config = model.get_config() | {"dtype": policies[precision]}
+    other = type(model).from_config(config)
+    other.set_weights(model.get_weights())
+    return other
 
 
 def better_of(log: Path) -> str:
@@ -122,13 +159,14 @@ def translators(
     saved_model: Path | None,
     beam_size: int,
     length_penalty: float,
+    precision: Precision | None = None,
 ) -> dict[Path, Callable[[list[str]], list[str]]]:
     """What translates lists of texts, by the folder that it comes from."""
     found: dict[Path, Callable] = {}
     if model is not None:
         # Without XLA: compiling every shape takes longer than a test set.
         found[model] = kav.Translator(
-            *load_model(model),
+            *load_model(model, precision),
             beam_size=beam_size,
             length_penalty=length_penalty,
             xla=False,

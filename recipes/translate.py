@@ -8,6 +8,7 @@ import typer
 from shared import BeamSize
 from shared import LengthPenalty
 from shared import Model
+from shared import PrecisionOption
 from shared import SavedModel
 from shared import clear_errors
 from shared import new_app
@@ -36,6 +37,7 @@ def main(
     ] = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
+    precision: PrecisionOption = None,
 ) -> None:
     """Translate sentences; one line in, one line out.
 
@@ -46,7 +48,7 @@ def main(
             raise ValueError("Give either --model or --saved-model.")
         sentences = read(texts, input)
         [translate] = translators(
-            model, saved_model, beam_size, length_penalty
+            model, saved_model, beam_size, length_penalty, precision
         ).values()
         found = translate_all(translate, sentences, "Translating")
         lines = "".join(f"{line}\n" for line in found)

@@ -47,3 +47,22 @@ def in_xla() -> bool:
 
     graph = tf.compat.v1.get_default_graph()
     return control_flow_util.GraphOrParentsInXlaContext(graph)
+
+
+def gains_from_xla(model) -> bool:
+    """Whether a search is faster when XLA compiles it.
+
+    Not on a CPU where a model computes in half precision or with 8-bit integers: XLA
+    has no fast products of these there, and TensorFlow does.
+
+    Args:
+        model: a model. Without dtype or quantization it counts as one of float32.
+    """
+    if name() != "tensorflow":
+        return True
+    import tensorflow as tf
+
+    dtype = getattr(model, "compute_dtype", "float32")
+    quantized = getattr(model, "quantization", None) is not None
+    is_narrow = dtype != "float32" or quantized
+    return not is_narrow or bool(tf.config.list_physical_devices("GPU"))

@@ -26,16 +26,14 @@ def candidates(logits, constraints, position, count: int):
         log probabilities, float32 `[B, K, 1]`. `M` is at least `count`, or `V`.
     """
     batch, beams, size = ops.shape(logits)
-    rows = ops.cast(ops.reshape(logits, (batch * beams, size)), "float32")
-    # TensorFlow would rather cast again for every shape in which they are read.
-    rows = ops.stop_gradient(rows)
+    rows = ops.reshape(logits, (batch * beams, size))
     count = min(count + constraints.most_blocked, size)
     values, tokens = top_tokens(rows, count)
     total = log_sum_exp(rows, values[:, :1], tokens[:, :1])
     forced = ops.broadcast_to(constraints.forced(position)[:, None], (batch, beams))
     forced = ops.reshape(forced, (batch * beams, 1))
     is_forced = ops.not_equal(forced, constraints.pad_id)
-    forced_values = ops.take_along_axis(rows, forced, axis=1)
+    forced_values = ops.cast(ops.take_along_axis(rows, forced, axis=1), "float32")
     allowed = ops.where(
         is_forced,
         ops.equal(ops.arange(count), 0),
@@ -58,7 +56,8 @@ def log_sum_exp(logits, largest, place):
         logits: `[N, V]`.
         largest, place: the largest of each row and where it is, `[N, 1]`.
     """
-    share = ops.take_along_axis(ops.softmax(logits, axis=-1), place, axis=1)
+    shares = ops.softmax(ops.cast(logits, "float32"), axis=-1)
+    share = ops.take_along_axis(shares, place, axis=1)
     return largest - ops.log(share)
 
 
@@ -70,19 +69,19 @@ def top_tokens(scores, k: int):
     keeping a list. Of equal tokens those with smaller ids come first.
 
     Args:
-        scores: `[N, V]`.
+        scores: `[N, V]`, in any float dtype.
         k: at most `V`.
 
     Returns:
-        Values, and ids (int32), `[N, k]` each.
+        Values (float32) and ids (int32), `[N, k]` each.
     """
     rows, size = ops.shape(scores)[0], scores.shape[1]
     if size < 4 * k * BLOCK:
-        values, ids = ops.top_k(scores, k)
+        values, ids = ops.top_k(ops.cast(scores, "float32"), k)
         return values, ops.cast(ids, "int32")
     count = size // BLOCK
     blocks = ops.reshape(scores[:, : count * BLOCK], (rows, count, BLOCK))
-    _, best = ops.top_k(ops.max(blocks, axis=-1), k)
+    _, best = ops.top_k(ops.max(ops.cast(blocks, "float32"), axis=-1), k)
     best = ops.sort(ops.cast(best, "int32"), axis=-1)  # ties go by the order of ids
     values = ops.reshape(gather_beams(blocks, best), (rows, k * BLOCK))
     ids = best[:, :, None] * BLOCK + ops.arange(BLOCK, dtype="int32")
@@ -92,5 +91,5 @@ def top_tokens(scores, k: int):
         last = ops.broadcast_to(last, (rows, size - count * BLOCK))
         ids = ops.concatenate([ids, last], axis=1)
         values = ops.concatenate([values, scores[:, count * BLOCK :]], axis=1)
-    values, place = ops.top_k(values, k)
+    values, place = ops.top_k(ops.cast(values, "float32"), k)
     return values, gather_beams(ids, ops.cast(place, "int32"))

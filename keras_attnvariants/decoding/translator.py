@@ -58,7 +58,8 @@ class Translator:
         block_unknown: whether to forbid UNK in translations.
         batch_sizes: numbers of sentences in a batch.
         source_lengths: numbers of source tokens, at most `model.max_length` each.
-        xla: on TensorFlow, whether XLA compiles the search.
+        xla: on TensorFlow, whether XLA compiles the search; `None` for where that is
+            the faster, see `keras_attnvariants.backend.gains_from_xla`.
 
     Attributes:
         num_compilations: how often a search or a scoring was compiled so far.
@@ -90,7 +91,7 @@ class Translator:
         block_unknown: bool = False,
         batch_sizes: Sequence[int] = (1, 8, 32),
         source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
-        xla: bool = True,
+        xla: bool | None = None,
     ):
         check_search(beam_size, length_penalty, 1)
         check_lengths(min_length, max_length, model.max_length)
@@ -101,7 +102,7 @@ class Translator:
         self.source_lengths = ascending(
             "source_lengths", source_lengths, most=model.max_length
         )
-        self.xla = xla
+        self.xla = backend.gains_from_xla(model) if xla is None else xla
         self.num_compilations = 0
         self.num_truncated = 0
         self._options = {

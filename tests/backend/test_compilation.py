@@ -58,3 +58,24 @@ def test_unknown_backend_is_refused(monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "openvino")
     with pytest.raises(ValueError, match="tensorflow.*Received: 'openvino'"):
         backend.jit(lambda x: x)
+
+
+@pytest.mark.parametrize(
+    "policy, quantization, gains",
+    [
+        ("float32", None, True),
+        ("mixed_bfloat16", None, False),
+        ("float32", "int8", False),
+    ],
+)
+def test_xla_is_for_what_it_makes_faster(policy, quantization, gains):
+    layer = keras.layers.Dense(2, dtype=policy)
+    layer.quantization = quantization
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        gains = gains or bool(tf.config.list_physical_devices("GPU"))
+        assert backend.gains_from_xla(layer) == gains
+    else:
+        assert backend.gains_from_xla(layer)
+    assert backend.gains_from_xla(object())
