@@ -121,7 +121,7 @@ class Work:
         return (
             f"{kav.backend.name()}, {self.layers} + {self.layers} layers of "
             f"{self.width}, vocabulary of {self.vocabulary:,}, beam of {self.beams}, "
-            f"{self.length} source tokens, {self.steps} steps, {self.threads} thread(s)"
+            f"{self.length} source tokens, {self.steps} steps, threads: {self.threads}"
         )
 
 

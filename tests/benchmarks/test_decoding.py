@@ -140,7 +140,7 @@ def test_ours_alone(benchmark, monkeypatch, tmp_path):
     record = json.loads(file.read_text())
     assert [row["batch"] for row in record["rows"]] == [1, 2]
     assert all(row["ours in float32 / it"] == 1 for row in record["rows"])
-    assert "1 thread" in record["setting"]
+    assert "threads: 1" in record["setting"]
 
 
 @pytest.mark.slow
