@@ -1,0 +1,100 @@
+"""How many multiply-adds a decoder needs, which bounds what a variant can gain."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import singledispatch
+from typing import Any
+
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import HardCodedAttention
+from keras_attnvariants.models import Transformer
+from keras_attnvariants.models.templates import deserialize
+from keras_attnvariants.models.templates import per_layer
+from keras_attnvariants.presets.counting import depths
+from keras_attnvariants.presets.counting import head_widths
+from keras_attnvariants.presets.counting import with_defaults
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiplyAdds:
+    """Of one hypothesis and one step, on average over the steps.
+
+    Attributes:
+        projections: of attention, to queries, keys, values and outputs.
+        products: of queries with keys, and of weights with values.
+        feed_forward: of the feed-forward sub-layers.
+        vocabulary: of the projection to logits.
+    """
+
+    projections: float
+    products: float
+    feed_forward: float
+    vocabulary: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(dataclasses.astuple(self))
+
+
+def decoding_step(
+    config: Mapping[str, Any], source_length: int, steps: int
+) -> MultiplyAdds:
+    """The arithmetic of a step of `Transformer`.
+
+    What is computed once for a sentence, keys and values of the source, is not in it.
+
+    Args:
+        config: arguments of `Transformer`, in the form of its `get_config`.
+        source_length: number of source tokens.
+        steps: number of steps; step `t` of them sees `t` target tokens.
+    """
+    config = with_defaults(Transformer, config)
+    width = config["hidden_dim"]
+    _, num_layers = depths(config)
+    projections = products = 0.0
+    lengths = {"decoder_attention": (steps + 1) / 2, "cross_attention": source_length}
+    for role, length in lengths.items():
+        for template in per_layer(role, config[role], num_layers):
+            layer = deserialize(template)
+            if layer is not None:
+                is_cross = role == "cross_attention"
+                own = attention(layer, width, length, is_cross)
+                projections, products = projections + own[0], products + own[1]
+    flags = per_layer("feed_forward", config["feed_forward"], num_layers)
+    return MultiplyAdds(
+        projections,
+        products,
+        sum(map(bool, flags)) * 2 * width * config["intermediate_dim"],
+        width * config["vocabulary_size"],
+    )
+
+
+@singledispatch
+def attention(layer, width: int, length: float, is_cross: bool) -> tuple[float, float]:
+    """Multiply-adds of one layer in one step: projections and products.
+
+    Args:
+        layer: an attention layer, which need not be built.
+        width: of the model.
+        length: number of tokens that can be seen.
+        is_cross: whether these are the source's, with keys and values made before.
+
+    Raises:
+        TypeError: no formula is known for its class.
+    """
+    raise TypeError(f"No formula counts the arithmetic of {type(layer).__name__}.")
+
+
+@attention.register
+def _(layer: DotProductAttention, width, length, is_cross):
+    keys, values = head_widths(layer, width)
+    both = keys + values
+    return both * width * (1 if is_cross else 2), both * length
+
+
+@attention.register
+def _(layer: HardCodedAttention, width, length, is_cross):
+    _, values = head_widths(layer, width)
+    kernel, _ = layer.kernel(causal=True)
+    return 2 * width * values, values * len(kernel)

@@ -1,0 +1,292 @@
+"""How fast is beam search? Beside other programs, and with variants of attention.
+
+Every program decodes in a process of its own, with the same number of threads on the
+same cores. Only one of them works at a time, and all take turns.
+"""
+
+import dataclasses
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+
+# Before TensorFlow is imported: warnings and errors only.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import numpy as np
+import typer
+from arithmetic import decoding_step
+from decoding_tables import CTRANSLATE2
+from decoding_tables import HUGGING_FACE
+from decoding_tables import OURS
+from decoding_tables import PEERS_TEXT
+from decoding_tables import VARIANTS_TEXT
+from decoding_tables import Key
+from decoding_tables import Measured
+from decoding_tables import Variant
+from decoding_tables import peer_rows
+from decoding_tables import variant_rows
+from measuring import Report
+from measuring import Row
+from measuring import in_turns
+from peers import environments
+from peers import model
+from peers.process import Program
+
+import keras_attnvariants as kav
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+# The module in peers/, the environment, and the precisions of every other program.
+PEERS = {
+    CTRANSLATE2: ("ct2", "ctranslate2", ("float32", "int8")),
+    HUGGING_FACE: ("marian", "torch", ("float32", "bfloat16")),
+}
+
+
+class Precision(StrEnum):
+    """What ours can compute in."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+
+
+PRECISIONS = list(Precision)
+BATCHES = [1, 16, 64]
+PRESETS = [f"you2020/{name}/wmt16-en-ro" for name in ("base", "hc-sa", "sh-x")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """What all programs have to do, and with what.
+
+    Attributes:
+        vocabulary, layers, width, feed_forward, heads: sizes of the model.
+        length: tokens of every source sentence.
+        steps: of decoding, which are tokens of every translation.
+        beams: hypotheses of a sentence.
+        runs: number of timed ones.
+        threads: of each program.
+        cores: numbers of those that they may use, separated by commas; the first ones
+            if empty.
+    """
+
+    vocabulary: int
+    layers: int
+    width: int
+    feed_forward: int
+    heads: int
+    length: int
+    steps: int
+    beams: int
+    runs: int
+    threads: int
+    cores: str
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the model, as this package calls them."""
+        return {
+            "vocabulary_size": self.vocabulary,
+            "num_layers": self.layers,
+            "hidden_dim": self.width,
+            "intermediate_dim": self.feed_forward,
+            "num_heads": self.heads,
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of every program."""
+        cores = [int(core) for core in self.cores.split(",") if core]
+        if not cores and hasattr(os, "sched_getaffinity"):
+            cores = sorted(os.sched_getaffinity(0))[: self.threads]
+        common = {"beams": self.beams, "threads": self.threads, "cores": cores}
+        return common | {"sizes": self.sizes}
+
+    def sources(self, batch: int) -> list[list[int]]:
+        """Sentences of random words, without padding."""
+        rng = np.random.default_rng(1)
+        return rng.integers(4, self.vocabulary, (batch, self.length)).tolist()
+
+    def __str__(self) -> str:
+        return (
+            f"{kav.backend.name()}, {self.layers} + {self.layers} layers of "
+            f"{self.width}, vocabulary of {self.vocabulary:,}, beam of {self.beams}, "
+            f"{self.length} source tokens, {self.steps} steps, threads: {self.threads}"
+        )
+
+
+def start_programs(
+    stack: ExitStack, work: Work, weights: Path, precisions, peer_python
+) -> dict[Key, Program]:
+    """All programs, ours first, in all their precisions."""
+    programs = {(OURS, each): ("ours", sys.executable) for each in precisions}
+    for name, (module, environment, supported) in PEERS.items():
+        python = peer_python or environments.interpreter(environment)
+        programs |= {(name, each): (module, python) for each in supported}
+    started = {}
+    for key, (module, python) in programs.items():
+        options = work.options | {"weights": str(weights), "precision": key[1]}
+        started[key] = stack.enter_context(Program(python, module, options))
+    return started
+
+
+def measure(
+    programs: Mapping[Key, Program], work: Work, batch: int
+) -> dict[Key, Measured]:
+    """Outputs and times of all programs for one batch.
+
+    Ours has EOS as the last token, so others show one token less of their hypotheses.
+    """
+    sources, measured = work.sources(batch), {}
+    for key, program in programs.items():
+        start = time.perf_counter()
+        ids = program.decode(sources, work.steps)
+        first = time.perf_counter() - start
+        if key[0] != OURS:
+            ids = program.decode(sources, work.steps - 1)
+        measured[key] = Measured(program.load_seconds, first, ids)
+    runs = {
+        key: partial(program.decode, sources, work.steps)
+        for key, program in programs.items()
+    }
+    for key, seconds in in_turns(runs, work.runs).items():
+        measured[key].seconds = seconds
+    return measured
+
+
+def measure_variants(
+    presets: Sequence[str], work: Work, batch: int, precision: str
+) -> dict[str, Variant]:
+    """Times and arithmetic of presets, by the names of their variants."""
+    sources = work.sources(batch)
+    with ExitStack() as stack:
+        runs = {}
+        for name in presets:
+            options = work.options | {"preset": name, "precision": precision}
+            program = Program(sys.executable, "ours", options)
+            stack.enter_context(program)
+            for steps in (work.steps, 0):
+                runs[name, steps] = partial(program.decode, sources, steps)
+                runs[name, steps]()
+        seconds = in_turns(runs, work.runs)
+    measured = {}
+    for name in presets:
+        preset = kav.presets.get(name)
+        config = preset.architecture(**(preset.options | work.sizes))
+        measured[name.split("/")[1]] = Variant(
+            seconds[name, work.steps],
+            seconds[name, 0],
+            decoding_step(config, work.length, work.steps),
+            preset.published.sentences_per_second,
+        )
+    return measured
+
+
+def finish(report: Report, output: Path | None) -> None:
+    """Shows a report, and writes it if there is a file for it."""
+    report.show()
+    if output is not None:
+        report.write(output)
+
+
+Vocabulary = Annotated[int, typer.Option(min=20, help="Tokens of the vocabulary.")]
+Layers = Annotated[int, typer.Option(min=1, help="Layers of either stack.")]
+Width = Annotated[int, typer.Option(min=4, help="Width of the model.")]
+FeedForward = Annotated[int, typer.Option(min=1, help="Width of feed-forward layers.")]
+Heads = Annotated[int, typer.Option(min=1, help="Heads of learned attention.")]
+Length = Annotated[int, typer.Option(min=1, help="Source tokens of a sentence.")]
+Steps = Annotated[int, typer.Option(min=2, help="Steps, and so target tokens.")]
+Beams = Annotated[int, typer.Option(min=2, help="Hypotheses of a sentence.")]
+Runs = Annotated[int, typer.Option(min=1, help="Timed runs of each.")]
+Threads = Annotated[int, typer.Option(min=1, help="Threads of every program.")]
+Cores = Annotated[
+    str, typer.Option(help="Their cores, such as 0,1; the first ones if none is given.")
+]
+Output = Annotated[Path | None, typer.Option(help="File for the numbers, as JSON.")]
+
+
+@app.command()
+def peers(
+    precision: Annotated[
+        list[Precision],
+        typer.Option(help="Of ours; the first has the outputs to compare."),
+    ] = PRECISIONS,
+    batch: Annotated[list[int], typer.Option(min=1, help="Sentences.")] = BATCHES,
+    vocabulary: Vocabulary = 32_000,
+    layers: Layers = 6,
+    width: Width = 512,
+    feed_forward: FeedForward = 2048,
+    heads: Heads = 8,
+    length: Length = 30,
+    steps: Steps = 30,
+    beams: Beams = 5,
+    runs: Runs = 5,
+    threads: Threads = 1,
+    cores: Cores = "",
+    peer_python: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PEER_PYTHON",
+            help="An interpreter that has the packages of all other programs; if none "
+            "is given, each gets an environment of its own.",
+        ),
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Ours beside CTranslate2 and Hugging Face's MarianMT, with the same weights."""
+    sizes = vocabulary, layers, width, feed_forward, heads
+    work = Work(*sizes, length, steps, beams, runs, threads, cores)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        weights = Path(folder) / "weights.npz"
+        model.write(weights, work.sizes)
+        programs = start_programs(stack, work, weights, precision, peer_python)
+        for size in batch:
+            rows += peer_rows(measure(programs, work, size), size, steps)
+    versions = {k: v for each in programs.values() for k, v in each.versions.items()}
+    releases = ", ".join(f"{name} {version}" for name, version in versions.items())
+    title = "Beam search beside other programs"
+    finish(Report(title, PEERS_TEXT, f"{work}; {releases}", rows), output)
+
+
+@app.command()
+def variants(
+    presets: Annotated[
+        list[str], typer.Argument(help="Names of presets, the baseline first.")
+    ] = PRESETS,
+    precision: Annotated[Precision, typer.Option(help="Of all.")] = Precision.BFLOAT16,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences.")] = 64,
+    vocabulary: Vocabulary = 32_000,
+    layers: Layers = 6,
+    width: Width = 512,
+    feed_forward: FeedForward = 2048,
+    heads: Heads = 8,
+    length: Length = 30,
+    steps: Steps = 30,
+    beams: Beams = 5,
+    runs: Runs = 5,
+    threads: Threads = 1,
+    cores: Cores = "",
+    output: Output = None,
+) -> None:
+    """Ours with hard-coded attention beside ours with learned attention."""
+    sizes = vocabulary, layers, width, feed_forward, heads
+    work = Work(*sizes, length, steps, beams, runs, threads, cores)
+    measured = measure_variants(presets, work, batch, precision)
+    rows = variant_rows(measured, batch * steps)
+    setting = f"{work}, {precision}, batch of {batch}"
+    finish(Report("Beam search of variants", VARIANTS_TEXT, setting, rows), output)
+
+
+if __name__ == "__main__":
+    app()

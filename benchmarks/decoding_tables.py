@@ -1,0 +1,151 @@
+"""What the measurements of beam search add up to: rows, bars and explanations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from statistics import median
+
+from arithmetic import MultiplyAdds
+from measuring import Row
+from measuring import ratio
+
+# A program's name and its precision.
+Key = tuple[str, str]
+
+OURS = "ours"
+CTRANSLATE2 = "CTranslate2"
+HUGGING_FACE = "Hugging Face"
+
+# Ours over theirs, in tokens per second, by batch; Hugging Face's at its best.
+BARS = {
+    (CTRANSLATE2, "float32"): {64: 1.2},
+    (CTRANSLATE2, "int8"): {64: 0.9},
+    HUGGING_FACE: {1: 1.2, 16: 1.4, 64: 1.6},
+}
+
+VARIANT_BARS = {"hc-sa": 1.15, "sh-x": 1.35}
+
+PEERS_TEXT = (
+    "One Transformer with random weights, in the form of MarianMT, is decoded by three "
+    "programs. Each makes the same number of steps and returns all hypotheses. Ours "
+    "ends them with EOS in the last step; the others, which need not, are forbidden "
+    "EOS throughout. *Same outputs* counts the sentences whose hypotheses, as a set "
+    "and without the last token, are those of the first row; with random weights, "
+    "rounding to less than float32 soon leads elsewhere. Loading and the first run, "
+    "which may compile, are in no other figure. A bar is what ours has to reach in "
+    "one of its precisions; of Hugging Face the faster precision has it."
+)
+
+VARIANTS_TEXT = (
+    "Beam search with variants of You et al. 2020 in their large size and with random "
+    "weights. The ceiling is the ratio of the multiply-adds of one decoding step, "
+    "vocabulary projection included: what a variant would gain if time were "
+    "arithmetic. What the encoder computes is in the times and not in the ceiling. "
+    "The paper's ratio is that of sentences per second on its GPU."
+)
+
+
+@dataclass
+class Measured:
+    """What one program did with one batch.
+
+    Attributes:
+        load: seconds from a model on disk to one that can decode.
+        first: seconds of the first run.
+        ids: all hypotheses of all sentences, `[B][K][N]`.
+        seconds: of the timed runs.
+    """
+
+    load: float
+    first: float
+    ids: list = field(repr=False)
+    seconds: list[float] = field(default_factory=list)
+
+
+def same_outputs(ids: list, others: list, tokens: int) -> int:
+    """The number of sentences whose hypotheses start with the same tokens."""
+
+    def starts(sentence) -> set[tuple[int, ...]]:
+        return {tuple(hypothesis[:tokens]) for hypothesis in sentence}
+
+    pairs = zip(ids, others, strict=True)
+    return sum(starts(own) == starts(other) for own, other in pairs)
+
+
+def peer_rows(measured: Mapping[Key, Measured], batch: int, steps: int) -> list[Row]:
+    """One row per program and precision; the first has the outputs to compare to."""
+    ours = [key for key in measured if key[0] == OURS]
+    reference = measured[ours[0]].ids
+    rows = []
+    for key, own in measured.items():
+        speeds = {
+            f"ours in {precision} / it": ratio(own.seconds, measured[mine].seconds)
+            for mine in ours
+            for precision in mine[1:]
+        }
+        same = same_outputs(reference, own.ids, steps - 1)
+        rows.append(
+            {
+                "batch": batch,
+                "program": key[0],
+                "precision": key[1],
+                "tokens per second": batch * steps / median(own.seconds),
+                **speeds,
+                "bar": bar(key, batch, measured),
+                "same outputs": f"{same} of {batch}",
+                "seconds to load": own.load,
+                "of the first run": own.first,
+            }
+        )
+    return rows
+
+
+def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:
+    """What ours has to be in multiples of this program's speed."""
+    rivals = [other for other in measured if other[0] == key[0] == HUGGING_FACE]
+    if rivals:
+        best = min(rivals, key=lambda rival: median(measured[rival].seconds))
+        return BARS[HUGGING_FACE].get(batch) if key == best else None
+    return BARS.get(key, {}).get(batch)
+
+
+@dataclass
+class Variant:
+    """What was measured of one variant, and what is known of it.
+
+    Attributes:
+        seconds: of the timed runs.
+        encoder_seconds: of the encoder alone, in the same rounds.
+        step: the arithmetic of one decoding step.
+        published: sentences per second in the paper, if it has them.
+    """
+
+    seconds: list[float]
+    encoder_seconds: list[float]
+    step: MultiplyAdds
+    published: float | None
+
+
+def variant_rows(variants: Mapping[str, Variant], tokens: int) -> list[Row]:
+    """One row per variant; the first is the one that the others are compared to.
+
+    Args:
+        variants: by name.
+        tokens: of the translations of the whole batch.
+    """
+    base = next(iter(variants.values()))
+    return [
+        {
+            "variant": name,
+            "tokens per second": tokens / median(own.seconds),
+            "ratio": ratio(base.seconds, own.seconds),
+            "bar": VARIANT_BARS.get(name),
+            "ceiling": base.step.total / own.step.total,
+            "the paper's": own.published
+            and base.published
+            and own.published / base.published,
+            "million multiply-adds per step": own.step.total / 1e6,
+            "encoder's share": ratio(own.encoder_seconds, own.seconds),
+        }
+        for name, own in variants.items()
+    ]

@@ -1,0 +1,1 @@
+"""What is measured beside this package, each program in a process of its own."""

@@ -1,0 +1,67 @@
+"""This package, as a program that decodes."""
+
+import keras
+import numpy as np
+
+import keras_attnvariants as kav
+from peers import model
+
+VERSIONS = {"keras_attnvariants": kav.__version__}
+
+POLICIES = {
+    "float32": "float32",
+    "bfloat16": "mixed_bfloat16",
+    "int8": "mixed_bfloat16",
+}
+
+
+def folder(options) -> str:
+    """Where the model is saved in the precision that is asked for."""
+    return f"{options['weights']}.{options['precision']}"
+
+
+def convert(options) -> None:
+    """Saves the model as this package saves models, unless it is one by preset."""
+    keras.config.set_dtype_policy(POLICIES[options["precision"]])
+    if "weights" in options:
+        made = model.read(options["weights"], options["sizes"])
+        if options["precision"] == "int8":
+            made.quantize("int8")
+        made.save_preset(folder(options))
+
+
+class Engine:
+    """Beam search in a compiled function per number of steps.
+
+    XLA compiles float32; graphs are faster in the other precisions.
+    """
+
+    def __init__(self, options):
+        if "weights" in options:
+            self.model = kav.from_preset(folder(options))
+        else:
+            preset = kav.presets.get(options["preset"])
+            self.model = preset.build(**options["sizes"], dropout=0.0)
+        self.beams = options["beams"]
+        self.xla = options["precision"] == "float32"
+        self.compiled = {}
+
+    def inputs(self, sources):
+        return sources
+
+    def search(self, inputs, steps: int) -> list[np.ndarray]:
+        """Ids `[B, K, N]`; for 0 steps what decoding needs of the source."""
+        if steps not in self.compiled:
+            self.compiled[steps] = kav.backend.jit(self.program(steps), xla=self.xla)
+        return [np.asarray(x) for x in keras.tree.flatten(self.compiled[steps](inputs))]
+
+    def program(self, steps: int):
+        """The function to compile. The last of the steps can only give EOS."""
+        if steps == 0:
+            return lambda ids: self.model.encode(ids)
+        lengths = {"min_length": steps - 1, "max_length": steps}
+        beams = {"beam_size": self.beams, "n_best": self.beams}
+        return lambda ids: kav.beam_search(self.model, ids, **beams, **lengths).ids
+
+    def ids(self, found) -> list:
+        return found[0].tolist() if len(found) == 1 else []

@@ -1,0 +1,79 @@
+"""Multiply-adds of decoding steps: by hand, and by the weights of a model."""
+
+import pytest
+
+from keras_attnvariants import presets
+
+SIZES = {
+    "vocabulary_size": 100,
+    "num_layers": 3,
+    "hidden_dim": 8,
+    "intermediate_dim": 20,
+    "num_heads": 4,
+}
+LENGTH, STEPS = 7, 5
+
+MATRIX = 8 * 8
+
+
+@pytest.fixture
+def count(benchmark):
+    arithmetic = benchmark("arithmetic")
+
+    def step(name):
+        preset = presets.get(name)
+        config = preset.architecture(**(preset.options | SIZES))
+        return arithmetic.decoding_step(config, LENGTH, STEPS)
+
+    return step
+
+
+def test_learned_attention_by_hand(count):
+    step = count("you2020/base/wmt16-en-ro")
+    # To query, key, value and output; of the source, to query and output.
+    assert step.projections == 3 * (4 + 2) * MATRIX
+    # On average 3 of 5 target tokens are seen, and all 7 of the source; each is
+    # multiplied with a query and with a weight.
+    assert step.products == 3 * (3 * 2 * 8 + 7 * 2 * 8)
+    assert step.feed_forward == 3 * 2 * 8 * 20
+    assert step.vocabulary == 8 * 100
+    assert step.total == 1152 + 480 + 960 + 800
+
+
+def test_hard_coded_attention_by_hand(count):
+    base = count("you2020/base/wmt16-en-ro")
+    step = count("you2020/hc-sa/wmt16-en-ro")
+    assert step.projections == 3 * (2 + 2) * MATRIX
+    assert (step.feed_forward, step.vocabulary) == (base.feed_forward, base.vocabulary)
+    cross = 3 * 7 * 2 * 8
+    taps, rest = divmod((step.products - cross) / 3, 8)
+    assert rest == 0 and 2 < taps < 20
+
+
+def test_cross_attention_in_the_last_layer_alone(count):
+    variant = count("you2020/hc-sa/wmt16-en-ro")
+    step = count("you2020/sh-x/wmt16-en-ro")
+    assert variant.projections - step.projections == 2 * 2 * MATRIX
+    assert variant.products - step.products == 2 * (7 * 2 * 8)
+
+
+@pytest.mark.parametrize("variant", ["base", "hc-sa", "sh-x"])
+def test_every_weight_of_a_step_is_multiplied_once(count, variant):
+    name = f"you2020/{variant}/wmt16-en-ro"
+    model = presets.get(name).build(**SIZES)
+    of_source = ("cross_attention/key", "cross_attention/value")
+    kernels = sum(
+        weight.shape[0] * weight.shape[1]
+        for block in model.decoder_blocks
+        for weight in block.weights
+        if weight.path.endswith("kernel")
+        and not any(part in weight.path for part in of_source)
+    )
+    step = count(name)
+    assert step.projections + step.feed_forward == kernels
+    assert step.vocabulary == model.vocabulary_size * model.hidden_dim
+
+
+def test_other_variants_are_not_guessed(count):
+    with pytest.raises(TypeError, match="HardCodedCrossAttention"):
+        count("you2020/hc-all/wmt16-en-ro")
