@@ -4,6 +4,7 @@ Everything else in the package is written with `keras.ops` alone.
 """
 
 from keras_attnvariants.backend.compilation import gains_from_xla
+from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.dropout import Dropout
@@ -24,6 +25,7 @@ __all__ = [
     "at_most",
     "cast_matrices",
     "gains_from_xla",
+    "in_xla",
     "jit",
     "masked_softmax",
     "name",

@@ -1,5 +1,6 @@
 """Beam search with exact early stopping, in static shapes."""
 
+import copy
 from typing import Any
 from typing import NamedTuple
 
@@ -15,6 +16,11 @@ from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import is_possible
 from keras_attnvariants.decoding.hypotheses import length_factors
+from keras_attnvariants.decoding.stages import grow
+from keras_attnvariants.decoding.stages import put
+from keras_attnvariants.decoding.stages import stages
+from keras_attnvariants.decoding.stages import take
+from keras_attnvariants.decoding.stages import unfinished
 from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.decoding.step_model import reorder
 
@@ -107,7 +113,7 @@ class _BeamState(NamedTuple):
     scores: Any  # float32 [B, N], of the finished ones
     done: Any  # bool [B]
     model_state: Any  # nested [B, K, ...]
-    alignments: Any  # float32 [T, B, K, S] in the order of prediction, or ()
+    alignments: Any  # float32 [B, T, K, S] in the order of prediction, or ()
 
 
 class _BeamSearch:
@@ -129,15 +135,42 @@ class _BeamSearch:
         self.context = model.encode(constraints.source_ids)
 
     def run(self) -> Hypotheses:
+        source_length = self.constraints.source_ids.shape[1]
+        first, *second = stages(source_length, self.max_length)
+        state = self.advance_by(first, self.initial(room=first))
+        if second:
+            state = self.go_on(self.max_length - first, state)
+        return self.hypotheses(state)
+
+    def advance_by(self, positions: int, state: "_BeamState") -> "_BeamState":
+        """Goes on for a number of positions, or until all sentences are done."""
         state = ops.while_loop(
             lambda *state: ops.any(ops.logical_not(_BeamState(*state).done)),
             lambda *state: tuple(self.advance(_BeamState(*state))),
-            tuple(self.initial()),
-            maximum_iterations=self.max_length,
+            tuple(state),
+            maximum_iterations=positions,
         )
-        return self.hypotheses(_BeamState(*state))
+        return _BeamState(*state)
 
-    def initial(self) -> _BeamState:
+    def go_on(self, positions: int, state: "_BeamState") -> "_BeamState":
+        """The same with room for all positions, for the sentences not done."""
+        rows = unfinished(state.done)
+        search = copy.copy(self)
+        search.constraints = self.constraints.take(rows)
+        search.context = take(self.context, rows)
+        part = _BeamState(state.position, *take(tuple(state[1:]), rows))
+        larger = self.model.initial_state(
+            search.context, self.beam_size, self.max_length
+        )
+        part = part._replace(model_state=grow(part.model_state, larger))
+        part = search.advance_by(positions, part)
+        names = "finished", "scores", "alignments"
+        changed = {
+            name: put(getattr(state, name), getattr(part, name), rows) for name in names
+        }
+        return state._replace(**changed)
+
+    def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty
         batch, source_length = ops.shape(self.constraints.source_ids)
         beams, n_best, steps = self.beam_size, self.n_best, self.max_length
@@ -155,7 +188,7 @@ class _BeamSearch:
 
         alignments = ()
         if self.with_alignments:
-            shape = (steps, batch, beams, source_length)
+            shape = (batch, steps, beams, source_length)
             alignments = ops.zeros(shape, dtype="float32")
         return _BeamState(
             position=ops.convert_to_tensor(0, dtype="int32"),
@@ -167,7 +200,7 @@ class _BeamSearch:
             finished=_Beams(scores, paths(ops.cast(finished_ids, "int32"))),
             scores=scores,
             done=empty,
-            model_state=model.initial_state(self.context, beams, steps),
+            model_state=model.initial_state(self.context, beams, room),
             alignments=alignments,
         )
 
@@ -190,8 +223,9 @@ class _BeamSearch:
         alignments = ()
         if self.with_alignments:
             is_now = ops.equal(ops.arange(self.max_length), state.position)
-            is_now = is_now[:, None, None, None]
-            alignments = ops.where(is_now, alignment[0], state.alignments)
+            alignments = ops.where(
+                is_now[:, None, None], alignment[0][:, None], state.alignments
+            )
         return _BeamState(
             position=state.position + 1,
             tokens=gather_beams(tokens, choice),
@@ -277,7 +311,7 @@ class _BeamSearch:
     def trace(self, state: _BeamState):
         """Collects alignments `[B, N, T, S]` from the rows that predicted them."""
         ids, rows = state.finished.paths
-        weights = ops.transpose(state.alignments, (1, 0, 2, 3))  # [B, T, K, S]
+        weights = state.alignments
         batch, steps, beams, source_length = ops.shape(weights)
         weights = ops.reshape(weights, (batch, steps * beams, source_length))
         index = rows + beams * ops.arange(steps, dtype="int32")  # [B, N, T]

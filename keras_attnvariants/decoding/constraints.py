@@ -1,10 +1,13 @@
 """Which tokens a search may choose, and the checks of its arguments."""
 
+import copy
 import numbers
 
 import keras
 import numpy as np
 from keras import ops
+
+from keras_attnvariants.decoding.stages import take
 
 UNKNOWN_ID = 1
 
@@ -82,6 +85,13 @@ class Constraints:
         limits = ops.maximum(source_lengths + _EXTRA_LENGTH, prefix_lengths + 1)
         limits = ops.maximum(limits, self._min_length + 1)
         return ops.minimum(limits, self.max_length)
+
+    def take(self, rows) -> "Constraints":
+        """The constraints of some sentences, or of all if `rows` is `None`."""
+        part = copy.copy(self)
+        for name in ("source_ids", "empty", "limits", "_prefix"):
+            setattr(part, name, take(getattr(self, name), rows))
+        return part
 
     @property
     def most_blocked(self) -> int:

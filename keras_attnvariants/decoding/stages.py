@@ -1,0 +1,72 @@
+"""Searching in two stages: most translations are about as long as their source.
+
+The first stage has room for little more than that, and so less to look back at. What
+is not finished by then goes on with all the room and, where a batch may have any
+size, without the sentences that are finished.
+"""
+
+import keras
+from keras import ops
+
+from keras_attnvariants import backend
+
+# How many positions the first stage has beyond the columns of the sources.
+MARGIN = 8
+
+# How many positions make a second stage worth its compilation.
+LEAST = 16
+
+
+def stages(source_length: int | None, max_length: int) -> tuple[int, ...]:
+    """How many positions there is room for, stage by stage.
+
+    Args:
+        source_length: number of columns of the sources; `None` if unknown.
+        max_length: number of positions in the end.
+    """
+    if source_length is None or source_length + MARGIN + LEAST > max_length:
+        return (max_length,)
+    return source_length + MARGIN, max_length
+
+
+def unfinished(done):
+    """Which sentences go on, int32 `[n]`; `None` for all, where shapes are fixed.
+
+    Args:
+        done: bool `[B]`.
+    """
+    if backend.in_xla():
+        return None
+    return ops.cast(ops.nonzero(ops.logical_not(done))[0], "int32")
+
+
+def take(tree, rows):
+    """Some rows of all tensors in a structure, or all if `rows` is `None`."""
+    if rows is None:
+        return tree
+    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), tree)
+
+
+def put(tree, part, rows):
+    """A structure in which the rows that `take` took are replaced; its inverse."""
+    if rows is None:
+        return part
+    index = rows[:, None]
+    return keras.tree.map_structure(
+        lambda x, y: ops.scatter_update(x, index, y), tree, part
+    )
+
+
+def grow(state, larger):
+    """A state with as much room as another one, filled up with zeros."""
+    leaves = zip(keras.tree.flatten(state), keras.tree.flatten(larger), strict=True)
+    return keras.tree.pack_sequence_as(state, [grow_tensor(*pair) for pair in leaves])
+
+
+def grow_tensor(x, larger):
+    """`x` `[B, ...]` filled up with zeros to the further sizes of another tensor."""
+    missing = [
+        0 if old == new else new - old
+        for old, new in zip(x.shape[1:], larger.shape[1:], strict=True)
+    ]
+    return ops.pad(x, [(0, 0), *[(0, n) for n in missing]]) if any(missing) else x
