@@ -42,6 +42,8 @@ class Engine:
         else:
             preset = kav.presets.get(options["preset"])
             self.model = preset.build(**options["sizes"], dropout=0.0)
+            if options["precision"] == "int8":
+                self.model.quantize("int8")
         self.beams = options["beams"]
         self.xla = options["precision"] == "float32"
         self.compiled = {}

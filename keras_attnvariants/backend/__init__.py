@@ -10,6 +10,7 @@ from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
+from keras_attnvariants.backend.int8 import portable
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
@@ -29,6 +30,7 @@ __all__ = [
     "jit",
     "masked_softmax",
     "name",
+    "portable",
     "scan",
     "write_at",
 ]

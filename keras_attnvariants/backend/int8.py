@@ -5,7 +5,10 @@ of floats; the kernel that oneDNN brings takes a fraction of it. Keras quantizes
 layers and knows what to do everywhere else.
 """
 
+import contextlib
+import contextvars
 import functools
+from collections.abc import Iterator
 
 import keras
 from keras import ops
@@ -15,6 +18,18 @@ from keras_attnvariants.backend.compilation import name
 
 LARGEST = 127.0
 KERNEL = "_QuantizedMatMul"
+
+_portable = contextvars.ContextVar("portable", default=False)
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """What is traced in this context runs wherever TensorFlow does, fast or not."""
+    token = _portable.set(True)
+    try:
+        yield
+    finally:
+        _portable.reset(token)
 
 
 class Dense(keras.layers.Dense):
@@ -58,7 +73,9 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
 
 def is_fast_here() -> bool:
     """Whether `multiply` works where this is computed: in a graph, on a CPU."""
-    return name() == "tensorflow" and in_graph() and not in_xla() and has_kernel()
+    if name() != "tensorflow" or _portable.get():
+        return False
+    return in_graph() and not in_xla() and has_kernel()
 
 
 def in_graph() -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attnvariants import backend
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.files import whole_folder
 from keras_attnvariants.serving.info import write_info
@@ -93,10 +94,11 @@ def export(
             f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
         )
     signatures = Signatures(model, tokenizer, options)
-    functions = {
-        name: function.get_concrete_function()
-        for name, function in signatures.functions().items()
-    }
+    with backend.portable():
+        functions = {
+            name: function.get_concrete_function()
+            for name, function in signatures.functions().items()
+        }
     with whole_folder(folder) as draft:
         tf.saved_model.save(signatures.resources(), str(draft), functions)
         if missing := unservable(operators(draft)):

@@ -1,29 +1,36 @@
 """Which operators are in what we export, and in SavedModels made by hand."""
 
+import warnings
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
 from keras_attnvariants.serving.operators import unservable
+from tests.serving.tools import LIMITS
 from tests.serving.tools import VARIANTS
+from tests.serving.tools import sharp_model
 
 # Everything here is in every build of TensorFlow and of TensorFlow Serving, computes
 # on its arguments alone, and reaches no file, no network and no Python.
 STOCK = frozenset(
     """
-    Abs AddV2 All Any Assert BatchMatMulV2 BiasAdd BroadcastTo Case Cast ConcatV2 Const
-    Cumsum Einsum EnsureShape Equal Exp ExpandDims Fill FloorDiv FloorMod GatherV2
-    Greater GreaterEqual Identity IsFinite Less LessEqual Log LogSoftmax LogicalAnd
-    LogicalNot LogicalOr MatMul Max Maximum Mean Minimum Mul Neg NoOp NotEqual Pack Pad
-    PartitionedCall Placeholder Prod RaggedRange RaggedTensorToTensor Range
-    ReadVariableOp RealDiv Relu Reshape ReverseV2 Rsqrt Select SelectV2 Shape Sigmoid
-    Size Slice Softmax Split Square SquaredDifference Squeeze StatefulPartitionedCall
-    StatelessWhile StopGradient StridedSlice StringLength Sub Substr Sum Tanh
-    TensorListFromTensor TensorListGetItem TensorListReserve TensorListSetItem
-    TensorListStack Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp Where
-    While ZerosLike
+    Abs AddV2 All Any Assert BatchMatMulV2 BiasAdd Bitcast BroadcastTo Case Cast
+    ConcatV2 Const Cumsum Einsum EnsureShape Equal Exp ExpandDims Fill FloorDiv
+    FloorMod GatherV2 Greater GreaterEqual Identity IsFinite Less LessEqual Log
+    LogSoftmax LogicalAnd LogicalNot LogicalOr MatMul Max Maximum Mean Minimum Mul Neg
+    NoOp NotEqual Pack Pad PartitionedCall Placeholder Prod RaggedRange
+    RaggedTensorToTensor Range ReadVariableOp RealDiv Relu Reshape ReverseV2 Rsqrt
+    Select SelectV2 Shape Sigmoid Size Slice Softmax Split Square SquaredDifference
+    Squeeze StatefulPartitionedCall StatelessWhile StopGradient StridedSlice
+    StringLength Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem
+    TensorListReserve TensorListSetItem TensorListStack TensorScatterUpdate
+    TensorStridedSliceUpdate Tile TopKV2 Transpose UnicodeTranscode Unpack VarHandleOp
+    Where While ZerosLike
     """.split()
 )
 SENTENCEPIECE = {
@@ -67,6 +74,22 @@ def test_weights_are_stored_once(variant, exported, models):
     weights = 4 * sum(int(np.prod(w.shape)) for w in models[variant].weights)
     # The rest is a description of the objects, a few bytes a weight.
     assert weights <= size < weights + 40_000
+
+
+def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
+    model = sharp_model("hc-sa")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        model.quantize("int8")
+    path = export(model, None, tmp_path, beam_size=2, **LIMITS)
+    assert not unservable(operators(path))
+    assert "_QuantizedMatMul" not in set().union(*operators(path).values())
+    ids = np.array([[4, 5, 6, 7]], "int32")
+    served = tf.saved_model.load(path).signatures["translate_ids"]
+    found = served(source_ids=tf.constant(ids), lengths=tf.constant([4]))
+    expected = beam_search(model, ids, beam_size=2)
+    length = int(expected.lengths[0, 0])
+    np.testing.assert_array_equal(found["ids"][0, :length], expected.ids[0, 0, :length])
 
 
 def test_operators_are_found_in_functions_of_functions(tmp_path):
