@@ -17,13 +17,18 @@ NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
-.PHONY: help quickstart test test-all lint clean
+BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
+REPORTS := peers variants variants-int8 training recurrences recurrences-long \
+	long-sequences memory
+
+.PHONY: help quickstart test test-all lint benchmark $(REPORTS) clean
 
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
 	@echo "make test        style, then the fast tests on TensorFlow and on JAX"
 	@echo "make test-all    the same with the slow tests"
 	@echo "make lint        style alone"
+	@echo "make benchmark   measures speed and memory (an hour or two)"
 	@echo "make clean       remove the virtual environment and the caches"
 
 $(BIN)/python:
@@ -56,6 +61,38 @@ test: lint
 test-all: lint
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	KERAS_BACKEND=jax $(PYTEST) $(NEUTRAL_TESTS)
+
+benchmark: $(REPORTS)
+	$(BIN)/python benchmarks/report.py $(REPORTS:%=benchmarks/results/%.json)
+
+$(REPORTS): $(VENV)/.package
+
+peers:
+	$(call BENCHMARK,decoding,peers)
+
+variants:
+	$(call BENCHMARK,decoding,variants)
+
+variants-int8:
+	$(call BENCHMARK,decoding,variants --precision int8)
+
+training:
+	$(call BENCHMARK,training)
+
+RECURRENCES := context weights accumulated-weights accumulated-energies \
+	subtracted-weights expanded-shared expanded-full expanded-head expanded-head-key
+
+recurrences:
+	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 7)
+
+recurrences-long:
+	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 7 --batch 16 --length 128)
+
+long-sequences:
+	$(call BENCHMARK,long_sequences)
+
+memory:
+	$(call BENCHMARK,memory,main)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+THREADS = "TF_NUM_INTRAOP_THREADS"
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 
 Row = dict[str, str | float]
@@ -93,7 +94,9 @@ def command() -> str:
         del arguments[place : place + 2]
     arguments = [text for text in arguments if not text.startswith("--output=")]
     script = Path(sys.argv[0]).name
-    return shlex.join(["python", f"benchmarks/{script}", *arguments])
+    threads = os.environ.get(THREADS)
+    environment = [f"{THREADS}={threads}"] if threads else []
+    return shlex.join([*environment, "python", f"benchmarks/{script}", *arguments])
 
 
 def machine() -> str:

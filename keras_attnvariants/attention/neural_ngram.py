@@ -183,7 +183,7 @@ class NeuralNgram(NgramLayer):
 
     def project_output(self, context, training=False):
         if self.output_projection:
-            return super().project_output(context)
+            return super().project_output(context, training)
         return merge_heads(context)
 
     def get_config(self):

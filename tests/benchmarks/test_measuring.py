@@ -14,6 +14,7 @@ def measuring(benchmark):
 def written(measuring, tmp_path, monkeypatch):
     arguments = ["/somewhere/speed.py", "--runs", "3", "--output", "x.json"]
     monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.delenv(measuring.THREADS, raising=False)
     rows = [{"model": "base", "ratio": 1.0}, {"model": "two", "ratio": 1234.5}]
     path = tmp_path / "results" / "speed.json"
     measuring.Report("Speed", "How fast.", "one thread", rows).write(path)
