@@ -93,7 +93,7 @@ class TokenizedCorpus:
         tokenizer: Tokenizer,
         folder: os.PathLike | str | None = None,
         max_length: int = 256,
-        max_shapes: int = 12,
+        max_shapes: int = 32,
     ):
         self.corpus = corpus
         self.tokenizer = tokenizer
