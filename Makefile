@@ -19,7 +19,7 @@ PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing co
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
-	long-sequences memory
+	batches long-sequences memory
 
 .PHONY: help quickstart test test-all lint benchmark $(REPORTS) clean
 
@@ -87,6 +87,12 @@ recurrences:
 
 recurrences-long:
 	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 7 --batch 16 --length 128)
+
+# The corpora to make batches of: folders or registered names.
+CORPORA ?= multi30k
+
+batches:
+	$(call BENCHMARK,batches,$(CORPORA:%=--data %))
 
 long-sequences:
 	$(call BENCHMARK,long_sequences)
