@@ -94,6 +94,16 @@ class PreviousContext(Feedback):
     def update(self, state, weights, memory):
         return {"context": mix(weights, memory["value"])}
 
+    def attend(self, layer, q, memory, masks, training):
+        length, dim = memory["value"].shape[1], layer.head_dim
+        if length is None or length > 2 * dim:
+            return super().attend(layer, q, memory, masks, training)
+        # What a context adds to energies is what its values add, mixed: with that
+        # multiplied out, the scan needs one product instead of two.
+        value, key = memory["value"], memory["context_key"]
+        memory = {**memory, "pairs": ops.einsum("bshd,bjhd->bhsj", value, key)}
+        return MixedFeedback().attend(layer, q, memory, masks, training)
+
 
 @dataclasses.dataclass(frozen=True)
 class WeightsFeedback(Feedback):
@@ -102,6 +112,23 @@ class WeightsFeedback(Feedback):
     def initial_state(self, layer, batch, beams, memory):
         length = ops.shape(memory["mask"])[1]
         return {"weights": ops.zeros((batch, beams, layer.num_heads, length))}
+
+
+@dataclasses.dataclass(frozen=True)
+class MixedFeedback(WeightsFeedback):
+    """The last weights mix what each source position adds to the energies.
+
+    `pairs` of the memory, `[B, H, S, S]`, has what the first position adds to the
+    energy of the second.
+    """
+
+    def feedback(self, layer, state, memory):
+        pairs = memory["pairs"]
+        weights = ops.cast(state["weights"], pairs.dtype)
+        return ops.cast(ops.einsum("bkhs,bhsj->bkhj", weights, pairs), "float32")
+
+    def update(self, state, weights, memory):
+        return {"weights": weights}
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
