@@ -10,6 +10,8 @@ import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
 
+MODELS = 6
+
 
 class Blocker:
     """Finds no module of the given names, wherever they may be installed."""
@@ -41,8 +43,10 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         path = request["path"]
-        if path not in loaded:
-            loaded[path] = tf.saved_model.load(path)
+        # Those used last stay, as many as memory has room for.
+        loaded[path] = loaded.pop(path, None) or tf.saved_model.load(path)
+        while len(loaded) > MODELS:
+            del loaded[next(iter(loaded))]
         try:
             reply = {"outputs": answer(tf, loaded[path], request)}
         except Exception as error:
