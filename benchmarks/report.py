@@ -11,8 +11,8 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 HEAD = """# Measured speed and memory
 
-Every figure was measured by the command under its table, all of them by
-`make benchmark`. Machines differ and are shared: programs that are compared ran in
+Every figure was measured by the command under its table, beside other work;
+`make benchmark` measures anew. Machines differ: programs that are compared ran in
 turns, and ratios are medians over the rounds. A ratio of times above 1 means slower
 than what it is compared with, a ratio of tokens per second above 1 faster.
 """
