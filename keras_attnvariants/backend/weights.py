@@ -1,5 +1,7 @@
 """Weights in the dtype that they are used in, for loops that use them often."""
 
+import contextlib
+
 import keras
 from keras import ops
 
@@ -12,7 +14,7 @@ MATRICES = {
 }
 
 
-def cast_matrices(model) -> keras.StatelessScope:
+def cast_matrices(model) -> contextlib.AbstractContextManager:
     """A scope in which a model's matrices are read in the dtype they are used in.
 
     With a mixed policy every use of a weight casts it. That is nothing beside a batch
@@ -23,9 +25,10 @@ def cast_matrices(model) -> keras.StatelessScope:
     Args:
         model: a Keras model or layer. Anything else has no matrices.
     """
-    scope = keras.StatelessScope()
     if not isinstance(model, keras.layers.Layer):
-        return scope
+        # An empty scope would hide what a scope around it knows.
+        return contextlib.nullcontext()
+    scope = keras.StatelessScope()
     for variable in model.variables:
         scope.add_update((variable, variable.value))
     for layer in model._flatten_layers():
