@@ -1,20 +1,25 @@
-"""Does time per token grow with length? Local layers against learned attention."""
+"""Do time and memory per token grow with length? Local layers and learned attention."""
 
 import os
-import statistics
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 # Before TensorFlow is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
+import passes
 import typer
 from measuring import Report
 from measuring import Row
 from measuring import in_turns
 from measuring import ratio
+from peak import in_own_process
+from peak import peak
+from rich.progress import track
 
 import keras_attnvariants as kav
 
@@ -22,108 +27,99 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 BAR = 1.3
 BASELINE = "DotProductAttention"
-PASSES = ("forward", "forward and backward")
+NAMES = (
+    "HardCodedAttention",
+    "NeuralNgram",
+    "ConcatenatedNgram",
+    "LocalAttention",
+    BASELINE,
+)
+LAYERS = [(name, side) for name in NAMES for side in ("encoder", "decoder")]
+PASSES = (passes.forward, passes.forward_and_backward)
+SENTENCES = 16  # that are decoded together
 
 TEXT = (
-    "Time per token of long sequences over that of short ones; 1 is a cost linear in "
-    "length. A batch holds as many tokens at both lengths. Forward is one call of the "
-    "layer, backward the gradients of its input and of all its weights. Learned "
-    "attention stands beside the layers that look at neighbours only."
+    "Self-attention on long sequences over the same on short ones, in time per token: "
+    "1 is a cost linear in length. Batches hold as many tokens at every length. The "
+    "decoding step is that of the last position. Memory is what a forward and backward "
+    "pass takes at most, beyond inputs and weights."
 )
 
-Program = tuple[str, str, int]
 
-
-def layers(num_heads: int, n: int) -> dict[str, tuple[keras.layers.Layer, dict]]:
-    """The layers that are compared, and how they are called."""
-    causal = {"use_causal_mask": True}
-    return {
-        "HardCodedAttention": (kav.HardCodedAttention(num_heads), {}),
-        "HardCodedAttention, causal": (
-            kav.HardCodedAttention(num_heads, offsets=(-1, 0)),
-            causal,
-        ),
-        "NeuralNgram": (kav.NeuralNgram(num_heads, n=n), {}),
-        "NeuralNgram, causal": (kav.NeuralNgram(num_heads, n=n, causal=True), causal),
-        "LocalAttention": (kav.LocalAttention(num_heads, n=n), {}),
-        "LocalAttention, causal": (kav.LocalAttention(num_heads, n=n), causal),
-        BASELINE: (kav.DotProductAttention(num_heads), {}),
+def layer(name: str, side: str, width: int, num_heads: int, n: int):
+    """A built layer of that class, as it serves on that side."""
+    causal = side == "decoder"
+    options: dict[str, dict[str, Any]] = {
+        "HardCodedAttention": {"offsets": (-1, 0) if causal else (-1, 1)},
+        "NeuralNgram": {"n": n, "causal": causal},
+        "ConcatenatedNgram": {"n": n, "causal": causal, "hidden_dim": width},
+        "LocalAttention": {"n": n},
     }
+    heads = {} if name == "ConcatenatedNgram" else {"num_heads": num_heads}
+    built = getattr(kav, name)(**heads, **options.get(name, {}))
+    built.build((None, None, width), (None, None, width))
+    return built
 
 
-def program(layer, options, kind: str, x, xla: bool) -> Callable[[], None]:
-    """A compiled pass over a batch `[B, L, width]` that returns when it is done."""
-    mask = keras.ops.ones(x.shape[:2], "bool")
-
-    def forward(x, mask):
-        return layer(x, x, value_mask=mask, **options)
-
-    function = forward if kind == PASSES[0] else with_gradients(layer, forward)
-    compiled = kav.backend.jit(function, xla=xla)
-
-    def run():
-        outputs = keras.tree.flatten(compiled(x, mask))
-        # One number of each is as late as all of it, and cheaper to fetch.
-        for output in outputs:
-            keras.ops.convert_to_numpy(keras.ops.ravel(output)[0])
-
-    return run
-
-
-def with_gradients(layer, forward):
-    """A function of the input that computes all gradients of the sum of squares."""
-    if kav.backend.name() == "jax":
-        import jax
-
-        variables = layer.trainable_variables
-
-        def loss(weights, x, mask):
-            pairs = list(zip(variables, weights, strict=True))
-            with keras.StatelessScope(state_mapping=pairs):
-                return keras.ops.sum(keras.ops.square(forward(x, mask)))
-
-        values = [variable.value for variable in variables]
-        return lambda x, mask: jax.grad(loss, (0, 1))(values, x, mask)
-    import tensorflow as tf
-
-    def gradients(x, mask):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            loss = keras.ops.sum(keras.ops.square(forward(x, mask)))
-        weights = [variable.value for variable in layer.trainable_variables]
-        return tape.gradient(loss, [x, *weights])
-
-    return gradients
+def programs(
+    sizes: dict[str, int], lengths: list[int], tokens: int, xla: bool
+) -> dict[tuple, Callable[[], Any]]:
+    """All that is timed, compiled, by layer, side, pass and length."""
+    result = {}
+    for name, side in track(LAYERS, "Compiling", disable=not sys.stdout.isatty()):
+        built, causal = layer(name, side, **sizes), side == "decoder"
+        for length in lengths:
+            shape = (tokens // length, length, sizes["width"])
+            for make in PASSES:
+                run = make(built, shape, causal, xla)
+                result[name, side, make.__name__, length] = run
+            if causal:
+                shape = (SENTENCES, 1, sizes["width"])
+                run = passes.step(built, shape, length - 1, xla)
+                result[name, side, "step", length] = run
+    for run in result.values():
+        run()
+    return result
 
 
-def rows_of(
-    seconds: dict[Program, list[float]], short: int, long: int, tokens: int
-) -> list[Row]:
-    """One row per layer and pass: time per token at both lengths, and the ratio."""
+def memory(
+    policy: str, sizes: dict[str, int], lengths: list[int], tokens: int, xla: bool
+) -> dict[tuple, float]:
+    """Bytes per token of a forward and backward pass, by layer, side and length."""
+    keras.config.set_dtype_policy(policy)
+    result = {}
+    for name, side in LAYERS:
+        built = layer(name, side, **sizes)
+        for length in lengths:
+            shape = (tokens // length, length, sizes["width"])
+            run = passes.forward_and_backward(built, shape, side == "decoder", xla)
+            result[name, side, length] = peak(run) / tokens
+    return result
 
-    def microseconds(times):
-        return 1e6 * statistics.median(times) / tokens
 
-    return [
-        {
-            "layer": name,
-            "pass": kind,
-            f"microseconds per token, length {short}": microseconds(
-                seconds[name, kind, short]
-            ),
-            f"length {long}": microseconds(seconds[name, kind, long]),
-            "ratio": ratio(seconds[name, kind, long], seconds[name, kind, short]),
-            "bar": None if name == BASELINE else BAR,
-        }
-        for name, kind in dict.fromkeys((name, kind) for name, kind, _ in seconds)
-    ]
+def report_rows(seconds: dict, memories: dict, short: int, long: int) -> list[Row]:
+    """One row per layer and side: ratios of times, and memory at every length."""
+    lengths = sorted({length for *_, length in memories})
+    tokens = dict.fromkeys(key[:2] for key in seconds)
+    rows = []
+    for name, side in tokens:
+        row: Row = {"layer": name, "side": side}
+        for title in ("forward", "forward_and_backward", "step"):
+            times = [seconds.get((name, side, title, size)) for size in (short, long)]
+            column = title.replace("_", " ")
+            row[column] = ratio(times[1], times[0]) if times[0] else None
+        row["bar"] = None if name == BASELINE else BAR
+        for length in lengths:
+            row[f"KiB per token, {length:,}"] = memories[name, side, length] / 1024
+        rows.append(row)
+    return rows
 
 
 @app.command()
 def main(
     short: Annotated[int, typer.Option(min=1, help="Tokens per short sequence.")] = 256,
     long: Annotated[int, typer.Option(min=1, help="Tokens per long sequence.")] = 4096,
-    width: Annotated[int, typer.Option(min=1, help="Width of the model.")] = 512,
+    width: Annotated[int, typer.Option(min=1, help="Width of the layers.")] = 512,
     num_heads: Annotated[int, typer.Option(min=1, help="Heads of every layer.")] = 8,
     n: Annotated[int, typer.Option(min=1, help="Reach of the local layers.")] = 5,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
@@ -133,7 +129,12 @@ def main(
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
 ) -> None:
-    """Time per token at two lengths, and their ratio: 1 is a cost linear in length."""
+    """Time and memory per token at two lengths: whose cost is linear in length?
+
+    A batch holds as many tokens at both lengths, as many as one long sequence. Ratios
+    are medians over rounds, in which all programs take turns. Memory is also measured
+    at a length between the two; that takes Linux.
+    """
     if long % short:
         typer.echo(
             f"Error: --long must be a multiple of --short. Received: {long}, {short}",
@@ -141,22 +142,18 @@ def main(
         )
         raise typer.Exit(2)
     keras.config.set_dtype_policy(policy)
-    programs = {}
-    for name, (layer, options) in layers(num_heads, n).items():
-        for length in (short, long):
-            shape = (long // length, length, width)
-            x = keras.random.normal(shape, seed=1, dtype=layer.compute_dtype)
-            layer(x, x)  # builds
-            for kind in PASSES:
-                programs[name, kind, length] = program(layer, options, kind, x, jit)
-    for run in programs.values():
-        run()  # compiles
-    rows = rows_of(in_turns(programs, runs), short, long, tokens=long)
+    sizes = {"width": width, "num_heads": num_heads, "n": n}
+    seconds = in_turns(programs(sizes, [short, long], long, jit), runs)
+    between = short * round((long / short) ** 0.5)
+    lengths = [short, between, long]
+    memories = in_own_process(memory, policy, sizes, lengths, long, jit)
+    rows = report_rows(seconds, memories, short, long)
     setting = (
-        f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, width {width}, "
-        f"{num_heads} heads, n = {n}"
+        f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, "
+        f"width {width}, {num_heads} heads, n = {n}, length {long:,} over {short:,}, "
+        f"{long:,} tokens"
     )
-    report = Report("Time per token of long sequences", TEXT, setting, rows)
+    report = Report("Long sequences", TEXT, setting, rows)
     report.show()
     if output is not None:
         report.write(output)

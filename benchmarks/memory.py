@@ -1,131 +1,238 @@
-"""How many tokens fit into memory in training? Slopes of peaks over batch sizes."""
+"""How many tokens fit? Memory of a training step by model and batch size."""
 
 import os
-import resource
-import subprocess
+import statistics
 import sys
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
+from typing import NamedTuple
 
 # Before TensorFlow is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import keras
 import numpy as np
 import typer
 from measuring import Report
 from measuring import Row
+from peak import in_own_process
+from peak import peak
+from rich.progress import track
+
+import keras_attnvariants as kav
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-PRESETS = ["base", "hc-sa", "sh-x", "base-no-sa", "sh-x-no-sa"]
+MODELS = ("base", "hc-sa", "sh-x", "base-no-sa", "sh-x-no-sa")
+PRESET = "you2020/{}/wmt16-en-ro"
 BARS = {"hc-sa": 1.17, "sh-x": 1.26}
-UPDATES = 2
+GIB = 2**30
 
 TEXT = (
-    "Peak memory of training (forward, backward, Adam), one process for every model "
-    "and number of tokens. The slope over tokens is what a token takes, the intercept "
-    "what everything else does: program, weights and optimizer. Tokens that fit are "
-    "those whose share of the budget is left after that."
+    "Tokens, source and target together, whose training step fits into as much memory "
+    "as the GPU of Table 3 of You et al. (2020) has: forward and backward pass and "
+    "Adam at the large size there. A line through the memory of several batches gives "
+    "bytes per token, and what the model takes by itself. {method}"
 )
 
 
-@app.command()
-def peak(preset: str, batch: int, length: int, policy: str, jit: bool) -> None:
-    """Prints the peak memory of this process after some updates, in bytes."""
-    import keras
+class Method(StrEnum):
+    """What is taken as the memory of a step."""
 
-    import keras_attnvariants as kav
-
-    keras.config.set_dtype_policy(policy)
-    model = kav.presets.get(preset).build()
-    model.compile(
-        keras.optimizers.Adam(1e-4),
-        kav.training.LabelSmoothedCrossEntropy(0.1),
-        jit_compile=jit,
-    )
-    shape = (3, batch, length)
-    ids = np.random.default_rng(1).integers(4, model.vocabulary_size, shape)
-    source, target, labels = ids.astype("int32")
-    for _ in range(UPDATES):
-        model.train_on_batch({"source_ids": source, "target_ids": target}, labels)
-    # Linux counts in units of 1,024 bytes.
-    typer.echo(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    RESIDENT = "resident"
+    BUFFERS = "buffers"
 
 
-def measure(preset: str, batch: int, length: int, policy: str, jit: bool) -> int:
-    """The peak memory of a process that trains, in bytes."""
-    options = [str(value) for value in (batch, length, policy, jit)]
-    done = subprocess.run(  # noqa: S603
-        [sys.executable, __file__, "peak", preset, *options],
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise RuntimeError(f"Training {preset} failed:\n{done.stderr[-3000:]}")
-    return int(done.stdout.split()[-1])
+METHODS = {
+    Method.RESIDENT: (
+        "Memory is that of weights and optimizer, and what a step adds at most to the "
+        "resident memory of a process of its own (the median of several)."
+    ),
+    Method.BUFFERS: (
+        "Memory is the sum of the buffers that XLA reserves for the step; nothing runs."
+    ),
+}
 
 
-def rows_of(peaks: dict[str, dict[int, float]], budget: float) -> list[Row]:
-    """One row per model, from peaks in bytes by number of tokens; the first is base."""
-    rows = []
-    for name, measured in peaks.items():
-        tokens = np.array(list(measured), float)
-        slope, rest = np.polyfit(tokens, list(measured.values()), 1)
-        fitted = rest + slope * tokens
-        off = np.abs(fitted - list(measured.values())).max()
-        fit = (budget - rest) / slope
+class Step(NamedTuple):
+    """One training step.
+
+    Attributes:
+        model: name of a variant of the paper.
+        sentences: of the batch, source and target.
+        length: tokens of each.
+        policy: dtype policy.
+        jit: whether XLA compiles it.
+        sizes: arguments of the model that are not those of the paper.
+    """
+
+    model: str
+    sentences: int
+    length: int
+    policy: str
+    jit: bool
+    sizes: dict[str, int]
+
+    @property
+    def tokens(self) -> int:
+        return 2 * self.sentences * self.length
+
+    def build(self):
+        """The model, its optimizer, its loss, and a batch without padding."""
+        keras.config.set_dtype_policy(self.policy)
+        model = kav.presets.get(PRESET.format(self.model)).build(**self.sizes)
+        optimizer = keras.optimizers.Adam(1e-4)
+        optimizer.build(model.trainable_variables)
+        loss = kav.training.LabelSmoothedCrossEntropy(0.1)
+        shape = (3, self.sentences, self.length)
+        rng = np.random.default_rng(1)
+        source, target, labels = rng.integers(4, model.vocabulary_size, shape, "int32")
+        inputs = {"source_ids": source, "target_ids": target}
+        return model, optimizer, loss, inputs, labels
+
+
+def resident(step: Step) -> int:
+    """Bytes of weights and optimizer, and those that a step needs besides."""
+    model, optimizer, loss, *batch = step.build()
+    model.compile(optimizer, loss, jit_compile=step.jit)
+    variables = [*model.variables, *optimizer.variables]
+    kept = sum(np.prod(v.shape) * np.dtype(v.dtype).itemsize for v in variables)
+    return int(kept) + peak(lambda: model.train_on_batch(*batch))
+
+
+def buffers(step: Step) -> int:
+    """Bytes of all buffers of the compiled step, on JAX."""
+    import jax
+
+    model, optimizer, loss, inputs, labels = step.build()
+
+    def mean_loss(trained, others, inputs, labels):
+        logits, others = model.stateless_call(trained, others, inputs, training=True)
+        return loss(labels, logits), others
+
+    def update(trained, others, slots, inputs, labels):
+        differentiate = jax.value_and_grad(mean_loss, has_aux=True)
+        (value, others), gradients = differentiate(trained, others, inputs, labels)
+        trained, slots = optimizer.stateless_apply(slots, gradients, trained)
+        return value, trained, others, slots
+
+    state = [
+        [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in variables]
+        for variables in (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            optimizer.variables,
+        )
+    ]
+    compiled = jax.jit(update, donate_argnums=(0, 1, 2)).lower(*state, inputs, labels)
+    sizes = compiled.compile().memory_analysis()
+    new = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
+    return sizes.argument_size_in_bytes + new + sizes.temp_size_in_bytes
+
+
+MEASURES: dict[Method, Callable[[Step], int]] = {
+    Method.RESIDENT: resident,
+    Method.BUFFERS: buffers,
+}
+
+
+def line(points: dict[int, list[int]]) -> tuple[float, float, float]:
+    """Bytes per token, bytes at 0 tokens, and how far a point is off the line at most.
+
+    Args:
+        points: bytes of every run by number of tokens.
+
+    Returns:
+        Slope and intercept of the line through the medians; the largest distance of a
+        run from it, in parts of its value there.
+    """
+    tokens = np.array(list(points))
+    medians = [statistics.median(runs) for runs in points.values()]
+    slope, intercept = np.polyfit(tokens, medians, 1)
+    distances = [
+        abs(run / (slope * count + intercept) - 1)
+        for count, runs in points.items()
+        for run in runs
+    ]
+    return float(slope), float(intercept), float(max(distances))
+
+
+def report_rows(measured: dict[str, dict[int, list[int]]], budget: float) -> list[Row]:
+    """One row per model: its line, the tokens that fit, and what the paper reports."""
+    fits, rows = {}, []
+    for name, points in measured.items():
+        slope, intercept, distance = line(points)
+        fits[name] = (budget - intercept) / slope
+        published = kav.presets.get(PRESET.format(name)).published.tokens_per_batch
+        base = kav.presets.get(PRESET.format("base")).published.tokens_per_batch
         rows.append(
             {
                 "model": name,
-                "KiB per token": slope / 2**10,
-                "MiB besides": rest / 2**20,
-                "largest deviation, MiB": off / 2**20,
-                f"tokens in {budget / 2**30:g} GiB": fit,
+                "KiB per token": slope / 1024,
+                "model, MiB": intercept / 2**20,
+                "off the line, %": 100 * distance,
+                "tokens": fits[name],
+                "ratio": fits[name] / fits["base"],
+                "bar": BARS.get(name),
+                "tokens, paper": published,
+                "ratio, paper": published / base,
             }
         )
-    for row in rows:
-        first = rows[0]
-        per_token = first["KiB per token"] / row["KiB per token"]
-        row["tokens per memory / base"] = per_token
-        tokens = list(row)[4]
-        row["tokens that fit / base"] = row[tokens] / first[tokens]
-        row["bar"] = BARS.get(row["model"])
     return rows
 
 
 @app.command()
 def main(
-    models: Annotated[
-        list[str] | None, typer.Argument(help="The first is base.")
-    ] = None,
-    corpus: Annotated[str, typer.Option(help="Whose presets.")] = "wmt16-en-ro",
-    batches: Annotated[list[int], typer.Option("--batch", help="Sentences.")] = (
-        16,
-        32,
-        48,
-    ),
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each.")] = 32,
+    method: Annotated[
+        Method, typer.Option(help="Measured memory, or (on JAX) XLA's plan.")
+    ] = Method.RESIDENT,
+    batches: Annotated[
+        list[int], typer.Option(min=1, help="Sentences of a batch; at least two sizes.")
+    ] = (32, 64, 96),
+    length: Annotated[int, typer.Option(min=1, help="Tokens of a sentence.")] = 32,
+    budget_gib: Annotated[float, typer.Option(help="Memory to fill, in GiB.")] = 11.0,
+    layers: Annotated[int, typer.Option(min=1, help="Layers of each side.")] = 6,
+    width: Annotated[int, typer.Option(min=1, help="Width of the models.")] = 512,
+    vocabulary: Annotated[int, typer.Option(min=5, help="Tokens known.")] = 32_000,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
-    jit: Annotated[bool, typer.Option(help="Whether XLA compiles.")] = False,
-    budget: Annotated[float, typer.Option(min=0.1, help="Memory in GiB.")] = 11.0,
-    output: Annotated[Path | None, typer.Option(help="File for the numbers.")] = None,
+    jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = False,
+    runs: Annotated[int, typer.Option(min=1, help="Processes of each batch.")] = 1,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the numbers, as JSON.")
+    ] = None,
 ) -> None:
-    """Peak memory per token of training, and the tokens that a budget has room for."""
-    peaks = {
-        name: {
-            batch * length: measure(
-                f"you2020/{name}/{corpus}", batch, length, policy, jit
-            )
-            for batch in batches
-        }
-        for name in models or PRESETS
+    """Tokens of a training step that fit into a fixed memory, by model.
+
+    The default budget is that of the paper's GPU, an RTX 2080 Ti. Feed-forward layers
+    are four times as wide as the model. Measuring takes Linux.
+    """
+    if len(set(batches)) < 2:
+        typer.echo("Error: --batches must be given twice at least, with different sizes.", err=True)
+        raise typer.Exit(2)
+    sizes = {
+        "num_layers": layers,
+        "hidden_dim": width,
+        "intermediate_dim": 4 * width,
+        "vocabulary_size": vocabulary,
     }
-    rows = rows_of(peaks, budget * 2**30)
+    measured: dict[str, dict[int, list[int]]] = {name: {} for name in MODELS}
+    if method is Method.BUFFERS:
+        runs = 1
+    todo = [(count, name) for _ in range(runs) for count in batches for name in MODELS]
+    for count, name in track(todo, "Measuring", disable=not sys.stdout.isatty()):
+        step = Step(name, count, length, policy, jit, sizes)
+        found = in_own_process(MEASURES[method], step)
+        measured[name].setdefault(step.tokens, []).append(found)
+    rows = report_rows(measured, budget_gib * GIB)
     setting = (
-        f"you2020/…/{corpus}, {policy}, XLA {'on' if jit else 'off'}, batches of "
-        f"{', '.join(map(str, batches))} x {length} tokens"
+        f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, {layers} + "
+        f"{layers} layers of {width}, vocabulary {vocabulary:,}, sentences of {length} "
+        f"tokens, {budget_gib:g} GiB"
     )
-    report = Report("Memory of training", TEXT, setting, rows)
+    text = TEXT.format(method=METHODS[method])
+    report = Report("Memory of a training step", text, setting, rows)
     report.show()
     if output is not None:
         report.write(output)

@@ -11,6 +11,7 @@ from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
 from keras_attnvariants.backend.int8 import portable
+from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
@@ -21,6 +22,7 @@ from keras_attnvariants.backend.weights import cast_matrices
 __all__ = [
     "Dense",
     "Dropout",
+    "LayerNormalization",
     "ReversibleEmbedding",
     "at_least",
     "at_most",

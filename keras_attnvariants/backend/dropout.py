@@ -47,13 +47,30 @@ class Dropout(keras.layers.Dropout):
         if dropped == LEVELS:
             return ops.zeros_like(inputs)
         bits = random_bits(ops.shape(inputs), self.seed_generator.next())
-        kept = ops.cast(bits >= dropped, inputs.dtype)
-        return inputs * (kept * (LEVELS / (LEVELS - dropped)))
+        return masked(inputs, bits >= dropped, LEVELS / (LEVELS - dropped))
 
     def get_config(self):
         config = super().get_config()
         del config["noise_shape"]
         return config
+
+
+def masked(inputs, kept, scale: float):
+    """The inputs times a number where the bools `kept` are true, and 0 elsewhere.
+
+    The bools are all that is remembered for the gradient: a byte per element.
+    """
+
+    @ops.custom_gradient
+    def apply(x):
+        # Two ways to write the same: equal operations would be done once, and the
+        # floats be remembered.
+        def gradient(upstream):
+            return ops.where(kept, upstream * scale, ops.zeros((), upstream.dtype))
+
+        return x * (ops.cast(kept, x.dtype) * scale), gradient
+
+    return apply(inputs)
 
 
 def random_bits(shape, seed):

@@ -9,6 +9,7 @@ import keras
 
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import LayerNormalization
 
 PLACEMENTS = ("pre", "post")
 
@@ -260,6 +261,6 @@ def run_blocks(blocks, x, scores: dict[str, Any] | None = None, **options: Any):
     return x
 
 
-def layer_norm(dtype, name: str = "norm") -> keras.layers.LayerNormalization:
+def layer_norm(dtype, name: str = "norm") -> LayerNormalization:
     """Layer normalisation as every model here uses it."""
-    return keras.layers.LayerNormalization(epsilon=1e-5, dtype=dtype, name=name)
+    return LayerNormalization(epsilon=1e-5, dtype=dtype, name=name)

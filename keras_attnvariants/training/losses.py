@@ -1,9 +1,17 @@
-"""Label-smoothed cross-entropy over padded batches of token ids."""
+"""Label-smoothed cross-entropy over padded batches of token ids.
 
+Logits are the largest tensor of a training step. They are read where they are, in
+their own dtype, by two programs that XLA compiles: one for the loss, one for its
+gradient. Nothing else of their size is made.
+"""
+
+import functools
 from typing import Any
 
 import keras
 from keras import ops
+
+from keras_attnvariants.backend import jit
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
@@ -52,6 +60,12 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype="float32")
         self.smoothing = smoothing
         self.pad_id = pad_id
+        self._reduced = GivenLoss(reduction=reduction, dtype="float32")
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        """Loss of a batch; the inherited method would copy all logits to float32."""
+        losses = self.call(y_true, ops.convert_to_tensor(y_pred))
+        return self._reduced(losses, losses, sample_weight)
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Loss of every position, `[B, T]`."""
@@ -67,15 +81,22 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         }
 
 
+class GivenLoss(keras.losses.Loss):
+    """Reduces losses that have been computed already."""
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:
+        return y_pred
+
+
 def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
     """Smoothed cross-entropy of every position, with a gradient in closed form.
 
     The target distribution is never formed: with `Z = logsumexp(x)`, the sum over the
     other classes is `(V - 2) * Z - sum of x[v]`, and the gradient is a multiple of
-    `softmax(x)`, less a constant, less one more number at the label and at padding.
+    `softmax(x)` less the target distribution.
 
     Args:
-        logits: float32 `[B, T, V]`.
+        logits: floats `[B, T, V]`.
         labels: int32 `[B, T]`.
         smoothing: mass `e` taken from the label.
         pad_id: id of the padding class, which has no mass.
@@ -86,44 +107,53 @@ def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
     classes = logits.shape[-1]
     share = smoothing / classes
     mass = 1.0 - smoothing + share * (classes - 2)
-    labels = labels[..., None]  # [B, T, 1]
 
     @ops.custom_gradient
     def loss(x):
-        highest = ops.max(x, axis=-1, keepdims=True)
-        exponentials = ops.exp(x - highest)
-        total = ops.sum(exponentials, axis=-1, keepdims=True)
-        normalizer = highest + ops.log(total)
-        at_label = ops.take_along_axis(x, labels, axis=-1)
-        others = ops.sum(x, axis=-1, keepdims=True) - at_label
-        others = others - x[..., pad_id : pad_id + 1]
+        normalizer, at_label, total = compiled(statistics)(x, labels)
+        others = total - at_label - ops.cast(x[..., pad_id], "float32")
         value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
 
         def gradient(upstream):
-            slope = exponentials * (upstream * mass / total) - upstream * share
-            at_label = upstream * (share - 1.0 + smoothing)
-            return add_at(
-                slope,
-                ops.concatenate([labels, ops.full_like(labels, pad_id)], axis=-1),
-                ops.concatenate([at_label, upstream * share], axis=-1),
-            )
+            factors = (mass * upstream, (1.0 - smoothing) * upstream, share * upstream)
+            return compiled(slope)(x, labels, normalizer, *factors, pad_id)
 
         return value, gradient
 
-    return loss(logits)[..., 0]
+    return loss(logits)
 
 
-def add_at(x, index, change):
-    """`x` `[B, T, V]` with `change` `[B, T, N]` added at `index` `[B, T, N]`.
+@functools.cache
+def compiled(function):
+    """The function, compiled for as many shapes as it is called with."""
+    return jit(function)
 
-    The entries of `index` at a position differ, or their changes are 0.
+
+def statistics(logits, labels):
+    """`logsumexp` of the logits, the logit of the label, the sum: float32 `[B, T]`."""
+    x = ops.cast(logits, "float32")
+    highest = ops.max(x, axis=-1, keepdims=True)
+    total = ops.sum(ops.exp(x - highest), axis=-1)
+    at_label = ops.take_along_axis(x, labels[..., None], axis=-1)
+    return highest[..., 0] + ops.log(total), at_label[..., 0], ops.sum(x, axis=-1)
+
+
+def slope(logits, labels, normalizer, mass, at_label, elsewhere, pad_id):
+    """`mass * softmax` less `at_label` there, 0 at padding and `elsewhere` elsewhere.
+
+    Args:
+        logits: floats `[B, T, V]`.
+        labels: int32 `[B, T]`.
+        normalizer, mass, at_label, elsewhere: float32 `[B, T]`.
+        pad_id: id of the padding class.
+
+    Returns:
+        `[B, T, V]` in the dtype of the logits.
     """
-    shape = ops.shape(x)
-    rows = shape[0] * shape[1]
-    changed = ops.take_along_axis(x, index, axis=-1) + change
-    places = ops.reshape(index, (rows, -1))
-    row = ops.broadcast_to(ops.arange(rows)[:, None], ops.shape(places))
-    places = ops.reshape(ops.stack([row, places], axis=-1), (-1, 2))
-    x = ops.reshape(x, (rows, shape[2]))
-    x = ops.scatter_update(x, places, ops.reshape(changed, (-1,)))
-    return ops.reshape(x, shape)
+    parts = (labels, normalizer, mass, at_label, elsewhere)
+    labels, normalizer, mass, at_label, elsewhere = (part[..., None] for part in parts)
+    classes = ops.arange(logits.shape[-1])
+    target = ops.where(classes == pad_id, 0.0, elsewhere)
+    target = ops.where(classes == labels, at_label, target)
+    probabilities = ops.exp(ops.cast(logits, "float32") - normalizer)
+    return ops.cast(mass * probabilities - target, logits.dtype)

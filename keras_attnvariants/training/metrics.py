@@ -36,7 +36,7 @@ class Perplexity(keras.metrics.Mean):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add `-log p[y]` of every position of a batch."""
         # The operations of the loss, so that the graph does the costly ones once.
-        logits = ops.convert_to_tensor(y_pred, "float32")
+        logits = ops.convert_to_tensor(y_pred)
         labels = ops.cast(ops.convert_to_tensor(y_true), "int32")
         loss = smoothed_cross_entropy(logits, labels, smoothing=0.0, pad_id=0)
         super().update_state(loss, sample_weight)

@@ -99,6 +99,28 @@ def test_dynamic_shapes_and_gradients():
         assert set(np.unique(gradient)) <= {0.0, 2.0}
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="reads a graph")
+def test_the_gradient_remembers_a_byte_per_element():
+    import tensorflow as tf
+
+    layer = Dropout(0.5, seed=3)
+
+    @tf.function(input_signature=[tf.TensorSpec([64]), tf.TensorSpec([64])])
+    def gradient(x, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+        return tape.gradient(output, x, upstream)
+
+    operations = gradient.get_concrete_function().graph.get_operations()
+    (select,) = [op for op in operations if op.type == "SelectV2"]
+    assert [t.dtype.name for t in select.inputs if t.shape == (64,)] == [
+        "bool",
+        "float32",
+    ]
+    assert select.inputs[1].op.inputs[0].name.startswith("upstream")
+
+
 def test_config_round_trip():
     layer = Dropout(0.25, seed=5)
     copy = keras.saving.deserialize_keras_object(

@@ -53,6 +53,26 @@ def test_value_and_gradient(smoothing, dtype):
     )
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_logits_are_never_copied_to_float32(dtype):
+    loss = LabelSmoothedCrossEntropy(0.1)
+
+    def with_gradient(labels, logits, weights):
+        value = loss(labels, logits, weights)
+        return value, tf.gradients(value, logits)
+
+    shape = (*LABELS.shape, 7)
+    graph = tf.function(with_gradient).get_concrete_function(
+        tf.TensorSpec(LABELS.shape, "int32"),
+        tf.TensorSpec(shape, dtype),
+        tf.TensorSpec(LABELS.shape, "float32"),
+    )
+    tensors = [tensor for op in graph.graph.get_operations() for tensor in op.outputs]
+    whole = [tensor for tensor in tensors if tensor.shape == shape]
+    assert len(whole) >= 2
+    assert {tensor.dtype.name for tensor in whole} == {dtype}
+
+
 def test_padding_label_has_no_loss_even_without_weights():
     logits = np.random.default_rng(1).normal(size=(1, 2, 5)).astype("float32")
     loss = LabelSmoothedCrossEntropy(0.1, reduction="sum")

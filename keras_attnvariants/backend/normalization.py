@@ -1,0 +1,97 @@
+"""Layer normalization that remembers little for its gradient."""
+
+import functools
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.backend.compilation import jit
+
+
+@keras.saving.register_keras_serializable(package="keras_attnvariants")
+class LayerNormalization(keras.layers.LayerNormalization):
+    """Drop-in for `keras.layers.LayerNormalization` over the last axis.
+
+    In training, its input is all that is remembered of a call: the gradient, in closed
+    form, computes the statistics again, and is one compiled pass over the input.
+
+    Args:
+        epsilon: added to the variance.
+        **kwargs: those of `keras.layers.Layer`.
+
+    Example:
+
+    >>> layer = LayerNormalization(epsilon=0.0)
+    >>> layer(ops.array([[1.0, 3.0]]), training=True).numpy().tolist()
+    [[-1.0, 1.0]]
+    """
+
+    def __init__(self, epsilon: float = 1e-3, **kwargs: Any):
+        super().__init__(epsilon=epsilon, **kwargs)
+
+    def call(self, inputs, training=None):
+        if not training:
+            return super().call(inputs)
+        # TensorFlow differentiates a custom gradient for tensors, not for variables.
+        gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
+        return normalized(inputs, gamma, beta, self.epsilon)
+
+    def get_config(self):
+        return {**keras.layers.Layer.get_config(self), "epsilon": self.epsilon}
+
+
+def normalized(inputs, gamma, beta, epsilon: float):
+    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with its gradient.
+
+    Args:
+        inputs: `[..., D]`.
+        gamma, beta: `[D]`.
+        epsilon: added to the variance.
+
+    Returns:
+        `[..., D]` in the dtype of the inputs.
+    """
+
+    @ops.custom_gradient
+    def apply(x, gamma, beta):
+        def gradient(upstream):
+            rows = (ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream))
+            by_x, *others = compiled_gradients(epsilon)(*rows, gamma)
+            return ops.reshape(by_x, ops.shape(x)), *others
+
+        y = ops.layer_normalization(x, gamma, beta, epsilon=epsilon)
+        return ops.cast(y, x.dtype), gradient
+
+    return apply(inputs, gamma, beta)
+
+
+@functools.cache
+def compiled_gradients(epsilon: float):
+    """The gradients with respect to `x`, `gamma` and `beta`, as a compiled function.
+
+    It takes `x` and the gradient of the output, both `[N, D]`, and `gamma`, `[D]`.
+    """
+
+    def gradients(x, upstream, gamma):
+        dtypes = x.dtype, gamma.dtype
+        dtype = keras.backend.result_type(x.dtype, "float32")
+        x, upstream, gamma = (ops.cast(part, dtype) for part in (x, upstream, gamma))
+        centred = x - mean(x)
+        scale = ops.rsqrt(mean(ops.square(centred)) + epsilon)
+        x = centred * scale
+        slope = upstream * gamma
+        by_x = scale * (slope - mean(slope) - x * mean(slope * x))
+        by_gamma, by_beta = ops.sum(upstream * x, axis=0), ops.sum(upstream, axis=0)
+        return (
+            ops.cast(by_x, dtypes[0]),
+            ops.cast(by_gamma, dtypes[1]),
+            ops.cast(by_beta, dtypes[1]),
+        )
+
+    return jit(gradients)
+
+
+def mean(x):
+    """Over the last axis, which stays."""
+    return ops.mean(x, axis=-1, keepdims=True)
