@@ -209,7 +209,10 @@ def main(
     are four times as wide as the model. Measuring takes Linux.
     """
     if len(set(batches)) < 2:
-        typer.echo("Error: --batches must be given twice at least, with different sizes.", err=True)
+        typer.echo(
+            "Error: --batches must be given twice at least, with different sizes.",
+            err=True,
+        )
         raise typer.Exit(2)
     sizes = {
         "num_layers": layers,

@@ -1,9 +1,16 @@
-"""The benchmark of memory: its arithmetic, and processes that are measured."""
+"""The benchmarks of memory: their arithmetic, and processes that are measured."""
 
 import json
 
 import pytest
 from typer.testing import CliRunner
+
+TINY = {
+    "num_layers": 1,
+    "hidden_dim": 16,
+    "intermediate_dim": 32,
+    "vocabulary_size": 5_000,
+}
 
 
 @pytest.fixture
@@ -11,48 +18,90 @@ def memory(benchmark):
     return benchmark("memory")
 
 
-def test_slope_is_the_memory_of_a_token_and_intercept_the_rest(memory):
-    kib, mib = 2**10, 2**20
-    peaks = {
-        "base": {size: 100 * mib + 200 * kib * size for size in (10, 20, 30)},
-        "hc-sa": {size: 50 * mib + 100 * kib * size for size in (10, 20, 30)},
-    }
-    base, other = memory.rows_of(peaks, budget=2**30)
-    assert base["KiB per token"] == pytest.approx(200)
-    assert base["MiB besides"] == pytest.approx(100)
-    assert base["largest deviation, MiB"] == pytest.approx(0, abs=1e-6)
-    assert base["tokens in 1 GiB"] == pytest.approx(924 * 1024 / 200)
-    assert base["tokens per memory / base"] == 1 and base["bar"] is None
-    assert other["tokens per memory / base"] == pytest.approx(2)
-    assert other["tokens that fit / base"] == pytest.approx(2 * 974 / 924)
-    assert other["bar"] == 1.17
+@pytest.fixture
+def peak(benchmark):
+    return benchmark("peak")
 
 
-def test_a_failed_process_says_why(memory):
-    with pytest.raises(RuntimeError, match="no/such/preset"):
-        memory.measure("no/such/preset", 1, 2, "float32", jit=False)
+def test_a_line_through_medians(memory):
+    mib = 2**20
+    points = {tokens: [tokens * 100 + mib] for tokens in (10, 20, 30)}
+    slope, intercept, distance = memory.line(points)
+    assert slope == pytest.approx(100) and intercept == pytest.approx(mib)
+    assert distance == pytest.approx(0, abs=1e-9)
+    points[10] = [mib, 1000 + mib, 10 * mib]
+    assert memory.line(points)[:2] == pytest.approx((100, mib))
+    assert memory.line(points)[2] > 5
 
 
-def test_more_tokens_take_more_memory(memory):
+def test_rows_compare_what_fits_with_base_and_the_paper(memory):
+    kib = 1024
+    base = {tokens: [200 * kib * tokens + 100 * kib] for tokens in (1, 2)}
+    other = {tokens: [100 * kib * tokens] for tokens in (1, 2)}
+    first, second = memory.report_rows({"base": base, "hc-sa": other}, 1000 * kib)
+    assert first["KiB per token"] == pytest.approx(200)
+    assert first["tokens"] == pytest.approx(4.5)
+    assert (first["ratio"], first["bar"], first["ratio, paper"]) == (1, None, 1)
+    assert second["ratio"] == pytest.approx(10 / 4.5)
+    assert second["bar"] == 1.17
+    assert second["ratio, paper"] == pytest.approx(10.8 / 9.2)
+
+
+def test_a_peak_is_what_a_run_holds_at_once(peak):
+    megabytes = peak.in_own_process(peak_of_blocks) / 10**6
+    # Two of the three blocks are held at a time.
+    assert megabytes == pytest.approx(200, abs=5)
+
+
+def peak_of_blocks():
+    import numpy as np
+    from peak import peak
+
+    def run():
+        block = np.ones(100_000_000, "uint8")
+        for _ in range(2):
+            block = np.ones(100_000_000, "uint8")
+        return block.sum()
+
+    return peak(run)
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_more_tokens_take_more_memory(memory, peak, jit):
     few, many = (
-        memory.measure("kav/hc-sa/multi30k", batch, 32, "float32", jit=False)
-        for batch in (1, 64)
+        peak.in_own_process(
+            memory.resident, memory.Step("hc-sa", sentences, 8, "float32", jit, TINY)
+        )
+        for sentences in (16, 256)
     )
-    assert 100 * 2**20 < few < many
+    logits = 240 * 8 * TINY["vocabulary_size"] * 4
+    assert few > 0 and many - few > 0.9 * logits
+
+
+def test_an_error_of_the_process_is_raised_here(memory, peak):
+    step = memory.Step("no-such-model", 1, 2, "float32", False, TINY)
+    with pytest.raises(ValueError, match="no-such-model"):
+        peak.in_own_process(memory.resident, step)
 
 
 def test_every_model_is_measured_at_every_size(memory, tmp_path, monkeypatch):
-    calls = []
+    steps = []
 
-    def measure(preset, batch, length, policy, jit):
-        calls.append((preset, batch))
-        return (len(preset) + batch) * 2**20
+    def measure(function, step):
+        steps.append((step.model, step.sentences))
+        return (len(step.model) + step.tokens) * 2**20
 
-    monkeypatch.setattr(memory, "measure", measure)
+    monkeypatch.setattr(memory, "in_own_process", measure)
     file = tmp_path / "numbers.json"
-    options = ["--batch=1", "--batch=2", f"--output={file}"]
-    result = CliRunner().invoke(memory.app, ["main", "base", "sh-x", *options])
+    options = ["--batches=1", "--batches=2", f"--output={file}"]
+    result = CliRunner().invoke(memory.app, options)
     assert result.exit_code == 0, result.output
-    names = [f"you2020/{name}/wmt16-en-ro" for name in ("base", "sh-x")]
-    assert calls == [(name, size) for name in names for size in (1, 2)]
-    assert len(json.loads(file.read_text())["rows"]) == 2
+    assert steps == [(name, size) for size in (1, 2) for name in memory.MODELS]
+    rows = json.loads(file.read_text())["rows"]
+    assert [row["model"] for row in rows] == list(memory.MODELS)
+
+
+def test_one_size_is_refused(memory):
+    result = CliRunner().invoke(memory.app, ["--batches=1", "--batches=1"])
+    assert result.exit_code == 2
+    assert "different sizes" in result.output
