@@ -19,7 +19,7 @@ PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing co
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
-	batches long-sequences memory
+	batches pipeline long-sequences memory
 
 .PHONY: help quickstart test test-all lint benchmark $(REPORTS) clean
 
@@ -94,11 +94,14 @@ CORPORA ?= multi30k
 batches:
 	$(call BENCHMARK,batches,$(CORPORA:%=--data %))
 
+pipeline:
+	$(call BENCHMARK,pipeline)
+
 long-sequences:
 	$(call BENCHMARK,long_sequences)
 
 memory:
-	$(call BENCHMARK,memory,main)
+	$(call BENCHMARK,memory)
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info
