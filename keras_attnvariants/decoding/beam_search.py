@@ -1,6 +1,5 @@
 """Beam search with exact early stopping, in static shapes."""
 
-import copy
 from typing import Any
 from typing import NamedTuple
 
@@ -16,11 +15,7 @@ from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import is_possible
 from keras_attnvariants.decoding.hypotheses import length_factors
-from keras_attnvariants.decoding.stages import grow
-from keras_attnvariants.decoding.stages import put
-from keras_attnvariants.decoding.stages import stages
-from keras_attnvariants.decoding.stages import take
-from keras_attnvariants.decoding.stages import unfinished
+from keras_attnvariants.decoding.stages import StagedSearch
 from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.decoding.step_model import reorder
 
@@ -94,7 +89,7 @@ def beam_search(
         search = _BeamSearch(
             model, constraints, beam_size, length_penalty, n_best, return_alignments
         )
-        return search.run()
+        return search.hypotheses(search.run())
 
 
 class _Beams(NamedTuple):
@@ -116,64 +111,27 @@ class _BeamState(NamedTuple):
     alignments: Any  # float32 [B, T, K, S] in the order of prediction, or ()
 
 
-class _BeamSearch:
+class _BeamSearch(StagedSearch):
     """One search over a batch; holds what does not change in the loop."""
+
+    State = _BeamState
+    RESULTS = ("finished", "scores", "alignments")
 
     def __init__(
         self, model, constraints, beam_size, length_penalty, n_best, with_alignments
     ):
-        self.model = model
-        self.constraints = constraints
-        self.beam_size = beam_size
+        super().__init__(model, constraints, beam_size)
         self.n_best = n_best
         self.with_alignments = with_alignments
-        self.max_length = constraints.max_length
         self.factors = ops.convert_to_tensor(
             length_factors(self.max_length + 1, length_penalty)
         )
         self.longer_is_better = length_penalty >= 0
-        self.context = model.encode(constraints.source_ids)
-
-    def run(self) -> Hypotheses:
-        source_length = self.constraints.source_ids.shape[1]
-        first, *second = stages(source_length, self.max_length)
-        state = self.advance_by(first, self.initial(room=first))
-        if second:
-            state = self.go_on(self.max_length - first, state)
-        return self.hypotheses(state)
-
-    def advance_by(self, positions: int, state: "_BeamState") -> "_BeamState":
-        """Goes on for a number of positions, or until all sentences are done."""
-        state = ops.while_loop(
-            lambda *state: ops.any(ops.logical_not(_BeamState(*state).done)),
-            lambda *state: tuple(self.advance(_BeamState(*state))),
-            tuple(state),
-            maximum_iterations=positions,
-        )
-        return _BeamState(*state)
-
-    def go_on(self, positions: int, state: "_BeamState") -> "_BeamState":
-        """The same with room for all positions, for the sentences not done."""
-        rows = unfinished(state.done)
-        search = copy.copy(self)
-        search.constraints = self.constraints.take(rows)
-        search.context = take(self.context, rows)
-        part = _BeamState(state.position, *take(tuple(state[1:]), rows))
-        larger = self.model.initial_state(
-            search.context, self.beam_size, self.max_length
-        )
-        part = part._replace(model_state=grow(part.model_state, larger))
-        part = search.advance_by(positions, part)
-        names = "finished", "scores", "alignments"
-        changed = {
-            name: put(getattr(state, name), getattr(part, name), rows) for name in names
-        }
-        return state._replace(**changed)
 
     def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty
         batch, source_length = ops.shape(self.constraints.source_ids)
-        beams, n_best, steps = self.beam_size, self.n_best, self.max_length
+        beams, n_best, steps = self.beams, self.n_best, self.max_length
         # All live hypotheses begin alike, so only the first may count.
         live = ops.where(ops.equal(ops.arange(beams), 0), 0.0, IMPOSSIBLE)
         # A sentence without tokens is done from the start: [EOS], with certainty.
@@ -217,7 +175,7 @@ class _BeamSearch:
         finished, scores = self.finish(state, candidates, is_end)
 
         survivors = ops.where(is_end, IMPOSSIBLE, candidates.log_probs)
-        log_probs, choice = ops.top_k(survivors, self.beam_size)
+        log_probs, choice = ops.top_k(survivors, self.beams)
         live = _select(_Beams(survivors, candidates.paths), log_probs, choice)
         done = self.is_decided(log_probs[:, 0], scores[:, -1], state.position)
         alignments = ()
@@ -245,7 +203,7 @@ class _BeamSearch:
         A parent has one continuation by EOS, so at least `K` others are among them.
         """
         values, tokens, total = candidates(
-            logits, self.constraints, state.position, 2 * self.beam_size
+            logits, self.constraints, state.position, 2 * self.beams
         )
         gains = state.live.log_probs[:, :, None] - total
         totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)

@@ -13,6 +13,7 @@ from keras_attnvariants.decoding.constraints import count_tokens
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import length_factors
+from keras_attnvariants.decoding.stages import StagedSearch
 from keras_attnvariants.decoding.step_model import same_structure
 
 
@@ -74,87 +75,81 @@ def greedy_search(
         model, source_ids, min_length, max_length, prefix, block_unknown
     )
     with cast_matrices(model):
-        context = model.encode(constraints.source_ids)
+        search = _GreedySearch(model, constraints, return_alignments)
+        return search.hypotheses(search.run(), length_penalty)
 
-        def advance(*state):
-            return _advance(model, constraints, context, _State(*state))
 
-        def unfinished(*state):
-            return ops.any(ops.logical_not(_State(*state).done))
+class _GreedySearch(StagedSearch):
+    """One search over a batch; holds what does not change in the loop."""
 
-        state = ops.while_loop(
-            unfinished,
-            advance,
-            _initial(model, constraints, context, return_alignments),
-            maximum_iterations=constraints.max_length,
+    State = _State
+    RESULTS = ("ids", "log_probs", "alignments")
+
+    def __init__(self, model, constraints, with_alignments):
+        super().__init__(model, constraints, beams=1)
+        self.with_alignments = with_alignments
+
+    def initial(self, room: int) -> _State:
+        model, empty = self.model, self.constraints.empty
+        batch, source_length = ops.shape(self.constraints.source_ids)
+        # A sentence without tokens is done from the start: [EOS], with certainty.
+        ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
+        is_end = ops.equal(ops.arange(self.max_length), 0)
+        is_end = ops.logical_and(empty[:, None], is_end)
+        alignments = ()
+        if self.with_alignments:
+            shape = (batch, self.max_length, source_length)
+            alignments = ops.zeros(shape, dtype="float32")
+        return _State(
+            position=ops.convert_to_tensor(0, dtype="int32"),
+            tokens=ops.full((batch,), model.bos_id, dtype="int32"),
+            ids=ops.where(is_end, model.eos_id, ids),
+            log_probs=ops.zeros((batch,), dtype="float32"),
+            done=empty,
+            model_state=model.initial_state(self.context, 1, room),
+            alignments=alignments,
         )
-    return _hypotheses(model, _State(*state), length_penalty)
 
+    def advance(self, state: _State) -> _State:
+        model = self.model
+        logits, model_state, *alignment = model.step(
+            state.tokens[:, None],
+            state.position,
+            state.model_state,
+            self.context,
+            return_attention_scores=self.with_alignments,
+        )
+        values, tokens, total = candidates(logits, self.constraints, state.position, 1)
+        best = ops.argmax(values, axis=-1)  # [B, 1]
+        chosen, tokens = (
+            ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
+            for found in (values, tokens)
+        )
+        gains = ops.maximum(chosen - total[:, 0, 0], IMPOSSIBLE)
+        tokens = ops.where(state.done, model.pad_id, tokens)
+        is_now = ops.equal(ops.arange(self.max_length), state.position)
+        is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])
+        alignments = ()
+        if self.with_alignments:
+            alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
+        return _State(
+            position=state.position + 1,
+            tokens=tokens,
+            ids=ops.where(is_now, tokens[:, None], state.ids),
+            log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
+            done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
+            model_state=same_structure(model_state, state.model_state),
+            alignments=alignments,
+        )
 
-def _initial(model, constraints, context, return_alignments) -> _State:
-    batch, source_length = ops.shape(constraints.source_ids)
-    max_length = constraints.max_length
-    # A sentence without tokens is done from the start: [EOS], with certainty.
-    ids = ops.full((batch, max_length), model.pad_id, dtype="int32")
-    is_end = ops.logical_and(
-        constraints.empty[:, None], ops.equal(ops.arange(max_length), 0)
-    )
-    alignments = ()
-    if return_alignments:
-        alignments = ops.zeros((batch, max_length, source_length), dtype="float32")
-    return _State(
-        position=ops.convert_to_tensor(0, dtype="int32"),
-        tokens=ops.full((batch,), model.bos_id, dtype="int32"),
-        ids=ops.where(is_end, model.eos_id, ids),
-        log_probs=ops.zeros((batch,), dtype="float32"),
-        done=constraints.empty,
-        model_state=model.initial_state(context, 1, max_length),
-        alignments=alignments,
-    )
-
-
-def _advance(model, constraints, context, state: _State) -> tuple:
-    with_alignments = not isinstance(state.alignments, tuple)
-    logits, model_state, *alignment = model.step(
-        state.tokens[:, None],
-        state.position,
-        state.model_state,
-        context,
-        return_attention_scores=with_alignments,
-    )
-    values, tokens, total = candidates(logits, constraints, state.position, 1)
-    best = ops.argmax(values, axis=-1)  # [B, 1]
-    chosen, tokens = (
-        ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
-        for found in (values, tokens)
-    )
-    gains = ops.maximum(chosen - total[:, 0, 0], IMPOSSIBLE)
-    tokens = ops.where(state.done, model.pad_id, tokens)
-    is_now = ops.equal(ops.arange(constraints.max_length), state.position)
-    is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])
-    alignments = ()
-    if with_alignments:
-        alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
-    return _State(
-        position=state.position + 1,
-        tokens=tokens,
-        ids=ops.where(is_now, tokens[:, None], state.ids),
-        log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
-        done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
-        model_state=same_structure(model_state, state.model_state),
-        alignments=alignments,
-    )
-
-
-def _hypotheses(model, state: _State, length_penalty: float) -> Hypotheses:
-    lengths = count_tokens(state.ids, model.pad_id)
-    factors = length_factors(state.ids.shape[1], length_penalty)
-    scores = state.log_probs * ops.take(factors, lengths)
-    without = isinstance(state.alignments, tuple)
-    return Hypotheses(
-        ids=state.ids[:, None],
-        scores=scores[:, None],
-        log_probs=state.log_probs[:, None],
-        lengths=lengths[:, None],
-        alignments=None if without else state.alignments[:, None],
-    )
+    def hypotheses(self, state: _State, length_penalty: float) -> Hypotheses:
+        lengths = count_tokens(state.ids, self.model.pad_id)
+        factors = length_factors(self.max_length, length_penalty)
+        scores = state.log_probs * ops.take(factors, lengths)
+        return Hypotheses(
+            ids=state.ids[:, None],
+            scores=scores[:, None],
+            log_probs=state.log_probs[:, None],
+            lengths=lengths[:, None],
+            alignments=state.alignments[:, None] if self.with_alignments else None,
+        )

@@ -5,6 +5,10 @@ is not finished by then goes on with all the room and, where a batch may have an
 size, without the sentences that are finished.
 """
 
+import copy
+from typing import Any
+from typing import ClassVar
+
 import keras
 from keras import ops
 
@@ -15,6 +19,75 @@ MARGIN = 8
 
 # How many positions make a second stage worth its compilation.
 LEAST = 16
+
+
+class StagedSearch:
+    """A search over a batch, position by position; subclasses say how.
+
+    Its state is a named tuple of tensors, with `position`, `done` (bool `[B]`) and
+    `model_state` among them; all but the position have the batch as their first axis.
+
+    Attributes:
+        State: the class of states.
+        RESULTS: names of the fields that hold what is found.
+        constraints: of this search.
+        context: what the model has encoded.
+        beams: number of hypotheses of a sentence.
+    """
+
+    State: ClassVar[Any]
+    RESULTS: ClassVar[tuple[str, ...]]
+
+    def __init__(self, model, constraints, beams: int):
+        self.model = model
+        self.constraints = constraints
+        self.beams = beams
+        self.max_length = constraints.max_length
+        self.context = model.encode(constraints.source_ids)
+
+    def initial(self, room: int):
+        """The state at the start, of a model with room for that many positions."""
+        raise NotImplementedError
+
+    def advance(self, state):
+        """The state one position further."""
+        raise NotImplementedError
+
+    def run(self):
+        """The state in the end."""
+        source_length = self.constraints.source_ids.shape[1]
+        first, *second = stages(source_length, self.max_length)
+        state = self.advance_by(first, self.initial(room=first))
+        if second:
+            state = self.go_on(self.max_length - first, state)
+        return state
+
+    def advance_by(self, positions: int, state):
+        """Goes on for a number of positions, or until all sentences are done."""
+        state = ops.while_loop(
+            lambda *state: ops.any(ops.logical_not(self.State(*state).done)),
+            lambda *state: tuple(self.advance(self.State(*state))),
+            tuple(state),
+            maximum_iterations=positions,
+        )
+        return self.State(*state)
+
+    def go_on(self, positions: int, state):
+        """The same with room for all positions, for the sentences not done."""
+        rows = unfinished(state.done)
+        search = copy.copy(self)
+        search.constraints = self.constraints.take(rows)
+        search.context = take(self.context, rows)
+        parts = take(state._replace(position=())._asdict(), rows)
+        part = self.State(**{**parts, "position": state.position})
+        larger = self.model.initial_state(search.context, self.beams, self.max_length)
+        part = part._replace(model_state=grow(part.model_state, larger))
+        part = search.advance_by(positions, part)
+        changed = {
+            name: put(getattr(state, name), getattr(part, name), rows)
+            for name in self.RESULTS
+        }
+        return state._replace(**changed)
 
 
 def stages(source_length: int | None, max_length: int) -> tuple[int, ...]:

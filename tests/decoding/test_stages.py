@@ -56,9 +56,10 @@ class CountingModel(RecurrentModel):
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
-def test_finished_sentences_leave():
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_finished_sentences_leave(beam_size):
     model = CountingModel(seed=3)
-    found = beam_search(model, SOURCES, beam_size=3)
+    found = beam_search(model, SOURCES, beam_size=beam_size)
     late = int((np.asarray(found.lengths)[:, 0] > FIRST).sum())
     assert 0 < late < len(SOURCES), "sentences have to end in both stages"
     assert model.rows[FIRST - 1] == len(SOURCES)
@@ -87,10 +88,11 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize("xla", COMPILERS)
+@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (3, 2)])
 @pytest.mark.parametrize("seed", [0, 1, 3])
-def test_stages_change_nothing(one_stage, seed, xla):
+def test_stages_change_nothing(one_stage, seed, beam_size, n_best, xla):
     model = RecurrentModel(seed=seed, eos_bias=-1.0)
-    options = {"beam_size": 3, "n_best": 2, "return_alignments": True}
+    options = {"beam_size": beam_size, "n_best": n_best, "return_alignments": True}
     expected = one_stage(model, SOURCES, **options)
     assert (np.asarray(expected.lengths) > FIRST).any()
     compiled = backend.jit(lambda ids: beam_search(model, ids, **options), xla=xla)
