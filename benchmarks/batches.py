@@ -125,7 +125,9 @@ def main(
             corpus, Path(spec).name, vocabulary_size, batch_tokens, random_rows, seed
         )
     setting = f"{vocabulary_size:,} subwords, batches of {batch_tokens:,} positions"
-    report = Report("Padding of batches", TEXT, setting, rows)
+    report = Report(
+        "Padding of batches", TEXT, setting, rows, ("padding",), at_most=True
+    )
     report.show()
     if output is not None:
         report.write(output)

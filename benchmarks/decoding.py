@@ -32,6 +32,7 @@ from decoding_tables import VARIANTS_TEXT
 from decoding_tables import Key
 from decoding_tables import Measured
 from decoding_tables import Variant
+from decoding_tables import column
 from decoding_tables import peer_rows
 from decoding_tables import variant_rows
 from measuring import Report
@@ -255,8 +256,9 @@ def peers(
             rows += peer_rows(measure(programs, work, size), size, steps)
     versions = {k: v for each in programs.values() for k, v in each.versions.items()}
     releases = ", ".join(f"{name} {version}" for name, version in versions.items())
-    title = "Beam search beside other programs"
-    finish(Report(title, PEERS_TEXT, f"{work}; {releases}", rows), output)
+    title, setting = "Beam search beside other programs", f"{work}; {releases}"
+    judged = tuple(column(each) for each in precision)
+    finish(Report(title, PEERS_TEXT, setting, rows, judged), output)
 
 
 @app.command()
@@ -285,7 +287,8 @@ def variants(
     measured = measure_variants(presets, work, batch, precision)
     rows = variant_rows(measured, batch * steps)
     setting = f"{work}, {precision}, batch of {batch}"
-    finish(Report("Beam search of variants", VARIANTS_TEXT, setting, rows), output)
+    title = "Beam search of variants"
+    finish(Report(title, VARIANTS_TEXT, setting, rows, ("ratio",)), output)
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def peer_rows(measured: Mapping[Key, Measured], batch: int, steps: int) -> list[
     rows = []
     for key, own in measured.items():
         speeds = {
-            f"ours in {precision} / it": ratio(own.seconds, measured[mine].seconds)
+            column(precision): ratio(own.seconds, measured[mine].seconds)
             for mine in ours
             for precision in mine[1:]
         }
@@ -98,6 +98,11 @@ def peer_rows(measured: Mapping[Key, Measured], batch: int, steps: int) -> list[
             }
         )
     return rows
+
+
+def column(precision: str) -> str:
+    """The title of how many times as fast ours is in a precision."""
+    return f"ours in {precision} / it"
 
 
 def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:

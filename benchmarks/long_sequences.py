@@ -153,7 +153,9 @@ def main(
         f"width {width}, {num_heads} heads, n = {n}, length {long:,} over {short:,}, "
         f"{long:,} tokens"
     )
-    report = Report("Long sequences", TEXT, setting, rows)
+    report = Report(
+        "Long sequences", TEXT, setting, rows, ("forward and backward",), at_most=True
+    )
     report.show()
     if output is not None:
         report.write(output)

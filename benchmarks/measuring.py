@@ -52,13 +52,18 @@ class Report:
         title: what was measured.
         text: how, and how to read it; one paragraph.
         setting: sizes, precision and threads, in one line.
-        rows: of the table; all with the same keys, which are its titles.
+        rows: of the table; all with the same keys, which are its titles. Where there
+            is a `"bar"`, it is what the row has to reach.
+        judged: the columns that bars are about; the best of them counts.
+        at_most: whether bars are upper bounds, and not lower ones.
     """
 
     title: str
     text: str
     setting: str
     rows: list[Row]
+    judged: tuple[str, ...] = ()
+    at_most: bool = False
 
     def show(self) -> None:
         """Prints the table."""

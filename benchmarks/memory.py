@@ -235,7 +235,7 @@ def main(
         f"tokens, {budget_gib:g} GiB"
     )
     text = TEXT.format(method=METHODS[method])
-    report = Report("Memory of a training step", text, setting, rows)
+    report = Report("Memory of a training step", text, setting, rows, ("ratio",))
     report.show()
     if output is not None:
         report.write(output)

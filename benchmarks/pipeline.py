@@ -128,9 +128,9 @@ def main(
         f"{layers} + {layers} layers of {width}, {policy}, "
         f"batches of {batch_tokens:,} positions, {updates} updates a round"
     )
-    report = Report(
-        "Training with the input pipeline", TEXT, setting, rows_of(seconds, updates)
-    )
+    rows = rows_of(seconds, updates)
+    title = "Training with the input pipeline"
+    report = Report(title, TEXT, setting, rows, ("ratio",), at_most=True)
     report.show()
     if output is not None:
         report.write(output)

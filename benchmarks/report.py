@@ -18,16 +18,64 @@ than what it is compared with, a ratio of tokens per second above 1 faster.
 """
 
 
-def section(record: dict) -> str:
-    """A report as it was written, as one section."""
-    keys = list(record["rows"][0])
-    numeric = [not isinstance(record["rows"][0][key], str) for key in keys]
+SUMMARY = """## Bars
+
+What the project has promised to reach, and where it stands; the tables below tell how
+it was measured.
+"""
+
+
+def summary(records: list[dict]) -> str:
+    """All rows that have a bar, from all reports."""
+    rows = [
+        {
+            "measurement": record["title"],
+            "of": label(row),
+            "measured": value,
+            "bar": f"{'≤' if record['at_most'] else '≥'} {formatted(row['bar'])}",
+            "reached": "yes" if reached(value, row["bar"], record) else "no",
+        }
+        for record in records
+        for row in record["rows"]
+        if row.get("bar") is not None
+        for value in [judged(row, record)]
+    ]
+    return "\n".join([SUMMARY, *table(rows)])
+
+
+def judged(row: dict, record: dict) -> float:
+    """The figure that a bar is about; the best, if there are several."""
+    best = min if record["at_most"] else max
+    return best(row[key] for key in record["judged"])
+
+
+def reached(value: float, bar: float, record: dict) -> bool:
+    """Whether a figure is on the right side of a bar."""
+    return value <= bar if record["at_most"] else value >= bar
+
+
+def label(row: dict) -> str:
+    """What distinguishes a row: its texts, and the size of its batch."""
+    texts = [value for value in row.values() if isinstance(value, str)]
+    size = [f"batch {row['batch']}"] if isinstance(row.get("batch"), int) else []
+    return ", ".join([*size, *(text for text in texts if " of " not in text)])
+
+
+def table(rows: list[dict]) -> list[str]:
+    """Lines of Markdown; columns of numbers are aligned to the right."""
+    keys = list(rows[0])
+    numeric = [not isinstance(rows[0][key], str) for key in keys]
     lines = [
         "| " + " | ".join(keys) + " |",
         "|" + "|".join("---:" if right else "---" for right in numeric) + "|",
     ]
-    for row in record["rows"]:
+    for row in rows:
         lines.append("| " + " | ".join(formatted(row[key]) for key in keys) + " |")
+    return lines
+
+
+def section(record: dict) -> str:
+    """A report as it was written, as one section."""
     releases = ", ".join(
         f"{name} {release}" for name, release in record["versions"].items()
     )
@@ -39,7 +87,7 @@ def section(record: dict) -> str:
             "",
             f"Setting: {record['setting']}.",
             "",
-            *lines,
+            *table(record["rows"]),
             "",
             f"{record['machine']}; {releases}.",
             "",
@@ -60,8 +108,9 @@ def main(
     ),
 ) -> None:
     """Writes one page of the reports, in their order."""
-    sections = [section(json.loads(path.read_text())) for path in records]
-    output.write_text("\n\n".join([HEAD.strip(), *sections]) + "\n")
+    reports = [json.loads(path.read_text()) for path in records]
+    parts = [HEAD.strip(), summary(reports), *map(section, reports)]
+    output.write_text("\n\n".join(parts) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ PYTORCH = {
     "PyTorch, float32, compiled": {"bfloat16": False, "compile": True},
     "PyTorch, bfloat16, compiled": {"bfloat16": True, "compile": True},
 }
+RATIO = "our best / it"
 BARS = {"float32": 1.6, "bfloat16": 1.1}
 
 TEXT = (
@@ -167,7 +168,7 @@ def rows_of(
         {
             "program": name,
             "tokens per second": tokens / medians[name],
-            "our best / it": ratio(times, seconds[best]),
+            RATIO: ratio(times, seconds[best]),
             "bar": barred.get(name),
             "first loss": losses[name][0],
             "last loss": losses[name][-1],
@@ -245,7 +246,7 @@ def main(
         f"{layers} + {layers} layers of {width}, {heads} heads, vocabulary of "
         f"{vocabulary:,}, {batch} x {length} tokens, threads: {threads}"
     )
-    report = Report("Training beside PyTorch", TEXT, setting, rows)
+    report = Report("Training beside PyTorch", TEXT, setting, rows, (RATIO,))
     report.show()
     if output is not None:
         report.write(output)

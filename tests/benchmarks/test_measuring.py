@@ -15,9 +15,14 @@ def written(measuring, tmp_path, monkeypatch):
     arguments = ["/somewhere/speed.py", "--runs", "3", "--output", "x.json"]
     monkeypatch.setattr("sys.argv", arguments)
     monkeypatch.delenv(measuring.THREADS, raising=False)
-    rows = [{"model": "base", "ratio": 1.0}, {"model": "two", "ratio": 1234.5}]
+    rows = [
+        {"model": "base", "ratio": 1.0, "other ratio": 1.0, "bar": None},
+        {"model": "two", "ratio": 1234.5, "other ratio": 0.5, "bar": 2.0},
+        {"model": "three", "ratio": 1.5, "other ratio": 1.75, "bar": 2.0},
+    ]
     path = tmp_path / "results" / "speed.json"
-    measuring.Report("Speed", "How fast.", "one thread", rows).write(path)
+    judged = "ratio", "other ratio"
+    measuring.Report("Speed", "How fast.", "one thread", rows, judged).write(path)
     return path
 
 
@@ -43,10 +48,30 @@ def test_a_report_is_a_page_of_tables(benchmark, written, tmp_path):
     page = tmp_path / "PERFORMANCE.md"
     benchmark("report").main([written], page)
     lines = page.read_text().splitlines()
-    place = lines.index("| model | ratio |")
+    place = lines.index("| model | ratio | other ratio | bar |")
     assert lines[place + 1 : place + 4] == [
-        "|---|---:|",
-        "| base | 1 |",
-        "| two | 1,234 |",
+        "|---|---:|---:|---:|",
+        "| base | 1 | 1 |  |",
+        "| two | 1,234 | 0.5 | 2 |",
     ]
     assert "$ python benchmarks/speed.py --runs 3" in lines
+
+
+def test_the_page_begins_with_what_stands_against_a_bar(benchmark, written, tmp_path):
+    page = tmp_path / "PERFORMANCE.md"
+    benchmark("report").main([written], page)
+    lines = page.read_text().splitlines()
+    place = lines.index("| measurement | of | measured | bar | reached |")
+    assert lines[place + 2 : place + 5] == [
+        "| Speed | two | 1,234 | ≥ 2 | yes |",
+        "| Speed | three | 1.75 | ≥ 2 | no |",
+        "",
+    ]
+
+
+def test_an_upper_bound_is_reached_from_below(benchmark):
+    report = benchmark("report")
+    record = {"judged": ["a", "b"], "at_most": True}
+    row = {"a": 1.3, "b": 1.1, "bar": 1.2}
+    assert report.judged(row, record) == 1.1
+    assert report.reached(1.1, 1.2, record) and not report.reached(1.3, 1.2, record)

@@ -12,14 +12,21 @@ def step_time(benchmark):
 
 
 def test_a_ratio_is_the_median_over_rounds(step_time):
-    seconds = {step_time.BASELINE: [1.0, 2.0, 4.0], "other": [3.0, 2.0, 8.0]}
-    first, second = step_time.ratios(seconds)
+    name = "kav/context/multi30k"
+    seconds = {step_time.BASELINE: [1.0, 2.0, 4.0], name: [3.0, 2.0, 8.0]}
+    first, second = step_time.ratios(seconds, length=128)
     assert first == {
         "preset": step_time.BASELINE,
         "milliseconds": 2000.0,
         "ratio": 1.0,
+        "bar": None,
     }
-    assert second == {"preset": "other", "milliseconds": 3000.0, "ratio": 2.0}
+    assert second == {
+        "preset": name,
+        "milliseconds": 3000.0,
+        "ratio": 2.0,
+        "bar": 1.3,
+    }
 
 
 def test_an_update_changes_the_model(step_time, monkeypatch):
