@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import json
+import logging
 import os
 import platform
 import shlex
@@ -16,6 +17,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+# Programs that are compared are many graphs of the same code, of which it warns.
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")

@@ -133,9 +133,8 @@ def main(
         f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, "
         f"{layers} + {layers} layers of {width}, {batch} x {length} tokens"
     )
-    report = Report(
-        "Time of a training step", TEXT, setting, rows, ("ratio",), at_most=True
-    )
+    title = f"Time of a training step at length {length}"
+    report = Report(title, TEXT, setting, rows, ("ratio",), at_most=True)
     report.show()
     if output is not None:
         report.write(output)
