@@ -41,8 +41,8 @@ SENTENCES = 16  # that are decoded together
 TEXT = (
     "Self-attention on long sequences over the same on short ones, in time per token: "
     "1 is a cost linear in length. Batches hold as many tokens at every length. The "
-    "decoding step is that of the last position. Memory is what a forward and backward "
-    "pass takes at most, beyond inputs and weights."
+    "decoding steps are those of the last position. Memory is what a forward and "
+    "backward pass takes at most, beyond inputs and weights."
 )
 
 
@@ -75,8 +75,8 @@ def programs(
                 result[name, side, make.__name__, length] = run
             if causal:
                 shape = (SENTENCES, 1, sizes["width"])
-                run = passes.step(built, shape, length - 1, xla)
-                result[name, side, "step", length] = run
+                run = passes.steps(built, shape, length - 1, xla)
+                result[name, side, "steps", length] = run
     for run in result.values():
         run()
     return result
@@ -104,7 +104,7 @@ def report_rows(seconds: dict, memories: dict, short: int, long: int) -> list[Ro
     rows = []
     for name, side in tokens:
         row: Row = {"layer": name, "side": side}
-        for title in ("forward", "forward_and_backward", "step"):
+        for title in ("forward", "forward_and_backward", "steps"):
             times = [seconds.get((name, side, title, size)) for size in (short, long)]
             column = title.replace("_", " ")
             row[column] = ratio(times[1], times[0]) if times[0] else None

@@ -8,6 +8,9 @@ from keras import ops
 
 import keras_attnvariants as kav
 
+# A single one is too short to be timed.
+STEPS = 20
+
 
 def forward(layer, shape, causal: bool, xla: bool) -> Callable[[], Any]:
     """The output for a batch of shape `[B, L, width]`, as in training.
@@ -29,8 +32,8 @@ def forward_and_backward(layer, shape, causal: bool, xla: bool) -> Callable[[], 
     return waiting(kav.backend.jit(gradients, xla), *batch(shape, causal), upstream)
 
 
-def step(layer, shape, position: int, xla: bool) -> Callable[[], Any]:
-    """Decoding inputs `[B, 1, width]` at a position, one hypothesis per sentence."""
+def steps(layer, shape, position: int, xla: bool) -> Callable[[], Any]:
+    """Some decoding steps at a position: `[B, 1, width]`, a hypothesis per sentence."""
     state = layer.initial_state(shape[0], beams=1, max_length=position + 1)
     x, _ = batch(shape, causal=True)
 
@@ -38,7 +41,14 @@ def step(layer, shape, position: int, xla: bool) -> Callable[[], Any]:
         return layer.step(x, position, state)
 
     compiled = kav.backend.jit(decode, xla)
-    return waiting(compiled, x, ops.convert_to_tensor(position, "int32"), state)
+    arguments = x, ops.convert_to_tensor(position, "int32"), state
+    once = waiting(compiled, *arguments)
+
+    def run():
+        for _ in range(STEPS):
+            once()
+
+    return run
 
 
 def batch(shape, causal: bool):

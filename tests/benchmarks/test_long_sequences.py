@@ -17,7 +17,7 @@ def long_sequences(benchmark):
 
 
 def test_one_row_for_a_layer_and_side(long_sequences):
-    passes = ("forward", "forward_and_backward", "step")
+    passes = ("forward", "forward_and_backward", "steps")
     seconds = {
         ("NeuralNgram", "decoder", title, length): [1.0 * length, 2.0 * length]
         for title in passes
@@ -30,7 +30,7 @@ def test_one_row_for_a_layer_and_side(long_sequences):
         "side": "decoder",
         "forward": 4.0,
         "forward and backward": 4.0,
-        "step": 4.0,
+        "steps": 4.0,
         "bar": 1.3,
         "KiB per token, 2": 2.0,
         "KiB per token, 8": 8.0,
@@ -45,7 +45,7 @@ def test_learned_attention_has_no_bar_and_an_encoder_no_step(long_sequences):
         for length in (2, 8)
     }
     [row] = long_sequences.report_rows(seconds, {(name, "encoder", 8): 1.0}, 2, 8)
-    assert row["bar"] is None and row["step"] is None
+    assert row["bar"] is None and row["steps"] is None
 
 
 def test_every_layer_is_timed_and_weighed(long_sequences, tmp_path):
@@ -60,7 +60,7 @@ def test_every_layer_is_timed_and_weighed(long_sequences, tmp_path):
     assert [(row["layer"], row["side"]) for row in rows] == long_sequences.LAYERS
     for row in rows:
         assert row["forward"] > 0 and row["forward and backward"] > 0
-        assert (row["step"] is None) == (row["side"] == "encoder")
+        assert (row["steps"] is None) == (row["side"] == "encoder")
         assert {f"KiB per token, {length}" for length in (4, 8, 16)} <= set(row)
 
 
@@ -76,7 +76,7 @@ def test_gradients_reach_the_input_and_every_weight(long_sequences, side):
         assert all(np.asarray(gradient).any() for gradient in found)
 
 
-def test_a_step_is_that_of_the_last_position(long_sequences, monkeypatch):
+def test_steps_are_those_of_the_last_position(long_sequences, monkeypatch):
     layer = long_sequences.layer("NeuralNgram", "decoder", **SIZES)
     positions, step = [], layer.step
 
@@ -88,8 +88,9 @@ def test_a_step_is_that_of_the_last_position(long_sequences, monkeypatch):
     monkeypatch.setattr(
         long_sequences.passes.kav.backend, "jit", lambda function, xla: function
     )
-    long_sequences.passes.step(layer, (2, 1, WIDTH), 7, xla=False)()
-    assert [int(position) for position in positions] == [7]
+    long_sequences.passes.steps(layer, (2, 1, WIDTH), 7, xla=False)()
+    assert {int(position) for position in positions} == {7}
+    assert len(positions) == long_sequences.passes.STEPS
 
 
 def test_lengths_that_do_not_divide_are_refused(long_sequences):
