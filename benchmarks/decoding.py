@@ -287,7 +287,7 @@ def variants(
     measured = measure_variants(presets, work, batch, precision)
     rows = variant_rows(measured, batch * steps)
     setting = f"{work}, {precision}, batch of {batch}"
-    title = "Beam search of variants"
+    title = f"Beam search of variants in {precision}"
     finish(Report(title, VARIANTS_TEXT, setting, rows, ("ratio",)), output)
 
 
