@@ -73,7 +73,8 @@ class Report:
         """Prints the table."""
         table = Table(title=f"{self.title} ({self.setting})")
         for key, value in self.rows[0].items():
-            table.add_column(key, justify="left" if isinstance(value, str) else "right")
+            side = "left" if isinstance(value, str) else "right"
+            table.add_column(key, justify=side, overflow="fold")
         for row in self.rows:
             table.add_row(*map(formatted, row.values()))
         Console(width=None if sys.stdout.isatty() else 120).print(table)
