@@ -1,0 +1,1 @@
+"""What every room may use and none is about: argument checks, names for types."""

@@ -1,0 +1,63 @@
+"""Checks of arguments: each raises `ValueError` in one line, or returns the value."""
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+
+def check_integer(name: str, value: Any, minimum: int = 1) -> int:
+    """`value` if it is an integer of at least `minimum`.
+
+    Raises:
+        ValueError: it is not; a bool is no integer.
+    """
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if is_integer and value >= minimum:
+        return int(value)
+    what = "a positive integer" if minimum == 1 else f"an integer >= {minimum}"
+    raise ValueError(f"`{name}` must be {what}. Received: {value!r}")
+
+
+def check_optional_integer(name: str, value: Any, minimum: int = 1) -> int | None:
+    """The same for an argument that may be `None`."""
+    return None if value is None else check_integer(name, value, minimum)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """`value` if it is a finite number above 0.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if is_number(value) and 0 < value < math.inf:
+        return value
+    raise ValueError(f"`{name}` must be a positive number. Received: {value!r}")
+
+
+def check_rate(name: str, value: Any) -> float:
+    """`value` if it is a number from 0 to below 1, such as a dropout rate.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if is_number(value) and 0 <= value < 1:
+        return value
+    raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {value!r}")
+
+
+def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
+    """`value` if it is one of `choices`.
+
+    Raises:
+        ValueError: it is not; the message lists the choices.
+    """
+    if value in choices:
+        return value
+    listed = ", ".join(repr(choice) for choice in choices)
+    raise ValueError(f"`{name}` must be one of {listed}. Received: {value!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a real number; a bool is none."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.0, "1", None])
+def test_no_positive_integer(value):
+    with pytest.raises(ValueError, match="`n` must be a positive integer. Received"):
+        check_integer("n", value)
+
+
+def test_integers_of_numpy_become_python_integers():
+    assert type(check_integer("n", np.int64(3))) is int
+    assert check_integer("n", 0, minimum=0) == 0
+    with pytest.raises(ValueError, match=r"`n` must be an integer >= 2\. Received: 1"):
+        check_integer("n", 1, minimum=2)
+
+
+def test_optional():
+    assert check_optional_integer("n", None) is None
+    with pytest.raises(ValueError, match="`n` must be a positive integer"):
+        check_optional_integer("n", 0)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, float("inf"), float("nan"), "1", True])
+def test_no_positive_number(value):
+    with pytest.raises(ValueError, match="`x` must be a positive number. Received"):
+        check_positive("x", value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1, float("nan"), None])
+def test_no_rate(value):
+    with pytest.raises(ValueError, match="`x` must be at least 0 and below 1"):
+        check_rate("x", value)
+
+
+def test_choices_are_listed():
+    assert check_choice("mode", "a", ("a", "b")) == "a"
+    with pytest.raises(ValueError, match="must be one of 'a', 'b'. Received: 'c'"):
+        check_choice("mode", "c", ("a", "b"))
