@@ -44,14 +44,13 @@ class Reading:
     """A model, the sentence in its tokens, and all weights of a full pass.
 
     Args:
-        folder: of the model, as `save_preset` writes it.
+        folder: of the model, as `save_model` writes it.
         layer: name of the class of attention layers that are looked at.
     """
 
     def __init__(self, folder: Path, layer: str):
         self.layer = layer
-        self.model = kav.from_preset(folder)
-        tokenizer = kav.Tokenizer.load(folder / "tokenizer.model")
+        self.model, tokenizer = kav.load_model(folder)
         source, target = tokenizer.encode([SOURCE, TARGET])
         self.inputs = {
             "source_ids": np.array([source], "int32"),

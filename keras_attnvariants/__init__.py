@@ -16,12 +16,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = (
+    "utils",
     "backend",
+    "data",
     "attention",
     "models",
     "presets",
     "decoding",
-    "data",
     "training",
     "evaluation",
     "serving",
@@ -42,8 +43,8 @@ _HOME = {
     "RecurrentCrossAttention": "attention",
     "Seq2SeqLSTM": "models",
     "Transformer": "models",
-    "from_preset": "models",
-    "save_preset": "models",
+    "load_model": "models",
+    "save_model": "models",
     "Translator": "decoding",
     "beam_search": "decoding",
     "greedy_search": "decoding",

@@ -116,10 +116,10 @@ def load_model(folder: Path, precision: Precision | None = None):
     """
     if (folder / "log.jsonl").is_file():
         folder = folder / better_of(folder / "log.jsonl")
-    model = kav.from_preset(folder)
+    model, tokenizer = kav.load_model(folder)
     if precision is not None:
         model = in_precision(model, precision)
-    return model, kav.Tokenizer.load(folder / "tokenizer.model")
+    return model, tokenizer
 
 
 def in_precision(model, precision: Precision):

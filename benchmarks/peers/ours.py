@@ -27,7 +27,7 @@ def convert(options) -> None:
         made = model.read(options["weights"], options["sizes"])
         if options["precision"] == "int8":
             made.quantize("int8")
-        made.save_preset(folder(options))
+        kav.save_model(made, folder(options))
 
 
 class Engine:
@@ -38,7 +38,7 @@ class Engine:
 
     def __init__(self, options):
         if "weights" in options:
-            self.model = kav.from_preset(folder(options))
+            self.model = kav.load_model(folder(options)).model
         else:
             preset = kav.presets.get(options["preset"])
             self.model = preset.build(**options["sizes"], dropout=0.0)

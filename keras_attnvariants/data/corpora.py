@@ -18,11 +18,11 @@ from keras_attnvariants.data.cleaning import check_text_file
 from keras_attnvariants.data.cleaning import read_parallel
 from keras_attnvariants.data.cleaning import write_clean
 from keras_attnvariants.data.files import fingerprint
-from keras_attnvariants.data.files import whole_folder
 from keras_attnvariants.data.folders import SPLITS
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.tsv import read_tsv
+from keras_attnvariants.utils.folders import new_folder
 
 _LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 # Part of the key of the cache: raise it when cleaning changes.
@@ -234,11 +234,10 @@ def _cached(
     digest = fingerprint(inputs, _CLEANING_VERSION, languages, max_characters)
     folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"
     if not (folder / "report.json").is_file():
-        with whole_folder(folder) as partial:
-            reports = write(partial)
+        with new_folder(folder, replace=False) as partial:
+            reports = write(partial.path)
             _check_not_empty(reports, inputs)
-            text = json.dumps([asdict(report) for report in reports], indent=1)
-            (partial / "report.json").write_text(text, encoding="utf-8")
+            partial.write_json("report.json", [asdict(report) for report in reports])
     reports = [
         SplitReport(**report)
         for report in json.loads((folder / "report.json").read_text(encoding="utf-8"))

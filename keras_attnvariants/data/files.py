@@ -1,33 +1,11 @@
-"""Files and folders that appear whole or not at all."""
+"""Names for what is made from files, and the split that a text belongs to."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import uuid
 from collections.abc import Iterable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Gives a temporary folder that becomes `folder` at the end, or vanishes."""
-    partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}")
-    partial.mkdir(parents=True)
-    try:
-        yield partial
-        try:
-            os.replace(partial, folder)
-        except OSError:
-            # Another process may have been faster; its files are the same.
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def fingerprint(files: Iterable[Path], *settings) -> str:

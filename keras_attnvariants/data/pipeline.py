@@ -13,8 +13,8 @@ from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.corpora import ParallelFiles
 from keras_attnvariants.data.files import fingerprint
-from keras_attnvariants.data.files import whole_folder
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.folders import new_folder
 
 _LINES_PER_BLOCK = 4096
 
@@ -244,9 +244,9 @@ def _batch(source, target, plan: BatchPlan, tokenizer: Tokenizer, index: int):
 
 
 def _write_tokens(files: ParallelFiles, tokenizer: Tokenizer, folder: Path) -> None:
-    with whole_folder(folder) as partial:
+    with new_folder(folder, replace=False) as partial:
         for side, file in zip(("source", "target"), files, strict=True):
-            _tokenize_file(file, tokenizer, partial / side)
+            _tokenize_file(file, tokenizer, partial.path / side)
 
 
 def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:

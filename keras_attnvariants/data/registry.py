@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keras_attnvariants.data.files import whole_folder
+from keras_attnvariants.utils.folders import new_folder
 
 _CORPORA: dict[str, RegisteredCorpus] = {}
 
@@ -97,8 +97,8 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
         file=sys.stderr,
     )
     try:
-        with whole_folder(folder) as partial:
-            corpus.write(partial, pair, downloads)
+        with new_folder(folder, replace=False) as partial:
+            corpus.write(partial.path, pair, downloads)
     except FetchError as error:
         raise FetchError(
             f"Cannot fetch corpus {name!r}: {error} You can download that file "

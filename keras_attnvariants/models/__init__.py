@@ -2,8 +2,9 @@
 
 from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
-from keras_attnvariants.models.saving import from_preset
-from keras_attnvariants.models.saving import save_preset
+from keras_attnvariants.models.saving import LoadedModel
+from keras_attnvariants.models.saving import load_model
+from keras_attnvariants.models.saving import save_model
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
 from keras_attnvariants.models.templates import highest
 from keras_attnvariants.models.templates import lowest
@@ -11,11 +12,12 @@ from keras_attnvariants.models.transformer import Transformer
 
 __all__ = [
     "ConcatenatedPositions",
+    "LoadedModel",
     "Seq2SeqLSTM",
     "SinusoidalPositions",
     "Transformer",
-    "from_preset",
     "highest",
+    "load_model",
     "lowest",
-    "save_preset",
+    "save_model",
 ]

@@ -11,8 +11,6 @@ from keras_attnvariants.attention.checks import check_optional
 from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.checks import check_token_ids
-from keras_attnvariants.models.saving import from_preset
-from keras_attnvariants.models.saving import save_preset
 
 
 class TranslationModel(keras.Model):
@@ -57,15 +55,6 @@ class TranslationModel(keras.Model):
     def compute_output_spec(self, inputs, training=None):
         shape = (*inputs["target_ids"].shape, self.vocabulary_size)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
-
-    def save_preset(self, directory, tokenizer=None):
-        """Writes the model, and a tokenizer, to a folder; see `save_preset`."""
-        return save_preset(self, directory, tokenizer)
-
-    @staticmethod
-    def from_preset(directory) -> keras.Model:
-        """Loads a model that `save_preset` wrote."""
-        return from_preset(directory)
 
     def quantize(self, mode=None, **kwargs: Any):
         """As in Keras; a quantized model is saved and loaded as one."""

@@ -9,12 +9,12 @@ import tensorflow as tf
 
 from keras_attnvariants import backend
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.files import whole_folder
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.signatures import Options
 from keras_attnvariants.serving.signatures import Signatures
+from keras_attnvariants.utils.folders import new_folder
 
 
 def export(
@@ -99,14 +99,14 @@ def export(
             name: function.get_concrete_function()
             for name, function in signatures.functions().items()
         }
-    with whole_folder(folder) as draft:
-        tf.saved_model.save(signatures.resources(), str(draft), functions)
-        if missing := unservable(operators(draft)):
+    with new_folder(folder, replace=False) as draft:
+        tf.saved_model.save(signatures.resources(), str(draft.path), functions)
+        if missing := unservable(operators(draft.path)):
             raise ValueError(
                 "`model` uses operators that TensorFlow Serving does not have. "
                 f"Received: {', '.join(sorted(missing))}"
             )
-        write_info(draft, options, functions, tokenizer)
+        write_info(draft.path, options, functions, tokenizer)
     return folder
 
 

@@ -11,15 +11,15 @@ import numpy as np
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
-from keras_attnvariants.training.folders import DamagedFolderError
-from keras_attnvariants.training.folders import check_folder
-from keras_attnvariants.training.folders import new_folder
-from keras_attnvariants.training.folders import remove_leftovers
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import is_floating
 from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.state import write_arrays
+from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.folders import check_folder
+from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import remove_leftovers
 
 WEIGHTS = "weights.npz"
 

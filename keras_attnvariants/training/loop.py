@@ -9,7 +9,7 @@ from typing import Any
 
 import keras
 
-from keras_attnvariants.models import save_preset
+from keras_attnvariants.models import save_model
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import JsonLinesLogger
 from keras_attnvariants.training.callbacks import Progress
@@ -134,7 +134,7 @@ class TrainingLoop:
         model, progress = self._model, self._progress
         last = to_arrays(model.weights)
         count = self._averager.average_into(model)
-        save_preset(model, self._run_dir / "averaged", self._tokenizer)
+        save_model(model, self._run_dir / "averaged", self._tokenizer)
         scores = self._scores()
         assign_arrays(model.weights, last, "weight")
         self._log.write("averaged", scores)

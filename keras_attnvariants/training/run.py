@@ -1,7 +1,6 @@
 """One training run in one folder: started, killed, resumed and finished by one call."""
 
 import json
-import shutil
 from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,10 +8,10 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.config import check_same_run
 from keras_attnvariants.training.config import describe_model
-from keras_attnvariants.training.folders import write_file
 from keras_attnvariants.training.loop import TrainingLoop
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
@@ -22,9 +21,10 @@ from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.utils.folders import remove_leftovers
+from keras_attnvariants.utils.folders import write_file
 
 CONFIG = "config.json"
-TOKENIZER = "tokenizer.model"
 
 
 def train(
@@ -52,7 +52,7 @@ def train(
         tensorboard/      the same for TensorBoard, if that package is installed
         state/            the last two states: weights, optimizer, seeds, position
         checkpoints/      weights of the last validated steps
-        best/             model of the best validation, as `save_preset` writes it
+        best/             model of the best validation, as `save_model` writes it
         averaged/         model with the mean of the last validated weights
 
     Call it again after a kill, a signal, a full disk or a power cut, and the run goes
@@ -184,7 +184,5 @@ def _open_run(
     write_file(path, (json.dumps(settings, indent=2) + "\n").encode())
     if tokenizer is not None:
         write_file(run_dir / TOKENIZER, tokenizer.model_bytes)
-    # Drafts of a process that was killed while it saved a model.
-    for draft in run_dir.glob(".*-*"):
-        shutil.rmtree(draft, ignore_errors=True)
+    remove_leftovers(run_dir)
     return state

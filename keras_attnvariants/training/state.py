@@ -14,11 +14,11 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.training.folders import DamagedFolderError
-from keras_attnvariants.training.folders import FolderWriter
-from keras_attnvariants.training.folders import check_folder
-from keras_attnvariants.training.folders import new_folder
-from keras_attnvariants.training.folders import remove_leftovers
+from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import check_folder
+from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import remove_leftovers
 
 VARIABLES = "variables.npz"
 PROGRESS = "progress.json"

@@ -10,7 +10,7 @@ from typing import Any
 import keras
 from sacrebleu.metrics import BLEU
 
-from keras_attnvariants.models import save_preset
+from keras_attnvariants.models import save_model
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -61,10 +61,10 @@ class ValidationBLEU(keras.callbacks.Callback):
 
 
 class BestModel(StatefulCallback):
-    """Keeps the model of the best validation as a preset folder.
+    """Keeps the model of the best validation as a model folder.
 
     Args:
-        directory: folder that `save_preset` writes.
+        directory: folder that `save_model` writes.
         monitor: entry of the logs; more is better for `val_bleu`, else less is.
         progress: the place of the run.
         tokenizer: saved with the model, or None.
@@ -94,7 +94,7 @@ class BestModel(StatefulCallback):
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         value = logs[self._monitor]
         if is_better(self._monitor, value, self.best):
-            save_preset(self.model, self._directory, self._tokenizer)
+            save_model(self.model, self._directory, self._tokenizer)
             self.best, self.best_step = float(value), self._progress.step
 
 

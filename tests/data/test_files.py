@@ -5,31 +5,6 @@ import pytest
 
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.files import held_out_split
-from keras_attnvariants.data.files import whole_folder
-
-
-def test_folder_appears_whole(tmp_path):
-    with whole_folder(tmp_path / "a" / "b") as partial:
-        (partial / "file").write_text("content")
-        assert not (tmp_path / "a" / "b").exists()
-    assert [file.name for file in (tmp_path / "a").iterdir()] == ["b"]
-    assert (tmp_path / "a" / "b" / "file").read_text() == "content"
-
-
-def test_folder_vanishes_after_an_error(tmp_path):
-    with pytest.raises(RuntimeError), whole_folder(tmp_path / "a") as partial:
-        (partial / "file").write_text("content")
-        raise RuntimeError
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_faster_of_two_processes_wins(tmp_path):
-    with whole_folder(tmp_path / "a") as slow:
-        (slow / "file").write_text("slow")
-        with whole_folder(tmp_path / "a") as fast:
-            (fast / "file").write_text("fast")
-    assert (tmp_path / "a" / "file").read_text() == "fast"
-    assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_fingerprint_follows_content_and_settings(tmp_path):

@@ -76,10 +76,10 @@ def runs(pictures, tmp_path_factory):
     tokenizer = kav.Tokenizer.train(words * 50 + more, 300)
     for name, places in RUNS.items():
         model = kav.Transformer(tokenizer.vocabulary_size, 2, 8, 8, *places)
-        model.save_preset(folder / name / "best", tokenizer)
-    model.save_preset(folder / name / "averaged", tokenizer)
+        kav.save_model(model, folder / name / "best", tokenizer)
+    kav.save_model(model, folder / name / "averaged", tokenizer)
     recurrent = kav.Seq2SeqLSTM(tokenizer.vocabulary_size, 8, 8, max_length=64)
-    recurrent.save_preset(folder / "lstm" / "best", tokenizer)
+    kav.save_model(recurrent, folder / "lstm" / "best", tokenizer)
     return folder
 
 

@@ -2,31 +2,33 @@
 
 import hashlib
 import json
+import os
 import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
+from keras_attnvariants import Tokenizer
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models import from_preset
-from keras_attnvariants.models import save_preset
+from keras_attnvariants.models import load_model
+from keras_attnvariants.models import save_model
 from tests.models import tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 
-class Pieces:
-    """What `save_preset` asks of a tokenizer."""
-
-    model_bytes = b"pieces"
+@pytest.fixture(scope="module")
+def tokenizer():
+    return Tokenizer.train(["a small house", "the small mouse"], vocabulary_size=14)
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def saved(tokenizer, tmp_path_factory):
     """A saved model; tests change copies of it."""
     directory = tmp_path_factory.mktemp("saved") / "model"
-    save_preset(tiny.built("another in every layer"), directory, Pieces())
+    save_model(tiny.built("another in every layer"), directory, tokenizer)
     return directory
 
 
@@ -38,13 +40,16 @@ def copy(saved, tmp_path):
 def sign(directory, name):
     """Makes the manifest agree with a file that was changed."""
     manifest = json.loads((directory / "manifest.json").read_text())
-    manifest[name] = hashlib.sha256((directory / name).read_bytes()).hexdigest()
+    content = (directory / name).read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    manifest[name] = {"size": len(content), "sha256": sha256}
     (directory / "manifest.json").write_text(json.dumps(manifest))
 
 
-def test_a_saved_model_comes_back(saved):
-    loaded = from_preset(saved)
+def test_a_saved_model_comes_back_with_its_tokenizer(saved, tokenizer):
+    loaded, pieces = load_model(saved)
     assert type(loaded) is Transformer
+    assert pieces.model_bytes == tokenizer.model_bytes
     tiny.near(
         tiny.forward(loaded), tiny.forward(tiny.built("another in every layer")), 0
     )
@@ -55,13 +60,14 @@ def test_a_saved_model_comes_back(saved):
         "tokenizer.model",
         "manifest.json",
     }
-    assert (saved / "tokenizer.model").read_bytes() == b"pieces"
+    assert (saved / "tokenizer.model").read_bytes() == tokenizer.model_bytes
 
 
-def test_the_methods_of_a_model_do_the_same(tmp_path):
+def test_folders_are_paths_or_strings_and_a_tokenizer_may_be_missing(tmp_path):
     model = tiny.make(**tiny.places(), feed_forward=False, dtype="mixed_bfloat16")
-    assert model.save_preset(tmp_path / "a" / "b") == tmp_path / "a" / "b"
-    loaded = Transformer.from_preset(str(tmp_path / "a" / "b"))
+    assert save_model(model, str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
+    loaded, tokenizer = load_model(str(tmp_path / "a" / "b"))
+    assert tokenizer is None
     assert loaded.dtype_policy.name == "mixed_bfloat16"
     tiny.near(tiny.forward(loaded), tiny.forward(model), 0)
     assert not (tmp_path / "a" / "b" / "tokenizer.model").exists()
@@ -69,13 +75,13 @@ def test_the_methods_of_a_model_do_the_same(tmp_path):
 
 def test_a_compiled_model_is_saved_without_its_optimizer(tmp_path):
     model = tiny.make(**tiny.places(), feed_forward=False)
-    save_preset(model, tmp_path / "before")
+    save_model(model, tmp_path / "before")
     optimizer = keras.optimizers.Adam()
     model.compile(
         optimizer, keras.losses.MeanSquaredError(name="own"), jit_compile=False
     )
     optimizer.build(model.trainable_variables)
-    save_preset(model, tmp_path / "after")
+    save_model(model, tmp_path / "after")
     assert model.optimizer is optimizer
     before, after = (
         (tmp_path / name / "model.weights.h5").stat().st_size
@@ -83,14 +89,14 @@ def test_a_compiled_model_is_saved_without_its_optimizer(tmp_path):
     )
     assert before == after
     assert "compile" not in (tmp_path / "after" / "config.json").read_text()
-    assert not from_preset(tmp_path / "after").compiled
+    assert not load_model(tmp_path / "after").model.compiled
 
 
 def test_a_folder_of_the_same_name_is_replaced_as_a_whole(copy):
     model = tiny.make(**tiny.places(), feed_forward=False)
-    save_preset(model, copy)
+    save_model(model, copy)
     assert not (copy / "tokenizer.model").exists()
-    tiny.near(tiny.forward(from_preset(copy)), tiny.forward(model), 0)
+    tiny.near(tiny.forward(load_model(copy).model), tiny.forward(model), 0)
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
 
 
@@ -103,9 +109,38 @@ def test_a_failed_save_leaves_what_was_there(copy):
             raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        save_preset(tiny.built("another in every layer"), copy, Broken())
+        save_model(tiny.built("another in every layer"), copy, Broken())
     assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
     assert [path.name for path in copy.parent.iterdir()] == ["copy"]
+
+
+def test_folders_written_before_manifests_had_sizes(saved, copy):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    old = {name: entry["sha256"] for name, entry in manifest.items()}
+    (copy / "manifest.json").write_text(json.dumps(old))
+    model, again = load_model(copy).model, load_model(saved).model
+    tiny.near(tiny.forward(model), tiny.forward(again), 0)
+    (copy / "tokenizer.model").write_bytes(b"another")
+    with pytest.raises(ValueError, match=r"tokenizer.model.*sha256"):
+        load_model(copy)
+
+
+def test_weights_are_on_the_disk_before_the_folder_appears(tmp_path, monkeypatch):
+    events = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted_fsync(descriptor):
+        events.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def noted_rename(path, target):
+        events.append("rename")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+    save_model(tiny.make(**tiny.places(), feed_forward=False), tmp_path / "model")
+    assert "model.weights.h5" in events[: events.index("rename")]
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "tokenizer.model"])
@@ -114,27 +149,27 @@ def test_a_changed_file_is_refused(copy, name):
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(content)
     with pytest.raises(ValueError, match=rf"{name}.*sha256.*Received: "):
-        from_preset(copy)
+        load_model(copy)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "tokenizer.model"])
 def test_a_missing_file_is_named(copy, name):
     (copy / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"lacks.*Received: '{name}'"):
-        from_preset(copy)
+    with pytest.raises(ValueError, match=f"{name} is missing.*Received: "):
+        load_model(copy)
 
 
 def test_a_folder_that_is_no_saved_model_is_refused(tmp_path):
     for directory in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(FileNotFoundError, match="manifest.json.*Received: "):
-            from_preset(directory)
+            load_model(directory)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "{}", '{"config.json": "0"}'])
 def test_a_manifest_that_vouches_for_nothing_is_refused(copy, text):
     (copy / "manifest.json").write_text(text)
-    with pytest.raises(ValueError, match="manifest.json must give.*Received: "):
-        from_preset(copy)
+    with pytest.raises(ValueError, match="manifest.json must .*Received: "):
+        load_model(copy)
 
 
 def test_a_manifest_that_names_files_elsewhere_is_refused(copy):
@@ -143,8 +178,8 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(copy):
     manifest = json.loads((copy / "manifest.json").read_text())
     manifest["../outside"] = hashlib.sha256(b"").hexdigest()
     (copy / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(FileNotFoundError, match="Received: '../outside'"):
-        from_preset(copy)
+    with pytest.raises(ValueError, match="outside the folder.*'../outside'"):
+        load_model(copy)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +187,13 @@ def test_a_manifest_that_names_files_elsewhere_is_refused(copy):
 )
 def test_weights_of_another_model_are_refused(tmp_path, change):
     options = {**tiny.places(), "feed_forward": True}
-    save_preset(tiny.make(**options), tmp_path / "one")
-    save_preset(tiny.make(**options, **change), tmp_path / "other")
+    save_model(tiny.make(**options), tmp_path / "one")
+    save_model(tiny.make(**options, **change), tmp_path / "other")
     weights = (tmp_path / "other" / "model.weights.h5").read_bytes()
     (tmp_path / "one" / "model.weights.h5").write_bytes(weights)
     sign(tmp_path / "one", "model.weights.h5")
     with pytest.raises(ValueError, match="do not fit the configuration.*Received: "):
-        from_preset(tmp_path / "one")
+        load_model(tmp_path / "one")
 
 
 def test_truncated_weights_are_refused(copy):
@@ -166,12 +201,12 @@ def test_truncated_weights_are_refused(copy):
     (copy / "model.weights.h5").write_bytes(weights[: len(weights) // 2])
     sign(copy, "model.weights.h5")
     with pytest.raises(ValueError, match="do not fit the configuration.*Received: "):
-        from_preset(copy)
+        load_model(copy)
 
 
 def test_the_weights_that_come_back_are_not_those_of_a_new_model(saved):
     again = Transformer.from_config(
         json.loads((saved / "config.json").read_text())["config"]
     )
-    difference = tiny.forward(again) - tiny.forward(from_preset(saved))
+    difference = tiny.forward(again) - tiny.forward(load_model(saved).model)
     assert np.abs(difference).max() > 0.1

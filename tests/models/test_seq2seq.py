@@ -8,6 +8,8 @@ import pytest
 from keras import ops
 
 from keras_attnvariants.models import Seq2SeqLSTM
+from keras_attnvariants.models import load_model
+from keras_attnvariants.models import save_model
 from tests.models import naive_lstm
 from tests.models import tiny
 from tests.models.stepping import BEAMS
@@ -112,9 +114,9 @@ def test_a_keras_file_reloads_in_safe_mode(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_a_saved_preset_comes_back(dtype, tmp_path):
+def test_a_saved_model_comes_back(dtype, tmp_path):
     model = built("attention", dtype)
-    loaded = Seq2SeqLSTM.from_preset(model.save_preset(tmp_path / "preset"))
+    loaded = load_model(save_model(model, tmp_path / "model")).model
     assert type(loaded) is Seq2SeqLSTM
     assert loaded.dtype_policy.name == dtype
     tiny.near(tiny.forward(loaded), tiny.forward(model), 0)

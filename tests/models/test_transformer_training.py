@@ -9,6 +9,8 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.models import load_model
+from keras_attnvariants.models import save_model
 from tests.models import tiny
 from tests.models.gradients import batch_and_labels
 from tests.models.gradients import logits_and_gradients
@@ -105,8 +107,8 @@ def test_a_quantized_model_decodes_step_by_step(quantized):
 
 def test_a_quantized_model_is_saved_and_loaded_as_one(quantized, tmp_path):
     model, _ = quantized
-    model.save_preset(tmp_path / "int8")
+    save_model(model, tmp_path / "int8")
     with without_slow_collections(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = type(model).from_preset(tmp_path / "int8")
+        loaded = load_model(tmp_path / "int8").model
     tiny.near(tiny.forward(loaded), tiny.forward(model), 1e-6)

@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 
-from keras_attnvariants.training import folders
+from keras_attnvariants.utils import folders
 
 
 def _after(limit, action):

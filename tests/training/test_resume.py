@@ -8,7 +8,7 @@ import signal
 import keras
 import pytest
 
-from keras_attnvariants.models import from_preset
+from keras_attnvariants.models import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState
@@ -79,7 +79,7 @@ def assert_same_end(folder, undisturbed, **kwargs):
     assert again == result
     assert log(folder) == log(reference)
     for name in ("best", "averaged"):
-        ours, theirs = from_preset(folder / name), from_preset(reference / name)
+        ours, theirs = (load_model(run / name).model for run in (folder, reference))
         assert toy.same(to_arrays(ours.weights), to_arrays(theirs.weights))
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attnvariants.models import from_preset
+from keras_attnvariants.models import load_model
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
     config = toy.toy_config(data={"seed": 5, "batch_tokens": 40})
-    model, result = toy.run(folder, config)
+    model, result = toy.run(folder, config, tokenizer=toy.toy_tokenizer())
     return folder, config, model, result
 
 
@@ -47,7 +47,7 @@ def test_model_keeps_the_last_weights_and_averaged_has_their_mean(finished):
             kept.append([arrays[key] for key in sorted(arrays.files)])
     assert len(kept) == 3
     assert toy.same(to_arrays(model.weights), kept[-1])
-    averaged = from_preset(folder / "averaged")
+    averaged = load_model(folder / "averaged").model
     for array, *values in zip(to_arrays(averaged.weights), *kept, strict=True):
         np.testing.assert_allclose(array, np.mean(values, axis=0), rtol=1e-5, atol=1e-7)
 
@@ -101,10 +101,10 @@ def test_no_resume_refuses_a_folder_with_a_run(finished):
 def test_folder_without_state_starts_anew(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "log.jsonl").write_text("rest of a run that was killed early\n")
-    (tmp_path / ".best-x1y2").mkdir()
+    (tmp_path / "tmp-best-x1y2").mkdir()
     toy.run(tmp_path, toy.toy_config(steps=4), resume=False)
     assert toy.log(tmp_path)[0]["step"] == 4
-    assert not (tmp_path / ".best-x1y2").exists()
+    assert not (tmp_path / "tmp-best-x1y2").exists()
 
 
 def test_translate_and_texts_go_together(tmp_path):

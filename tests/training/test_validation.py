@@ -5,7 +5,7 @@ import json
 import pytest
 import sacrebleu
 
-from keras_attnvariants.models import from_preset
+from keras_attnvariants.models import load_model
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.validation import BestModel
@@ -62,14 +62,15 @@ def test_best_model_by_bleu_and_by_loss(tmp_path):
     assert steps == [1, 2] and state == {"best": 2.0, "best_step": 2}
 
 
-def test_best_is_a_preset_with_the_weights_of_its_step(tmp_path):
-    _, result = toy.run(tmp_path, toy.toy_config(steps=24))
+def test_best_is_a_model_folder_with_the_weights_of_its_step(tmp_path):
+    tokenizer = toy.toy_tokenizer()
+    _, result = toy.run(tmp_path, toy.toy_config(steps=24), tokenizer=tokenizer)
     model, _ = toy.run(tmp_path / "short", toy.toy_config(steps=result.best_step))
-    best = from_preset(tmp_path / "best")
+    best, saved = load_model(tmp_path / "best")
     assert best.get_config()["width"] == 8
     assert toy.same(to_arrays(best.weights), to_arrays(model.weights))
-    assert (tmp_path / "best/tokenizer.model").read_bytes() == b"not a real tokenizer"
-    assert (tmp_path / "tokenizer.model").read_bytes() == b"not a real tokenizer"
+    assert saved.model_bytes == tokenizer.model_bytes
+    assert (tmp_path / "tokenizer.model").read_bytes() == tokenizer.model_bytes
 
 
 class Stoppable:

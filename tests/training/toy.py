@@ -1,5 +1,6 @@
 """A model, data and a run small enough to be trained many times in a test."""
 
+import functools
 import json
 
 import keras
@@ -7,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from keras_attnvariants import Tokenizer
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import train
@@ -48,10 +50,10 @@ class ToyModel(keras.Model):
         return {**super().get_config(), **dropout}
 
 
-class ToyTokenizer:
-    """What `train` asks of a tokenizer."""
-
-    model_bytes = b"not a real tokenizer"
+@functools.cache
+def toy_tokenizer():
+    """A real tokenizer: many times the size of a toy state."""
+    return Tokenizer.train(["w1 w2 w3", "w4 w5 w6"], vocabulary_size=13)
 
 
 def toy_model(seed=1, **kwargs):
@@ -116,7 +118,7 @@ def toy_config(**changes):
     return TrainingConfig(**{**settings, **changes})
 
 
-def run(run_dir, config=None, model=None, bleu=True, **kwargs):
+def run(run_dir, config=None, model=None, bleu=True, tokenizer=None, **kwargs):
     """A whole toy run; returns the model and the result."""
     model = model or toy_model()
     if bleu:
@@ -126,7 +128,7 @@ def run(run_dir, config=None, model=None, bleu=True, **kwargs):
         }
     kwargs = {"validation_data": validation_data(), "verbose": 0, **kwargs}
     config = config or toy_config()
-    result = train(model, ToyTokenizer(), dataset_at, run_dir, config, **kwargs)
+    result = train(model, tokenizer, dataset_at, run_dir, config, **kwargs)
     return model, result
 
 

@@ -1,0 +1,286 @@
+"""Folders that are either complete and intact on disk, or not there.
+
+A folder is written under a temporary name beside its place (`tmp-<name>-<random>`).
+Every file is flushed to the disk, `manifest.json` with the size and sha256 of each
+file comes last, and one rename makes the folder appear. A killed process or a power
+cut leaves a `tmp-*` folder and nothing else.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Collection
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MANIFEST = "manifest.json"
+TEMPORARY = "tmp-"
+# Where the old folder waits while its replacement takes its name.
+REPLACED = f"{TEMPORARY}old-"
+
+
+class DamagedFolderError(ValueError):
+    """A file of the folder is missing, cut short or not what was written."""
+
+
+class _HashedFile(io.RawIOBase):
+    """A write-only file that knows the size and sha256 of what was written to it."""
+
+    def __init__(self, path: Path) -> None:
+        # Unbuffered: a full disk raises in `write`, and nowhere else.
+        self._file = path.open("wb", buffering=0)
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view):
+            done += self._file.write(view[done:])
+        self._sha256.update(view)
+        self._size += done
+        return done
+
+    def close(self) -> None:
+        """Flush to the disk itself, not only to the operating system."""
+        if self.closed:
+            return
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            super().close()
+
+    def entry(self) -> dict[str, Any]:
+        return {"size": self._size, "sha256": self._sha256.hexdigest()}
+
+
+class FolderWriter:
+    """The files of a folder that is being written.
+
+    Attributes:
+        path: where the folder is for now. Other libraries may write files and
+            subfolders there; they are flushed and listed in the manifest as well.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._manifest: dict[str, dict[str, Any]] = {}
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[io.RawIOBase]:
+        """A write-only binary file; the manifest lists it once it is closed."""
+        with _HashedFile(self.path / name) as file:
+            yield file
+        self._manifest[name] = file.entry()
+
+    def write_bytes(self, name: str, data: bytes) -> None:
+        """One file with these bytes."""
+        with self.open(name) as file:
+            file.write(data)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """One file with a JSON value."""
+        self.write_bytes(name, json.dumps(value, indent=1).encode())
+
+    def finish(self) -> None:
+        """Write the manifest, and flush what is not on the disk yet."""
+        for path in sorted(self.path.rglob("*")):
+            name = path.relative_to(self.path).as_posix()
+            if path.is_dir():
+                _flush(path)
+            elif name not in self._manifest:
+                _flush(path)
+                self._manifest[name] = _entry(path)
+        self.write_json(MANIFEST, dict(self._manifest))
+        _flush(self.path)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
+    """Context in which a folder is written; it appears at `path` at the end.
+
+    If anything fails, what was written is removed, and a folder that was there
+    before stays as it was.
+
+    Args:
+        path: where the folder is to appear.
+        replace: what happens if a folder is there in the end. `True` replaces it;
+            `False` keeps it, for caches whose content is the same whichever process
+            wrote it first.
+
+    Raises:
+        NotADirectoryError: `path` is a file.
+        OSError: the disk is full, or writing failed for another reason.
+    """
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"`path` must be a folder. Received: the file {path}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
+    draft.mkdir()
+    try:
+        writer = FolderWriter(draft)
+        yield writer
+        writer.finish()
+        restore(path)
+        if replace:
+            _replace(draft, path)
+        else:
+            _rename_unless_there(draft, path)
+        _flush(path.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        restore(path)
+    shutil.rmtree(_old(path), ignore_errors=True)
+
+
+def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
+    """Size and sha256 of every file of a folder, by name.
+
+    Folders written before 0.2 have no sizes.
+
+    Raises:
+        FileNotFoundError: there is no manifest.
+        DamagedFolderError: the manifest cannot be read.
+    """
+    restore(path)
+    text = (path / MANIFEST).read_bytes()
+    try:
+        manifest = json.loads(text)
+        return {
+            str(name): {"sha256": entry} if isinstance(entry, str) else dict(entry)
+            for name, entry in manifest.items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DamagedFolderError(
+            f"{MANIFEST} must list the files of the folder. Received: {text[:80]!r}"
+        ) from error
+
+
+def check_folder(path: Path, required: Collection[str] = ()) -> None:
+    """Compare every file of a folder with the manifest.
+
+    Args:
+        path: the folder.
+        required: names that the manifest has to list.
+
+    Raises:
+        DamagedFolderError: a file is missing, cut short or changed.
+    """
+    try:
+        manifest = read_manifest(path)
+    except FileNotFoundError as error:
+        raise DamagedFolderError(f"{MANIFEST} is missing. Received: {path}") from error
+    for name, entry in manifest.items():
+        _check_entry(path, name, entry)
+    for name in required:
+        if name not in manifest:
+            raise DamagedFolderError(
+                f"{MANIFEST} must list {name!r}. Received: {', '.join(manifest)!r}"
+            )
+
+
+def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
+    """Compare one file of a folder with its entry in the manifest."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        raise DamagedFolderError(
+            f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
+        )
+    if "sha256" not in expected:
+        raise DamagedFolderError(
+            f"{MANIFEST} must give a sha256 for {name}. Received: {expected}"
+        )
+    try:
+        found = _entry(path / name)
+    except OSError as error:
+        raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
+    for key in ("size", "sha256"):
+        if expected.get(key, found[key]) != found[key]:
+            raise DamagedFolderError(
+                f"{name} is not what was written: its {key} differs from that in "
+                f"{MANIFEST}. Received: {path}"
+            )
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what a killed process had not finished writing."""
+    for leftover in directory.glob(f"{REPLACED}*"):
+        restore(leftover.with_name(leftover.name.removeprefix(REPLACED)))
+    for leftover in directory.glob(f"{TEMPORARY}*"):
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def restore(path: Path) -> None:
+    """Give a folder its name back if the process that replaced it was cut short."""
+    old = _old(path)
+    if old.exists() and not path.exists():
+        # Another process may be doing the same.
+        with contextlib.suppress(OSError):
+            old.rename(path)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that is either complete or as it was before."""
+    draft = path.with_name(TEMPORARY + path.name)
+    with _HashedFile(draft) as file:
+        file.write(data)
+    draft.rename(path)
+    _flush(path.parent)
+
+
+def _replace(draft: Path, path: Path) -> None:
+    """Rename `draft` to `path`. A rename cannot replace a folder with files in it."""
+    if path.exists():
+        _move_away(path)
+    try:
+        draft.rename(path)
+    except OSError:
+        if not path.exists():
+            raise
+        # A reader found no folder and restored the old one.
+        _move_away(path)
+        draft.rename(path)
+
+
+def _move_away(path: Path) -> None:
+    shutil.rmtree(_old(path), ignore_errors=True)
+    path.rename(_old(path))
+
+
+def _rename_unless_there(draft: Path, path: Path) -> None:
+    """Rename `draft` to `path`, unless another process was faster."""
+    try:
+        draft.rename(path)
+    except OSError:
+        if not path.is_dir():
+            raise
+
+
+def _old(path: Path) -> Path:
+    return path.with_name(REPLACED + path.name)
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def _flush(path: Path) -> None:
+    """Make a file's content, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
