@@ -179,13 +179,13 @@ def check_folder(path: Path, required: Collection[str] = ()) -> None:
         manifest = read_manifest(path)
     except FileNotFoundError as error:
         raise DamagedFolderError(f"{MANIFEST} is missing. Received: {path}") from error
-    for name, entry in manifest.items():
-        _check_entry(path, name, entry)
     for name in required:
         if name not in manifest:
             raise DamagedFolderError(
                 f"{MANIFEST} must list {name!r}. Received: {', '.join(manifest)!r}"
             )
+    for name, entry in manifest.items():
+        _check_entry(path, name, entry)
 
 
 def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
