@@ -1,14 +1,16 @@
 """Attention variants as Keras layers, one idea per file."""
 
 from keras_attnvariants.attention import recurrences
+from keras_attnvariants.attention.alibi import AlibiAttention
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
-from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.neural_ngram import NeuralNgram
 from keras_attnvariants.attention.phrase import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import mass_shares
@@ -20,8 +22,10 @@ from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.attention.registry import variants
+from keras_attnvariants.attention.relative_bias import RelativeBiasAttention
 
 __all__ = [
+    "AlibiAttention",
     "BaseAttention",
     "ConcatenatedNgram",
     "DotProductAttention",
@@ -32,9 +36,11 @@ __all__ = [
     "Interleaved",
     "LocalAttention",
     "Masks",
+    "MultiHeadBase",
     "NeuralNgram",
     "PhraseAttention",
     "RecurrentCrossAttention",
+    "RelativeBiasAttention",
     "get",
     "mass_shares",
     "recurrences",

@@ -1,20 +1,22 @@
-"""Looking at neighbouring positions only, at a cost linear in length."""
+"""Operations on neighbouring positions, at a cost linear in length."""
 
 import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import at_most
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
 
-# Positions that are mixed by one small matrix product. Longer blocks waste work
-# on the zeros off the band, shorter ones on the overlap of their windows.
+# Positions in one block. Longer blocks waste work on the zeros off the band, shorter
+# ones on the overlap of their windows.
 BLOCK = 64
 
 
-def banded_mix(values, kernel: np.ndarray, first: int):
+def convolve_bands(values: Tensor, kernel: np.ndarray, first: int) -> Tensor:
     """Weighted sums of neighbours: a convolution with one fixed kernel per head.
 
-    `mixed[b, i, h] = sum_tap kernel[tap, h] * values[b, i + first + tap, h]`,
+    `result[b, i, h] = sum_tap kernel[tap, h] * values[b, i + first + tap, h]`,
     positions outside the sequence counting as 0. The sequence is cut into blocks,
     each of which is multiplied with the same small banded matrix, so that time
     and memory grow linearly with length, at the speed of matrix products.
@@ -34,23 +36,23 @@ def banded_mix(values, kernel: np.ndarray, first: int):
     windows = block_windows(values, first, span, size)
     band = ops.convert_to_tensor(block_band(kernel, max(BLOCK, span)))
     band = ops.cast(band[:, :size, : size + span], values.dtype)
-    mixed = ops.einsum("hiw,bnwhd->bnihd", band, windows)
-    return join_blocks(mixed, length)
+    blocks = ops.einsum("hiw,bnwhd->bnihd", band, windows)
+    return join_blocks(blocks, length)
 
 
-def block_size(length, span: int):
-    """Length of the blocks of a sequence whose positions look `span + 1` far."""
+def block_size(length: Size, span: int) -> Size:
+    """Length of the blocks for windows of `span + 1` positions."""
     return at_least(at_most(length, max(BLOCK, span)), max(span, 1))
 
 
-def block_windows(x, first: int, span: int, size):
-    """Cuts a sequence into blocks, each with all that its positions look at.
+def block_windows(x: Tensor, first: int, span: int, size: Size) -> Tensor:
+    """Cuts a sequence into overlapping blocks, each with the windows of its positions.
 
     Position `i` of a block sees the entries `i` to `i + span` of its window.
 
     Args:
         x: `[B, L, ...]`.
-        first: relative position of the first neighbour looked at, `<= 0`.
+        first: relative position of the first neighbour in a window, `<= 0`.
         span: distance from there to the last one.
         size: length of a block, at least `span`; see `block_size`.
 
@@ -66,13 +68,13 @@ def block_windows(x, first: int, span: int, size):
     return ops.concatenate([part(blocks, (0, count)), overlap], axis=2)
 
 
-def join_blocks(blocks, length):
+def join_blocks(blocks: Tensor, length: Size) -> Tensor:
     """The inverse for results: `[B, blocks, size, ...]` to `[B, length, ...]`."""
     batch, count, size, *inner = ops.shape(blocks)
     return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
 
 
-def part(x, *bounds):
+def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
     """A part of `x`, from `(start, size)` for each axis from the second on.
 
     Not indexing, whose gradient is several times as slow on TensorFlow.
@@ -83,7 +85,7 @@ def part(x, *bounds):
     return ops.slice(x, starts, sizes)
 
 
-def slide(buffer, new):
+def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
     """The window that ends with `new`, and what of it the next position needs.
 
     Args:
@@ -107,7 +109,7 @@ def block_band(kernel: np.ndarray, size: int) -> np.ndarray:
     return band
 
 
-def dense_band(kernel: np.ndarray, first: int, length):
+def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:
     """The whole matrix: float32 `[H, L, L]` with the weight of `j` for `i`."""
     taps = len(kernel)
     relative = ops.arange(length)[None, :] - ops.arange(length)[:, None] - first

@@ -3,10 +3,11 @@
 Axis letters: `B` batch, `K` beams, `T` target (query) length, `S` source (key)
 length, `H` heads, `D` head width.
 
-A variant is mostly its equation. It subclasses `BaseAttention` and overrides
+A variant is mostly its equation. It subclasses `BaseAttention`, or one of the classes
+in `multi_head` that add projections, heads and a softmax, and defines
 
-* `attend`: the whole sequence at once, for training and encoding;
-* `prepare`, `initial_state`, `step`: one position at a time, for decoding.
+* `attend`: whole sequences at once, for training and encoding;
+* `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
 """
 
 from typing import Any
@@ -15,137 +16,64 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.checks import check_lengths
-from keras_attnvariants.attention.checks import check_optional
-from keras_attnvariants.attention.checks import check_positive
-from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.checks import check_memory
+from keras_attnvariants.attention.checks import check_returned
+from keras_attnvariants.attention.checks import check_scores_wanted
+from keras_attnvariants.attention.checks import check_weights
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
-from keras_attnvariants.backend import Dense
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
-# The key of a state under which stands what all hypotheses of a sentence share.
+# The key of a state that holds what all hypotheses of a sentence share.
 SHARED = "shared"
 
 
 class BaseAttention(keras.layers.Layer):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
-    It owns the value and output projections, head splitting, mask handling,
-    validation and serialization.
+    It defines `call` and `step`, applies the query mask, and checks what goes in and
+    what the variant returns.
 
-    Masking: Keras masks of `query`, `value` and `key` are used and the query's
-    is passed on. The content of padded keys never changes a real position; a
-    query that sees no key gets a context of exactly 0, as does a query that
-    `query_mask` excludes.
-
-    Args:
-        num_heads: number of heads `H`.
-        value_dim: width `D` of a head's values; `None` for width / `num_heads`.
-        use_bias: whether the projections have biases. The papers collected
-            here mostly use none, hence the default `False`.
-        kernel_initializer: of the input projections.
-        output_initializer: of the output projection; `None` for the same.
-        bias_initializer: of the biases, if any.
+    Masking: Keras masks of `query`, `value` and `key` are used, and the query's is
+    passed on. The content of padded keys never changes a real position. A query that
+    sees no key has a context of exactly 0, as has a query that `query_mask` excludes.
 
     Class attributes:
-        roles: where the equation makes sense: encoder, decoder, cross.
-        roles_argument: what decides which of these roles an instance has, if not all.
-        reads_query: whether the output depends on the content of the query, and
-            not on its position alone.
-        has_scores: whether there are weights over positions; a variant without
+        roles: where the equation makes sense: encoder, decoder, cross. An instance
+            may narrow it.
+        has_scores: whether there are weights over positions. A variant without them
             refuses `return_attention_scores`.
-        drops_output: whether the layer drops parts of its own output in training, so
-            that the residual connection around it must not.
-        score_blocks: how often the last axis of the scores lists the keys: more
-            than once where there are phrases besides tokens.
-
-    Raises:
-        ValueError: a size is not a positive integer, or, when built,
-            `num_heads` does not divide the width and `value_dim` was not given.
+        num_heads: number of heads `H`; 1 unless the variant says otherwise.
     """
 
     roles: frozenset[str] = frozenset()
-    roles_argument = "roles"
-    reads_query = True
-    has_scores = True
-    drops_output = False
-    score_blocks: int = 1
+    has_scores: bool = True
+    num_heads: int = 1
 
-    def __init__(
-        self,
-        num_heads: int,
-        value_dim: int | None = None,
-        use_bias: bool = False,
-        kernel_initializer="glorot_uniform",
-        output_initializer=None,
-        bias_initializer="zeros",
-        **kwargs: Any,
-    ):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self.num_heads = check_positive("num_heads", num_heads)
-        self.value_dim = check_optional("value_dim", value_dim)
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.output_initializer = keras.initializers.get(
-            kernel_initializer if output_initializer is None else output_initializer
-        )
-        self.bias_initializer = keras.initializers.get(bias_initializer)
 
-    # Building
-
-    def build(self, query_shape, value_shape=None, key_shape=None):
-        width = query_shape[-1]
-        value_width = (value_shape or query_shape)[-1]
-        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
-        self.value_dense = self.projection(self.head_dim, "value", value_width)
-        self.output_dense = self.dense(
-            width, "output", self.num_heads * self.head_dim, self.output_initializer
-        )
-
-    def divide_width(self, width: int, argument: str) -> int:
-        """The width of one head of `width`, where `argument` does not give one."""
-        if width % self.num_heads:
-            raise ValueError(
-                f"`num_heads` must divide the width of the query unless `{argument}` "
-                f"is given. Received: num_heads={self.num_heads}, width={width}"
-            )
-        return width // self.num_heads
-
-    def projection(self, head_dim: int, name: str, input_width: int):
-        """A built projection to `num_heads` heads of `head_dim` each."""
-        return self.dense(
-            self.num_heads * head_dim, name, input_width, self.kernel_initializer
-        )
-
-    def dense(self, units: int, name: str, input_width: int, initializer):
-        """A built dense layer of this layer's dtype policy."""
-        layer = Dense(
-            units,
-            use_bias=self.use_bias,
-            kernel_initializer=clone_initializer(initializer),
-            bias_initializer=clone_initializer(self.bias_initializer),
-            dtype=self.dtype_policy,
-            name=name,
-        )
-        layer.build((None, None, input_width))
-        return layer
-
-    # The whole sequence at once
+    # Whole sequences at once
 
     def call(
         self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        return_attention_scores: bool = False,
+        training: bool | None = None,
+        use_causal_mask: bool = False,
+    ) -> Any:
         """Attends from `query` to `value`.
 
         Args:
@@ -153,12 +81,12 @@ class BaseAttention(keras.layers.Layer):
             value: `[B, S, value width]`.
             key: `[B, S, key width]`; `None` for `value`. Variants without keys
                 refuse any other.
-            query_mask: bool `[B, T]`, real query positions.
-            value_mask: bool `[B, S]`, real key positions.
+            query_mask: bool `[B, T]`, True at real query positions.
+            value_mask: bool `[B, S]`, True at real key positions.
             key_mask: bool `[B, S]`, combined with `value_mask`.
-            attention_mask: bool `[B, T, S]`, which key each query may see.
-            return_attention_scores: whether to return the weights as well;
-                this never changes the output.
+            attention_mask: bool `[B, T, S]`, which keys each query may see.
+            return_attention_scores: whether to return the weights as well. This
+                never changes the output.
             training: whether dropout is applied.
             use_causal_mask: whether query `i` may only see keys `j <= i`.
 
@@ -167,48 +95,52 @@ class BaseAttention(keras.layers.Layer):
 
         Raises:
             ValueError: the variant cannot honour an argument.
+            TypeError: `attend` did not return a context and weights.
         """
-        self.check_scores(return_attention_scores)
         check_lengths(self, query, value)
+        check_scores_wanted(self, return_attention_scores)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
-        context, scores = self.attend(
-            query, value, key, masks, return_attention_scores, training
-        )
-        context = zero_masked(context, query_mask)
-        output = self.project_output(context, training)
+        found = self.attend(query, value, key, masks, return_attention_scores, training)
+        context, scores = check_returned(self, "attend", found, "context, weights")
+        output = self.project_output(zero_masked(context, query_mask), training)
         if not return_attention_scores:
             return output
-        if query_mask is not None:
-            scores = ops.where(
-                ops.cast(query_mask, "bool")[:, None, :, None], scores, 0.0
-            )
-        return output, scores
+        check_weights(self, "attend", scores)
+        return output, zero_masked(scores, query_mask, axis=2)
 
-    def attend(self, query, value, key, masks: Masks, return_scores: bool, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         """The variant's equation over whole sequences.
 
         Args:
-            query, value, key: as in `call`; `key` may be `None`.
+            query, value, key: as for `call`; `key` may be `None`.
             masks: the masks of the call, to be honoured or refused.
-            return_scores: whether the weights are wanted.
+            return_scores: whether the weights are needed.
             training: whether dropout is applied.
 
         Returns:
-            The context `[B, T, H, D]`, before the output projection, and the
-            float32 weights `[B, H, T, S]` (`None` is fine if not wanted).
+            The context `[B, T, ...]`, as `project_output` takes it, and the float32
+            weights `[B, H, T, S]`, which may be `None` if they are not needed.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `attend`.")
 
-    def project_output(self, context, training=False):
-        """The output `[..., width]` from the context `[..., H, D]`."""
-        return self.output_dense(merge_heads(context))
+    def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
+        """The output `[..., width]` from the context; here the context itself."""
+        return context
 
     # One position at a time
 
-    def prepare(self, value, value_mask=None) -> dict[str, Any]:
-        """What cross-attention keeps of a source: once per sentence.
+    def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
+        """What cross-attention needs of a source, computed once per sentence.
 
         Args:
             value: `[B, S, value width]`.
@@ -219,31 +151,41 @@ class BaseAttention(keras.layers.Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} cannot do cross-attention.")
 
-    def initial_state(self, batch, beams: int, max_length: int, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         """The state before the first position: a dict of `[B, K, ...]` tensors.
 
         What is under the key `SHARED` belongs to all hypotheses of a sentence: a
-        search reorders rows of hypotheses, and leaves this as it is.
+        search reorders the rows of hypotheses and leaves it as it is.
 
         Args:
             batch: number of sentences; an integer or a scalar tensor.
             beams: number of hypotheses per sentence.
-            max_length: number of positions that will be decoded at most.
+            max_length: largest number of positions that will be decoded.
             memory: what `prepare` returned, in cross-attention; `None` in
                 self-attention.
 
         Raises:
-            ValueError: a variant that is cross-attention only has no `memory`.
+            ValueError: the variant is cross-attention only, and `memory` is `None`.
         """
+        check_memory(self, memory)
         return {}
 
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
+    def step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
         """One position of `call`, for every hypothesis.
 
         Args:
             query: `[B, K, width]`, the inputs at this position.
             position: int32 scalar, 0-based and below `max_length`. A tensor is not
-                checked: where the state has no room for it, what is new is lost.
+                checked: beyond `max_length`, what it adds to the state is lost.
             state: what the previous step, or `initial_state`, returned.
             memory: what `prepare` returned, in cross-attention.
             return_attention_scores: whether to return the weights as well.
@@ -254,11 +196,50 @@ class BaseAttention(keras.layers.Layer):
             `[B, K, H, slots]` over the positions held in the state otherwise.
 
         Raises:
-            ValueError: the state has no room for `position`, a Python integer.
+            ValueError: an argument cannot be honoured, or the state has no room for
+                `position`, a Python integer.
+            TypeError: `attend_step` did not return a context, weights and a state.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
+        check_scores_wanted(self, return_attention_scores)
+        check_memory(self, memory)
+        found = self.attend_step(
+            query, position, state, memory, return_attention_scores
+        )
+        context, scores, state = check_returned(
+            self, "attend_step", found, "context, weights, state"
+        )
+        output = self.project_output(context)
+        if output.shape[1] != query.shape[1]:  # one context for all beams
+            output = ops.broadcast_to(output, (*ops.shape(query)[:2], output.shape[-1]))
+        if not return_attention_scores:
+            return output, state
+        check_weights(self, "attend_step", scores)
+        return output, state, scores
 
-    def alignment(self, scores):
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
+        """The variant's equation at one position.
+
+        Args:
+            query, position, state, memory: as for `step`.
+            return_scores: whether the weights are needed.
+
+        Returns:
+            The context `[B, K, ...]`, as `project_output` takes it (`[B, 1, ...]` if
+            it is the same for all beams), the float32 weights as `step` returns them
+            (`None` is fine if they are not needed), and the new state.
+        """
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define `attend_step`."
+        )
+
+    def alignment(self, scores: Tensor) -> Tensor:
         """How much each source position counts, on average over the heads.
 
         Args:
@@ -271,55 +252,46 @@ class BaseAttention(keras.layers.Layer):
 
     # Keras
 
-    def compute_mask(self, query, query_mask=None):
+    def compute_mask(
+        self, query: Tensor, query_mask: Tensor | None = None
+    ) -> Tensor | None:
         return query_mask
 
-    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+    def compute_output_shape(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> Shape:
         return query_shape
 
+    def compute_scores_shape(self, query_shape: Shape, value_shape: Shape) -> Shape:
+        """The shape of the weights that `call` returns."""
+        return (query_shape[0], self.num_heads, query_shape[1], value_shape[1])
+
     def compute_output_spec(
-        self, query, value, key=None, *args, return_attention_scores=False, **kwargs
-    ):
-        output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None = None,
+        *args: Any,
+        return_attention_scores: bool = False,
+        **kwargs: Any,
+    ) -> Any:
         # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
         wanted = return_attention_scores or (len(args) > 4 and args[4])
-        self.check_scores(wanted)
         check_lengths(self, query, value)
+        check_scores_wanted(self, wanted)
+        output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         if not wanted:
             return output
-        keys = value.shape[1] and value.shape[1] * self.score_blocks
-        shape = (query.shape[0], self.num_heads, query.shape[1], keys)
+        shape = self.compute_scores_shape(query.shape, value.shape)
         return output, keras.KerasTensor(shape, dtype="float32")
 
-    def get_config(self) -> dict[str, Any]:
-        serialize = keras.initializers.serialize
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "value_dim": self.value_dim,
-            "use_bias": self.use_bias,
-            "kernel_initializer": serialize(self.kernel_initializer),
-            "output_initializer": serialize(self.output_initializer),
-            "bias_initializer": serialize(self.bias_initializer),
-        }
-
-    def refuse_key(self, value, key):
-        """Raises if a key other than the value was given to a keyless variant."""
+    def refuse_key(self, value: Tensor, key: Tensor | None) -> None:
+        """Raises if a variant without keys was given a key other than the value."""
         if key is not None and key is not value:
             raise ValueError(
                 f"{type(self).__name__} has no keys: its weights depend on positions "
                 f"only. Pass `query` and `value`. Received: key={key}"
             )
-
-    def check_scores(self, wanted: bool):
-        """Raises if weights are wanted of a variant that has none."""
-        if wanted and not self.has_scores:
-            raise ValueError(
-                f"{type(self).__name__} has no attention weights: it does not weigh "
-                f"positions. Received: return_attention_scores={wanted}"
-            )
-
-
-def clone_initializer(initializer):
-    """A fresh copy, so that two weights never share a random stream."""
-    return initializer.__class__.from_config(initializer.get_config())

@@ -1,43 +1,63 @@
-"""Checks of what attention layers are given."""
+"""Checks of what attention layers are given, and of what their equations return."""
+
+from typing import Any
+
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Tensor
 
 
-def check_positive(name: str, value) -> int:
-    """Returns `value` if it is a positive integer, else raises `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
-    return value
-
-
-def check_optional(name: str, value) -> int | None:
-    """The same for an argument that may be `None`."""
-    return None if value is None else check_positive(name, value)
-
-
-def check_position(position, slots) -> None:
-    """Raises if a cache of `slots` positions is known to have none for this one."""
-    if isinstance(position, int) and isinstance(slots, int) and position >= slots:
-        raise ValueError(
-            f"`position` must be below {slots}, the `max_length` that the state was "
-            f"made for. Received: {position}"
-        )
-
-
-def check_memory(layer, memory) -> None:
-    """Raises if cross-attention was not given what its `prepare` returned."""
-    if memory is None:
-        raise ValueError(
-            f"`memory` is needed: {type(layer).__name__} looks at a source. "
-            "Received: None"
-        )
-
-
-def check_lengths(layer, query, value) -> None:
+def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
     """Raises if self-attention is known to be given two lengths."""
     lengths = query.shape[1], value.shape[1]
     if "cross" in layer.roles or None in lengths or lengths[0] == lengths[1]:
         return
     raise ValueError(
         f"{type(layer).__name__} is self-attention: `query` and `value` must have the "
-        f"same length. `keras_attnvariants.attention.variants('cross')` lists what "
-        f"takes two. Received: lengths {lengths}"
+        "same length. `keras_attnvariants.attention.variants('cross')` lists the "
+        f"variants for two sequences. Received: lengths {lengths}"
     )
+
+
+def check_scores_wanted(layer: Any, wanted: bool) -> None:
+    """Raises if weights are asked of a variant that has none."""
+    if wanted and not layer.has_scores:
+        raise ValueError(
+            f"{type(layer).__name__} has no attention weights: it does not weigh "
+            f"positions. Received: return_attention_scores={wanted}"
+        )
+
+
+def check_memory(layer: Any, memory: Memory) -> None:
+    """Raises if cross-attention was not given what its `prepare` returned."""
+    if memory is None and layer.roles == {"cross"}:
+        raise ValueError(
+            f"`memory` must be what `prepare` returned: {type(layer).__name__} is "
+            "cross-attention. Received: None"
+        )
+
+
+def check_returned(layer: Any, method: str, found: Any, names: str) -> Any:
+    """`found` if it is a tuple with an entry for each of the comma-separated `names`.
+
+    A tensor in place of a tuple would unpack along its batch.
+    """
+    if isinstance(found, tuple) and len(found) == len(names.split(",")):
+        return found
+    raise TypeError(
+        f"`{method}` of {type(layer).__name__} must return a tuple ({names}). "
+        f"Received: {type(found).__name__}"
+    )
+
+
+def check_weights(layer: Any, method: str, weights: Tensor | None) -> None:
+    """Raises unless weights that were asked for are there, with four axes."""
+    shape = None if weights is None else tuple(weights.shape)
+    if shape is None or len(shape) != 4:
+        raise TypeError(
+            f"`{method}` of {type(layer).__name__} must return weights with four axes "
+            f"when they are asked for. Received: shape {shape}"
+        )
+
+
+from keras_attnvariants.utils.checks import check_integer as check_positive  # noqa: E402, F401, I001
+from keras_attnvariants.utils.checks import check_optional_integer as check_optional  # noqa: E402, F401, E501

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.banded import banded_mix
-from keras_attnvariants.attention.checks import check_positive
-from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.banded import convolve_bands
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Tensor
 
 
 @register_attention(
@@ -50,7 +51,9 @@ class ConcatenatedNgram(NgramLayer):
         dropout: rate at which parts of the first summand are dropped in training.
             Nothing else is: a residual connection around the layer drops nothing.
         seed: of the dropout.
-        use_bias and initializers: as in `BaseAttention`.
+        use_bias: whether the projections have biases; as in the paper, they do by
+            default.
+        initializers, regularizers and constraints: as in `ProjectedAttention`.
 
     Raises:
         ValueError: a size is out of range. When called: as `NeuralNgram`.
@@ -63,6 +66,7 @@ class ConcatenatedNgram(NgramLayer):
     TensorShape([2, 7, 16])
     """
 
+    # The residual connection around the layer must not drop its output.
     drops_output = True
 
     def __init__(
@@ -76,22 +80,17 @@ class ConcatenatedNgram(NgramLayer):
         use_bias: bool = True,
         seed: int | None = None,
         **kwargs: Any,
-    ):
-        check_positive("hidden_dim", hidden_dim)
-        # One head, as wide as the hidden layer.
-        super().__init__(
-            1, n, causal, value_dim=hidden_dim, use_bias=use_bias, **kwargs
-        )
-        self.hidden_dim = hidden_dim
-        none = far_windows == 0
-        self.far_windows = 0 if none else check_positive("far_windows", far_windows)
-        self.far_size = check_positive("far_size", far_size)
+    ) -> None:
+        super().__init__(n, causal, use_bias=use_bias, **kwargs)
+        self.hidden_dim = check_integer("hidden_dim", hidden_dim)
+        self.far_windows = check_integer("far_windows", far_windows, minimum=0)
+        self.far_size = check_integer("far_size", far_size)
         self.dropout = dropout
         self.seed = seed
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     @property
-    def before(self):
+    def before(self) -> int:
         return super().before + self.far_windows * self.far_size
 
     def spans(self) -> list[tuple[int, int]]:
@@ -103,14 +102,19 @@ class ConcatenatedNgram(NgramLayer):
         return [(0, 0), *left, *right]
 
     def kernel(self) -> np.ndarray:
-        """How neighbours make up the vectors: `[1 + sum(reach), V]`."""
+        """The share of each neighbour in each vector: `[1 + sum(reach), V]`."""
         before, after = self.reach
         relative = np.arange(-before, after + 1)[:, None]
         first, last = np.array(self.spans()).T
         inside = (first <= relative) & (relative <= last)
         return inside / (last - first + 1)
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
         width = query_shape[-1]
         if self.input_dim != width:
@@ -119,44 +123,38 @@ class ConcatenatedNgram(NgramLayer):
                 f"`query`. Received: widths {self.input_dim} and {width}"
             )
         self.hidden_dense = self.dense(
-            self.hidden_dim,
-            "hidden",
-            len(self.spans()) * width,
-            self.kernel_initializer,
+            "hidden", len(self.spans()) * width, self.hidden_dim
         )
-        self.output_dense = self.dense(
-            width, "output", self.hidden_dim, self.output_initializer
-        )
+        self.output_dense = self.dense_output(self.hidden_dim, width)
 
-    def vectors(self, inputs):
+    def vectors(self, inputs: Tensor) -> Tensor:
         kernel = self.kernel()
         batch, length, width = ops.shape(inputs)
         shape = (batch, length, kernel.shape[1], width)
         copies = ops.broadcast_to(inputs[:, :, None], shape)
-        return banded_mix(copies, kernel, -self.before)
+        return convolve_bands(copies, kernel, -self.before)
 
-    def vectors_at_end(self, window):
+    def last_vectors(self, window: Tensor) -> Tensor:
         kernel = ops.cast(self.kernel(), window.dtype)
         return ops.einsum("wv,bkwd->bkvd", kernel, window)
 
-    def mix(self, vectors, summary=None):
-        """The hidden layer beside the sum of the other vectors: one wide head."""
+    def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
+        """`[B, L, hidden_dim + d]`: the hidden layer, and the sum of the neighbours."""
         hidden = ops.relu(self.hidden_dense(concatenate(vectors)))
-        others = ops.sum(vectors[:, :, 1:], axis=2)
-        return ops.concatenate([hidden, others], axis=-1)[:, :, None]
+        neighbours = ops.sum(vectors[:, :, 1:], axis=2)
+        return ops.concatenate([hidden, neighbours], axis=-1)
 
-    def project_output(self, context, training=False):
-        hidden, others = ops.split(merge_heads(context), [self.hidden_dim], axis=-1)
+    def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
+        hidden, neighbours = ops.split(context, [self.hidden_dim], axis=-1)
         output = self.output_dense(hidden)
-        return self.dropout_layer(output, training=training) + others
+        return self.dropout_layer(output, training=training) + neighbours
 
-    def get_config(self):
-        config = super().get_config() | {
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
             "hidden_dim": self.hidden_dim,
             "far_windows": self.far_windows,
             "far_size": self.far_size,
             "dropout": self.dropout,
             "seed": self.seed,
         }
-        del config["num_heads"], config["value_dim"]
-        return config

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Tensor
 
 PAPER = "You, Sun and Iyyer 2020"
 
@@ -17,7 +18,7 @@ PAPER = "You, Sun and Iyyer 2020"
 REACH = {"float64": 8, "float32": 6, "bfloat16": 4, "float16": 4}
 
 
-class GaussianAttention(BaseAttention):
+class GaussianAttention(MultiHeadBase):
     """Weights that follow a normal density around a fixed distance.
 
     Args:
@@ -28,7 +29,8 @@ class GaussianAttention(BaseAttention):
         standard_deviation: of the normal density, in tokens; one number, or a
             list that is tiled like `offsets`.
         threshold: weights below it are set to 0.
-        value_dim, use_bias and initializers: as in `BaseAttention`.
+        value_dim, use_bias, initializers, regularizers and constraints: as in
+            `MultiHeadBase`.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class GaussianAttention(BaseAttention):
         standard_deviation: float | Sequence[float] = 1.0,
         threshold: float = 0.0,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(num_heads, **kwargs)
         tiled = tile("offsets", np.ravel(offsets).tolist(), num_heads)
         self.offsets = tuple(int(offset) for offset in tiled)
@@ -56,6 +58,18 @@ class GaussianAttention(BaseAttention):
             )
         self.threshold = threshold
 
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
+        width = query_shape[-1]
+        value_width = (value_shape or query_shape)[-1]
+        self.head_dim = self.head_width("value_dim", self.value_dim, width)
+        self.value_dense = self.head_dense("value", value_width, self.head_dim)
+        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
+
     @property
     def radius(self) -> int:
         """How far from a head's centre weights are computed, in tokens."""
@@ -69,12 +83,11 @@ class GaussianAttention(BaseAttention):
         weights = np.where(np.abs(distance) <= self.radius, weights, 0.0)
         return np.where(weights >= self.threshold, weights, 0.0)
 
-    def values(self, value, mask=None):
+    def values(self, value: Tensor, mask: Tensor | None = None) -> Tensor:
         """Projected values by head, `[B, S, H, D]`, 0 at masked positions."""
-        values = split_heads(self.value_dense(value), self.num_heads)
-        return zero_masked(values, mask)
+        return zero_masked(self.split(self.value_dense(value)), mask)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "offsets": list(self.offsets),

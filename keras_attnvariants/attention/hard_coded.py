@@ -12,13 +12,18 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.banded import banded_mix
+from keras_attnvariants.attention.banded import convolve_bands
 from keras_attnvariants.attention.banded import dense_band
-from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
-from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 IMPLEMENTATIONS = ("gaussian", "conv", "index")
 
@@ -48,8 +53,8 @@ class HardCodedAttention(GaussianAttention):
             around the centre; `"index"`, the value at the centre itself with
             weight 1.
         window: odd width of the `"conv"` window, in tokens.
-        standard_deviation, threshold, value_dim, use_bias and initializers: as
-            in `GaussianAttention`.
+        standard_deviation, threshold, value_dim, use_bias, initializers, regularizers
+            and constraints: as in `GaussianAttention`.
 
     An `attention_mask` zeroes weights; it costs a full matrix, everything else
     is linear in length. A `key` is refused: there are no keys.
@@ -77,24 +82,24 @@ class HardCodedAttention(GaussianAttention):
         implementation: str = "gaussian",
         window: int = 3,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(num_heads, offsets, **kwargs)
         if implementation not in IMPLEMENTATIONS:
             raise ValueError(
                 f"`implementation` must be one of {IMPLEMENTATIONS}. "
                 f"Received: {implementation!r}"
             )
-        if check_positive("window", window) % 2 == 0:
+        if check_integer("window", window) % 2 == 0:
             raise ValueError(f"`window` must be odd. Received: {window}")
         self.implementation = implementation
         self.window = window
 
     @property
     def radius(self) -> int:
-        widths = {"gaussian": super().radius, "conv": self.window // 2, "index": 0}
-        return widths[self.implementation]
+        radii = {"gaussian": super().radius, "conv": self.window // 2, "index": 0}
+        return radii[self.implementation]
 
-    def density(self, distance):
+    def density(self, distance: np.ndarray) -> np.ndarray:
         if self.implementation == "index":
             return (distance == 0).astype("float64")
         return super().density(distance)
@@ -106,7 +111,15 @@ class HardCodedAttention(GaussianAttention):
         relative = np.arange(first, last + 1)
         return self.density(relative[:, None] - np.asarray(self.offsets)), first
 
-    def attend(self, query, value, key, masks, return_scores, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         self.refuse_key(value, key)
         values = self.values(value, masks.key)
         kernel, first = self.kernel(masks.causal)
@@ -114,11 +127,13 @@ class HardCodedAttention(GaussianAttention):
         if return_scores or masks.attention is not None:
             weights = self.weight_matrix(kernel, first, ops.shape(values), masks)
         if masks.attention is None:
-            return banded_mix(values, kernel, first), weights
-        mixing = ops.cast(weights, values.dtype)
-        return ops.einsum("bhts,bshd->bthd", mixing, values), weights
+            return convolve_bands(values, kernel, first), weights
+        context = ops.einsum("bhts,bshd->bthd", ops.cast(weights, values.dtype), values)
+        return context, weights
 
-    def weight_matrix(self, kernel, first, shape, masks):
+    def weight_matrix(
+        self, kernel: np.ndarray, first: int, shape: Shape, masks: Masks
+    ) -> Tensor:
         """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
         batch, length = shape[:2]
         weights = ops.convert_to_tensor(dense_band(kernel, first, length))[None]
@@ -127,33 +142,43 @@ class HardCodedAttention(GaussianAttention):
             weights = ops.where(mask[:, None], weights, 0.0)
         return ops.broadcast_to(weights, (batch, self.num_heads, length, length))
 
-    def initial_state(self, batch, beams, max_length, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         """The last values, oldest first: `[B, K, H * D]` each."""
         kernel, _ = self.kernel(causal=True)
         shape = (batch, beams, self.num_heads * self.head_dim)
         empty = ops.zeros(shape, self.compute_dtype)
         return {"values": (empty,) * (len(kernel) - 1)}
 
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
-        window = (*state["values"], merge_heads(self.values(query)))
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
+        values = (*state["values"], self.value_dense(query))  # [B, K, H * D] each
         kernel, first = self.kernel(causal=True)
-        mixing = np.repeat(kernel, self.head_dim, axis=1)  # [taps, H * D]
+        per_channel = np.repeat(kernel, self.head_dim, axis=1)  # [taps, H * D]
         context = sum(
-            values * ops.cast(weights, values.dtype)
-            for weights, values in zip(mixing, window, strict=True)
+            value * ops.cast(weights, value.dtype)
+            for weights, value in zip(per_channel, values, strict=True)
             if weights.any()
         )
-        output = self.output_dense(context)
-        state = {"values": window[1:]}
-        if not return_attention_scores:
-            return output, state
-        # Slots before the sentence hold nothing to attend to.
+        scores = self.step_scores(query, position, kernel, first)
+        return self.split(context), scores, {"values": values[1:]}
+
+    def step_scores(
+        self, query: Tensor, position: Size, kernel: np.ndarray, first: int
+    ) -> Tensor:
+        """Float32 weights `[B, K, H, slots]`, 0 for slots before the sentence."""
         exists = ops.arange(first, 1) + position >= 0
         scores = ops.where(exists, kernel.T.astype("float32"), 0.0)  # [H, slots]
-        shape = (*ops.shape(query)[:2], *ops.shape(scores))
-        return output, state, ops.broadcast_to(scores, shape)
+        return ops.broadcast_to(scores, (*ops.shape(query)[:2], *ops.shape(scores)))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "implementation": self.implementation,

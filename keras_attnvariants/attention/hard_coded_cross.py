@@ -11,12 +11,18 @@ from typing import Any
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
-from keras_attnvariants.attention.heads import merge_heads
+from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 # Target positions that one decoder computes together in hard-coded
 # cross-attention; they share one window of the source.
@@ -47,8 +53,8 @@ class HardCodedCrossAttention(GaussianAttention):
             data, in the model's tokens (the paper's gamma).
         floor: whether the centre is rounded down to a token, as in the paper;
             its released code does not.
-        standard_deviation, threshold, value_dim, use_bias and initializers: as
-            in `GaussianAttention`.
+        standard_deviation, threshold, value_dim, use_bias, initializers, regularizers
+            and constraints: as in `GaussianAttention`.
 
     An `attention_mask` or `use_causal_mask` is refused: the windows are shared
     by the whole batch. A `key` is refused: there are no keys.
@@ -71,14 +77,17 @@ class HardCodedCrossAttention(GaussianAttention):
         length_ratio: float = 1.0,
         floor: bool = True,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(num_heads, offsets, **kwargs)
-        if not 0 < length_ratio < math.inf:
-            raise ValueError(f"`length_ratio` must be > 0. Received: {length_ratio}")
-        self.length_ratio = float(length_ratio)
+        self.length_ratio = float(check_positive("length_ratio", length_ratio))
         self.floor = floor
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
         # The nudge keeps 1.431 * 1000 from falling below 1431.
         exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
@@ -88,16 +97,19 @@ class HardCodedCrossAttention(GaussianAttention):
         self.first = min(*self.offsets, self.radius) - self.radius
         self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
 
-    def attend(self, query, value, key, masks, return_scores, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         self.refuse_key(value, key)
-        if masks.attention is not None or masks.causal:
-            raise ValueError(
-                "HardCodedCrossAttention cannot honour `attention_mask` or "
-                "`use_causal_mask`: its weights are the same for the whole batch. "
-                "Use `value_mask` for padding. "
-                f"Received: attention_mask={masks.attention}, "
-                f"use_causal_mask={masks.causal}"
-            )
+        masks.refuse_patterns(
+            type(self).__name__, "its weights are the same for the whole batch"
+        )
         values = self.values(value, masks.key)
         length = ops.shape(query)[1]
         if isinstance(length, int) and length > MAX_TARGET_LENGTH:
@@ -108,9 +120,9 @@ class HardCodedCrossAttention(GaussianAttention):
         weights = (
             self.weight_matrix(length, values, masks.key) if return_scores else None
         )
-        return self.mix(values, length), weights
+        return self.average_windows(values, length), weights
 
-    def mix(self, values, length):
+    def average_windows(self, values: Tensor, length: Size) -> Tensor:
         """The context `[B, T, H, D]`, a block of target positions at a time."""
         blocks = -(-length // BLOCK)
         target = ops.reshape(ops.arange(blocks * BLOCK), (blocks, BLOCK))
@@ -127,7 +139,7 @@ class HardCodedCrossAttention(GaussianAttention):
         # Not indexing, whose gradient is several times as slow.
         return ops.slice(context, (0, 0, 0, 0), (batch, length, *heads))
 
-    def weights_at(self, source, target):
+    def weights_at(self, source: Tensor, target: Tensor) -> Tensor:
         """Float32 density `[..., H]` at source positions for target positions."""
         distance = source - ops.take(self.centres, target)
         distance = ops.cast(distance, "float32") - ops.take(self.fractions, target)
@@ -138,7 +150,9 @@ class HardCodedCrossAttention(GaussianAttention):
         near = ops.abs(distance) <= self.radius
         return ops.where(ops.logical_and(near, weights >= self.threshold), weights, 0.0)
 
-    def weight_matrix(self, length, values, mask):
+    def weight_matrix(
+        self, length: Size, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
         """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
         batch, source = ops.shape(values)[:2]
         weights = self.weights_at(
@@ -149,37 +163,36 @@ class HardCodedCrossAttention(GaussianAttention):
             weights = ops.where(ops.cast(mask, "bool")[:, None, None], weights, 0.0)
         return ops.broadcast_to(weights, (batch, self.num_heads, length, source))
 
-    def prepare(self, value, value_mask=None):
-        mask = ops.ones(ops.shape(value)[:2], "bool")
+    def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         return {
             "values": self.values(value, value_mask),
-            "mask": mask if value_mask is None else ops.cast(value_mask, "bool"),
+            "mask": mask_or_ones(value_mask, value),
         }
 
-    def initial_state(self, batch, beams, max_length, memory=None):
-        check_memory(self, memory)
-        return super().initial_state(batch, beams, max_length, memory)
-
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
-        batch, beams = ops.shape(query)[:2]
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
         source = ops.take(self.centres, position) + ops.arange(
             self.first, self.last + 1
         )
         window = take_rows(memory["values"], source[None])[:, 0]  # [B, W, H, D]
         weights = ops.cast(self.weights_at(source, position), window.dtype)
-        context = ops.einsum("wh,bwhd->bhd", weights, window)
-        # Every hypothesis of a sentence sees the same context.
-        output = self.output_dense(merge_heads(context))[:, None]
-        output = ops.broadcast_to(output, (batch, beams, ops.shape(output)[-1]))
-        if not return_attention_scores:
-            return output, state
-        length = ops.shape(memory["values"])[1]
+        # Every hypothesis of a sentence has the same context.
+        context = ops.einsum("wh,bwhd->bhd", weights, window)[:, None]
+        if not return_scores:
+            return context, None, state
+        batch, length = ops.shape(memory["mask"])
         scores = ops.transpose(self.weights_at(ops.arange(length), position))
         scores = ops.where(memory["mask"][:, None, None], scores, 0.0)  # [B, 1, H, S]
-        shape = (batch, beams, self.num_heads, length)
-        return output, state, ops.broadcast_to(scores, shape)
+        shape = (batch, ops.shape(query)[1], self.num_heads, length)
+        return context, ops.broadcast_to(scores, shape), state
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "length_ratio": self.length_ratio,
@@ -187,7 +200,7 @@ class HardCodedCrossAttention(GaussianAttention):
         }
 
 
-def take_rows(values, index):
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
     """Rows `[B, *index.shape, ...]` of `values` `[B, S, ...]`, 0 outside them."""
     length = ops.shape(values)[1]
     inside = ops.logical_and(index >= 0, index < length)

@@ -11,11 +11,17 @@ from keras import ops
 from keras_attnvariants.attention.banded import block_size
 from keras_attnvariants.attention.banded import block_windows
 from keras_attnvariants.attention.banded import join_blocks
-from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.cache import RingCache
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.masks import band_pattern
+from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
+from keras_attnvariants.attention.masks import near
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 @register_attention(
@@ -34,10 +40,11 @@ class LocalAttention(DotProductAttention):
 
     Args:
         num_heads: number of heads `H`.
-        n: how far a position looks, in tokens, itself included. A window of `n`
-            positions centred on `i`, for odd `n`, is that of `(n + 1) / 2`.
-        key_dim, value_dim, dropout, use_bias, seed and initializers: as in
-            `DotProductAttention`.
+        n: how many positions a query sees to each side, in tokens, itself included. A
+            window of `n` positions centred on `i`, for odd `n`, is that of
+            `(n + 1) / 2`.
+        key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
+            constraints: as in `DotProductAttention`.
 
     Time and memory are linear in length. The exceptions are an `attention_mask` and
     returned scores, which are full matrices. In decoding the state holds `n` keys and
@@ -58,34 +65,44 @@ class LocalAttention(DotProductAttention):
     """
 
     roles = frozenset({"encoder", "decoder"})
+    cache_type = RingCache
 
-    def __init__(self, num_heads: int, n: int = 5, **kwargs: Any):
+    def __init__(self, num_heads: int, n: int = 5, **kwargs: Any) -> None:
         super().__init__(num_heads, **kwargs)
-        self.n = check_positive("n", n)
+        self.n = check_integer("n", n)
 
-    def attend(self, query, value, key, masks, return_scores, training):
-        q, k, v = self.project_inputs(query, value, key)
+    def energies(
+        self,
+        products: Tensor,
+        query_positions: Tensor,
+        key_positions: Tensor,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        window = near(query_positions, key_positions, 1 - self.n, self.n - 1)
+        return products, both(mask, window)
+
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         if masks.attention is not None:
-            return self.by_matrix(q, k, v, masks, training)
+            return super().attend(query, value, key, masks, return_scores, training)
         weights = None
         if return_scores:
-            weights = self.by_matrix(q, k, v, masks, training=False)[1]
-        return self.by_blocks(q, k, v, masks, training), weights
+            _, weights = super().attend(query, value, key, masks, True, False)
+        inputs = self.project_inputs(query, value, key)
+        return self.attend_blocks(*inputs, masks, training), weights
 
-    def reach(self, causal: bool) -> tuple[int, int]:
-        """Relative positions of the first and the last key that a query sees."""
-        return 1 - self.n, 0 if causal else self.n - 1
-
-    def by_matrix(self, q, k, v, masks, training):
-        """Context and weights by way of the full matrix."""
-        length = ops.shape(q)[1]
-        pattern = band_pattern(length, length, *self.reach(masks.causal))[None]
-        mask = both(masks.combined(length, length), pattern)
-        return self.dot_product(q, k, v, mask, training)
-
-    def by_blocks(self, q, k, v, masks, training):
-        """The context `[B, T, H, D]`, each block an attention of its own."""
-        first, last = self.reach(masks.causal)
+    def attend_blocks(
+        self, q: Tensor, k: Tensor, v: Tensor, masks: Masks, training: bool | None
+    ) -> Tensor:
+        """The context `[B, T, H, D]`, in blocks that attend each on its own."""
+        first, last = 1 - self.n, 0 if masks.causal else self.n - 1
         span = last - first
         batch, length = ops.shape(q)[:2]
         size = block_size(length, span)
@@ -93,26 +110,27 @@ class LocalAttention(DotProductAttention):
         exists = block_windows(ops.cast(exists, "bool"), first, span, size)
         count = ops.shape(exists)[1]
 
-        def flat(x):  # [B, N, ...] to [B * N, ...]
+        def flat(x: Tensor) -> Tensor:  # [B, N, ...] to [B * N, ...]
             return ops.reshape(x, (batch * count, *ops.shape(x)[2:]))
 
         q = block_windows(q, 0, 0, size)
         k, v = (block_windows(x, first, span, size) for x in (k, v))
-        near = band_pattern(size, size + span, 0, span)
-        mask = ops.logical_and(flat(exists)[:, None], near)
-        context, _ = self.dot_product(flat(q), flat(k), flat(v), mask, training)
+        # Positions count from the start of a block: only distances matter.
+        query_positions = ops.arange(size, dtype="int32")
+        key_positions = ops.arange(size + span, dtype="int32") + first
+        mask = flat(exists)[:, None]
+        if masks.causal:
+            mask = both(mask, near(query_positions, key_positions, first, 0))
+        context, _ = self.attend_heads(
+            flat(q), flat(k), flat(v), query_positions, key_positions, mask, training
+        )
         context = ops.reshape(context, (batch, count, *ops.shape(context)[1:]))
         return join_blocks(context, length)
 
-    def prepare(self, value, value_mask=None):
-        raise NotImplementedError("LocalAttention cannot do cross-attention.")
-
-    def initial_state(self, batch, beams, max_length, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         return super().initial_state(batch, beams, self.n)
 
-    def extend(self, state, query, position):
-        # A ring: the newest key takes the place of the one that is out of reach.
-        return super().extend(state, query, position % self.n)
-
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "n": self.n}

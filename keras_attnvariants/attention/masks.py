@@ -1,13 +1,15 @@
 """The masks of one attention call, and how they combine."""
 
-from typing import Any
 from typing import NamedTuple
 
 from keras import ops
 
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
+
 
 class Masks(NamedTuple):
-    """What a call was told about which positions count; `None` means all.
+    """Which positions of a call count; `None` means all.
 
     Attributes:
         query: bool `[B, T]`, real query positions.
@@ -16,41 +18,62 @@ class Masks(NamedTuple):
         causal: whether query `i` may only see keys `j <= i`.
     """
 
-    query: Any = None
-    key: Any = None
-    attention: Any = None
+    query: Tensor | None = None
+    key: Tensor | None = None
+    attention: Tensor | None = None
     causal: bool = False
 
-    def combined(self, query_length, key_length):
+    def combined(self, query_length: Size, key_length: Size) -> Tensor | None:
         """Which key counts for which query: bool `[1|B, 1|T, S]`, or `None`."""
-        parts = []
-        if self.key is not None:
-            parts.append(ops.cast(self.key, "bool")[:, None, :])
+        mask = None if self.key is None else ops.cast(self.key, "bool")[:, None, :]
         if self.attention is not None:
             pattern = ops.cast(self.attention, "bool")
-            parts.append(pattern if len(pattern.shape) == 3 else pattern[None])
+            mask = both(mask, pattern if len(pattern.shape) == 3 else pattern[None])
         if self.causal:
-            parts.append(causal_pattern(query_length, key_length)[None])
-        if not parts:
-            return None
-        mask = parts[0]
-        for part in parts[1:]:
-            mask = ops.logical_and(mask, part)
+            mask = both(mask, causal_pattern(query_length, key_length)[None])
         return mask
 
+    def refuse_patterns(self, name: str, reason: str) -> None:
+        """Raises unless padding is all that the masks exclude.
 
-def causal_pattern(query_length, key_length):
+        Args:
+            name: what cannot honour a pattern.
+            reason: why not.
+        """
+        if self.attention is None and not self.causal:
+            return
+        raise ValueError(
+            f"{name} cannot honour `attention_mask` or `use_causal_mask`: {reason}. "
+            f"Use `value_mask` for padding. Received: attention_mask={self.attention}, "
+            f"use_causal_mask={self.causal}"
+        )
+
+
+def causal_pattern(query_length: Size, key_length: Size) -> Tensor:
     """Bool `[T, S]`, True where `j <= i`."""
     return ops.arange(key_length)[None, :] <= ops.arange(query_length)[:, None]
 
 
-def band_pattern(rows, columns, first: int, last: int):
+def band_pattern(rows: Size, columns: Size, first: int, last: int) -> Tensor:
     """Bool `[rows, columns]`, True where `first <= column - row <= last`."""
-    relative = ops.arange(columns)[None, :] - ops.arange(rows)[:, None]
-    return ops.logical_and(relative >= first, relative <= last)
+    return near(ops.arange(rows), ops.arange(columns), first, last)
 
 
-def both(first, second):
+def near(
+    query_positions: Tensor, key_positions: Tensor, first: int, last: int
+) -> Tensor:
+    """Bool `[T, S]`, True where the key stands `first` to `last` positions later.
+
+    Args:
+        query_positions: int32 `[T]`.
+        key_positions: int32 `[S]`.
+        first, last: distances in tokens, negative to the left.
+    """
+    distance = key_positions[None, :] - query_positions[:, None]
+    return ops.logical_and(distance >= first, distance <= last)
+
+
+def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """The conjunction of two masks, either of which may be `None`."""
     if first is None:
         return second
@@ -59,11 +82,23 @@ def both(first, second):
     return ops.logical_and(ops.cast(first, "bool"), ops.cast(second, "bool"))
 
 
-def zero_masked(x, mask):
-    """Rows of `x` `[B, L, ...]` set to 0 where `mask` `[B, L]` is False."""
+def zero_masked(x: Tensor, mask: Tensor | None, axis: int = 1) -> Tensor:
+    """`x` with 0 where `mask` `[B, L]` is False.
+
+    Args:
+        x: `[B, ..., L, ...]`.
+        mask: bool, or `None` for no change.
+        axis: where `L` stands in `x`.
+    """
     if mask is None:
         return x
-    mask = ops.cast(mask, "bool")
-    while len(mask.shape) < len(x.shape):
-        mask = mask[..., None]
+    before, after = [None] * (axis - 1), [None] * (len(x.shape) - axis - 1)
+    mask = ops.cast(mask, "bool")[(slice(None), *before, slice(None), *after)]
     return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
+
+
+def mask_or_ones(mask: Tensor | None, sequence: Tensor) -> Tensor:
+    """The bool mask `[B, S]` of a sequence `[B, S, ...]`, all True for `None`."""
+    if mask is None:
+        return ops.ones(ops.shape(sequence)[:2], "bool")
+    return ops.cast(mask, "bool")

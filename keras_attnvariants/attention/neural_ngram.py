@@ -11,12 +11,18 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.banded import part
-from keras_attnvariants.attention.base import clone_initializer
-from keras_attnvariants.attention.heads import merge_heads
-from keras_attnvariants.attention.heads import split_heads
 from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.attention.multi_head import clone_initializer
+from keras_attnvariants.attention.multi_head import merge_heads
+from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.typing import DType
+from keras_attnvariants.utils.typing import Identifier
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Tensor
 
 HEAD_INPUTS = ("slice", "full")
 
@@ -34,11 +40,11 @@ HEAD_INPUTS = ("slice", "full")
         {"num_heads": 4, "n": 1, "causal": True, "use_bias": True},
     ),
 )
-class NeuralNgram(NgramLayer):
+class NeuralNgram(NgramLayer, MultiHeadBase):
     """Multi-head neural n-gram (Loem et al. 2022).
 
     `h_k = ReLU(concat(window, g) W_k)` and `z = concat_k(h_k) W` at every position
-    `t`. The window are the inputs `t - n + 1` to `t + n - 1`, or to `t` in a `causal`
+    `t`. The window holds the inputs `t - n + 1` to `t + n - 1`, or to `t` in a `causal`
     layer; `g` is the elementwise maximum over the sentence. A padded position counts
     as zeros in windows and not at all in the maximum.
 
@@ -48,11 +54,12 @@ class NeuralNgram(NgramLayer):
         causal: whether the window ends with the position itself, as decoders need.
         head_input: `"slice"`, head `k` sees the `k`-th slice of the channels of every
             vector; `"full"`, heads see all channels, which makes them one wide layer.
-        global_context: whether `g` is there; `None` for unless `causal`.
-        output_projection: whether `W` is there. Without it, the heads' widths
-            have to add up to the width of the query.
-        value_dim, use_bias and initializers: as in `BaseAttention`. Initializers of the
-            heads see their matrices side by side, as one.
+        global_context: whether `g` is used; `None` for whenever the layer is not
+            `causal`.
+        output_projection: whether `W` is used. Without it, the widths of the heads
+            must add up to the width of the query.
+        value_dim, use_bias, initializers, regularizers and constraints: as in
+            `MultiHeadBase`. The initializer of the heads draws their matrices as one.
 
     Raises:
         ValueError: a size does not fit, `head_input` is unknown, or a causal layer
@@ -80,18 +87,14 @@ class NeuralNgram(NgramLayer):
         global_context: bool | None = None,
         output_projection: bool = True,
         **kwargs: Any,
-    ):
-        super().__init__(num_heads, n, causal, **kwargs)
-        if head_input not in HEAD_INPUTS:
-            raise ValueError(
-                f"`head_input` must be one of {HEAD_INPUTS}. Received: {head_input!r}"
-            )
+    ) -> None:
+        super().__init__(num_heads=num_heads, n=n, causal=causal, **kwargs)
         if causal and global_context:
             raise ValueError(
-                f"`global_context` would show the future to a layer that is causal. "
+                "`global_context` would show later positions to a causal layer. "
                 f"Received: causal={causal}, global_context={global_context}"
             )
-        self.head_input = head_input
+        self.head_input = check_choice("head_input", head_input, HEAD_INPUTS)
         self.global_context = not causal if global_context is None else global_context
         self.output_projection = output_projection
 
@@ -114,7 +117,12 @@ class NeuralNgram(NgramLayer):
         reach = n if causal else (n + 1) // 2
         return cls(num_heads, reach, causal, output_projection=False, **kwargs)
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
         width = query_shape[-1]
         # Heads that see the same are one: `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
@@ -124,7 +132,7 @@ class NeuralNgram(NgramLayer):
                 "`num_heads` must divide the width of the value unless `head_input` is "
                 f"'full'. Received: num_heads={self.num_heads}, width={self.input_dim}"
             )
-        self.head_dim = self.value_dim or self.divide_width(width, "value_dim")
+        self.head_dim = self.head_width("value_dim", self.value_dim, width)
         self.units = self.num_heads * self.head_dim
         if not self.output_projection and self.units != width:
             raise ValueError(
@@ -135,37 +143,35 @@ class NeuralNgram(NgramLayer):
         if self.global_context:
             self.global_dense = self.heads("global", 1, use_bias=False)
         if self.output_projection:
-            self.output_dense = self.dense(
-                width, "output", self.units, self.output_initializer
-            )
+            self.output_dense = self.dense_output(self.units, width)
 
-    def heads(self, name: str, vectors: int, use_bias: bool):
+    def heads(
+        self, name: str, vectors: int, use_bias: bool
+    ) -> keras.layers.EinsumDense:
         """A built linear map of concatenated vectors, one matrix per group."""
+        initializer = SideBySide(clone_initializer(self.kernel_initializer))
         layer = keras.layers.EinsumDense(
             "blvgd,gvdo->blgo",
             output_shape=(None, self.groups, self.units // self.groups),
             bias_axes="go" if use_bias else None,
-            kernel_initializer=side_by_side(clone_initializer(self.kernel_initializer)),
-            bias_initializer=clone_initializer(self.bias_initializer),
-            dtype=self.dtype_policy,
-            name=name,
+            **self.dense_options(name, use_bias, initializer),
         )
         width = self.input_dim // self.groups
         layer.build((None, None, vectors, self.groups, width))
         return layer
 
-    def vectors(self, inputs):
+    def vectors(self, inputs: Tensor) -> Tensor:
         before, after = self.reach
         length = ops.shape(inputs)[1]
         padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
         shifts = range(before + 1 + after)
         return ops.stack([part(padded, (s, length)) for s in shifts], axis=2)
 
-    def vectors_at_end(self, window):
+    def last_vectors(self, window: Tensor) -> Tensor:
         return window
 
-    def summary(self, value, mask):
-        """The maximum over real positions, `[B, 1, 1, d]`."""
+    def sentence_vector(self, value: Tensor, mask: Tensor | None) -> Tensor | None:
+        """The elementwise maximum over real positions, `[B, 1, 1, d]`."""
         if not self.global_context:
             return None
         if mask is None:
@@ -175,18 +181,18 @@ class NeuralNgram(NgramLayer):
         largest = ops.max(ops.where(real, value, lowest), axis=1, keepdims=True)
         return zero_masked(largest, ops.any(real, axis=1))[:, None]
 
-    def mix(self, vectors, summary=None):
+    def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
         hidden = self.ngram_dense(split_heads(vectors, self.groups))
-        if summary is not None:
-            hidden = hidden + self.global_dense(split_heads(summary, self.groups))
+        if sentence is not None:
+            hidden = hidden + self.global_dense(split_heads(sentence, self.groups))
         return ops.relu(hidden)
 
-    def project_output(self, context, training=False):
+    def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
         if self.output_projection:
             return super().project_output(context, training)
         return merge_heads(context)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "head_input": self.head_input,
@@ -195,16 +201,20 @@ class NeuralNgram(NgramLayer):
         }
 
 
-def side_by_side(initializer):
-    """Draws the matrices of all groups as one, whose fans are then the real ones.
+class SideBySide(keras.initializers.Initializer):
+    """Draws the matrices of all groups as one matrix, whose fans are the real ones.
 
-    A kernel `[groups, vectors, d, o]` would pass for that of a convolution.
+    Keras would take a kernel `[groups, vectors, d, o]` for that of a convolution.
     """
 
-    def draw(shape, dtype=None):
+    def __init__(self, initializer: Identifier) -> None:
+        self.initializer = keras.initializers.get(initializer)
+
+    def __call__(self, shape: tuple[int, ...], dtype: DType = None) -> Tensor:
         groups, vectors, width, units = shape
-        drawn = initializer((vectors * width, groups * units), dtype=dtype)
+        drawn = self.initializer((vectors * width, groups * units), dtype=dtype)
         drawn = ops.reshape(drawn, (vectors, width, groups, units))
         return ops.transpose(drawn, (2, 0, 1, 3))
 
-    return draw
+    def get_config(self) -> dict[str, Any]:
+        return {"initializer": keras.initializers.serialize(self.initializer)}

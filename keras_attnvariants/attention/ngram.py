@@ -5,107 +5,129 @@ from typing import Any
 from keras import ops
 
 from keras_attnvariants.attention.banded import slide
-from keras_attnvariants.attention.base import BaseAttention
-from keras_attnvariants.attention.checks import check_positive
+from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.multi_head import ProjectedAttention
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
-class NgramLayer(BaseAttention):
-    """A function of the vectors in a window around each position.
+class NgramLayer(ProjectedAttention):
+    """Base class of layers that apply a function to the window around each position.
 
     There are no weights over positions, hence no scores. Padding counts as zeros, as
-    does what lies outside the sequence; a padded position gets a context of 0.
+    do positions outside the sequence; a padded position gets a context of 0.
 
-    A layer either looks to both sides and serves as encoder attention, or is `causal`
-    by construction and serves as decoder attention: the two have weights of
-    different shapes. A causal one keeps the last inputs in decoding, as many as it
-    looks back, and nothing that grows with length.
+    A layer either sees both sides and serves in encoders, or is `causal` by
+    construction and serves in decoders: the two have weights of different shapes. In
+    decoding, a causal one keeps the last inputs of its window, whatever the length.
 
     Args:
-        num_heads: number of heads `H`.
         n: how far the window reaches, in tokens, the position itself included.
         causal: whether the window ends with the position itself.
-        value_dim, use_bias and initializers: as in `BaseAttention`.
+        use_bias, initializers, regularizers and constraints: as in
+            `ProjectedAttention`.
     """
 
     roles = frozenset({"encoder", "decoder"})
-    roles_argument = "causal"
     has_scores = False
 
-    def __init__(self, num_heads: int, n: int = 5, causal: bool = False, **kwargs: Any):
-        super().__init__(num_heads, **kwargs)
-        self.n = check_positive("n", n)
+    def __init__(self, n: int = 5, causal: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.n = check_integer("n", n)
         self.causal = causal
         self.roles = frozenset({"decoder" if causal else "encoder"})
 
     @property
     def before(self) -> int:
-        """How many positions are looked at before each one."""
+        """How many positions a window holds before its own."""
         return self.n - 1
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How many positions are looked at before and after each one."""
+        """How many positions a window holds before and after its own."""
         return self.before, 0 if self.causal else self.before
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         self.input_dim = (value_shape or query_shape)[-1]
 
-    def attend(self, query, value, key, masks, return_scores, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         self.refuse_key(value, key)
-        self.check_pattern(masks)
+        # A causal layer honours a causal mask by construction.
+        patterns = masks._replace(causal=masks.causal and not self.causal)
+        patterns.refuse_patterns(
+            type(self).__name__,
+            "it has no weights over positions; built with causal=True, it is causal",
+        )
         inputs = zero_masked(value, masks.key)
-        context = self.mix(self.vectors(inputs), self.summary(value, masks.key))
+        sentence = self.sentence_vector(value, masks.key)
+        context = self.contexts(self.vectors(inputs), sentence)
         return zero_masked(context, masks.key), None
 
-    def check_pattern(self, masks):
-        """Raises if keys are excluded that this layer has weights for."""
-        if masks.attention is not None or (masks.causal and not self.causal):
-            raise ValueError(
-                f"{type(self).__name__} cannot honour `attention_mask`, nor "
-                f"`use_causal_mask` unless it is built with causal=True: it has no "
-                f"weights over positions. Use `value_mask` for padding. "
-                f"Received: attention_mask={masks.attention}, "
-                f"use_causal_mask={masks.causal}"
-            )
+    def vectors(self, inputs: Tensor) -> Tensor:
+        """The `V` vectors of each window: `[B, L, d]` to `[B, L, V, d]`."""
+        raise NotImplementedError(f"{type(self).__name__} does not define `vectors`.")
 
-    def vectors(self, inputs):
-        """What is concatenated, per position: `[B, L, d]` to `[B, L, V, d]`."""
-        raise NotImplementedError
+    def last_vectors(self, window: Tensor) -> Tensor:
+        """Those of the last position of a window `[B, K, W, d]`: `[B, K, V, d]`."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define `last_vectors`."
+        )
 
-    def vectors_at_end(self, window):
-        """The same for the last position of a window `[B, K, W, d]`: `[B, K, V, d]`."""
-        raise NotImplementedError
-
-    def summary(self, value, mask):
-        """What all positions of a sentence see as well; `None` for nothing."""
+    def sentence_vector(self, value: Tensor, mask: Tensor | None) -> Tensor | None:
+        """A vector that all positions of a sentence see, or `None`."""
         return None
 
-    def mix(self, vectors, summary=None):
-        """The context `[B, L, H, D]` from what is concatenated."""
-        raise NotImplementedError
+    def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
+        """The context `[B, L, H, D]` from the vectors of each window."""
+        raise NotImplementedError(f"{type(self).__name__} does not define `contexts`.")
 
-    def initial_state(self, batch, beams, max_length, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         """The last inputs, oldest first: `[B, K, slots, d]`."""
         if not self.causal:
             raise ValueError(
-                f"{type(self).__name__} decodes only if `causal` is True: otherwise it "
-                f"looks at positions to come. Received: causal={self.causal}"
+                f"{type(self).__name__} decodes only if `causal` is True: otherwise "
+                f"its windows hold later positions. Received: causal={self.causal}"
             )
         shape = (batch, beams, self.before, self.input_dim)
         return {"inputs": ops.zeros(shape, self.compute_dtype)}
 
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
-        self.check_scores(return_attention_scores)
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
         window, inputs = slide(state["inputs"], ops.cast(query, self.compute_dtype))
-        context = self.mix(self.vectors_at_end(window))
-        return self.project_output(context), {"inputs": inputs}
+        context = self.contexts(self.last_vectors(window))
+        return context, None, {"inputs": inputs}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "n": self.n, "causal": self.causal}
 
 
-def concatenate(vectors):
+def concatenate(vectors: Tensor) -> Tensor:
     """`[..., V, d]` to `[..., V * d]`."""
     *lead, count, width = ops.shape(vectors)
     return ops.reshape(vectors, (*lead, count * width))

@@ -2,20 +2,19 @@
 
 How an n-gram is scored (`phrases.scoring`) and which heads attend to which n-grams
 (`phrases.structures`) are independent choices. Either way the n-grams of all orders
-form one list of keys and values, of static length, over which attention is as ever;
+form one list of keys and values, of static length, over which attention works as usual;
 n-grams that do not exist are masked. Two query streams are two lists of queries.
 """
 
-from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.heads import merge_heads
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.phrases.heads import Widths
 from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.scores import by_position
@@ -26,7 +25,14 @@ from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.attention.phrases.structures import get_structure
+from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
 
@@ -54,7 +60,7 @@ UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
         },
     ),
 )
-class PhraseAttention(DotProductAttention):
+class PhraseAttention(SoftmaxAttention):
     """Attention to phrases as well as tokens (Nguyen and Joty 2018, section 3).
 
     Args:
@@ -70,8 +76,7 @@ class PhraseAttention(DotProductAttention):
         dropout: rate at which attention weights are dropped in training.
         use_bias: whether the projections have biases.
         seed: of the dropout.
-        kernel_initializer, output_initializer and bias_initializer: as in
-            `BaseAttention`.
+        initializers, regularizers and constraints: as in `ProjectedAttention`.
 
     Masking: a query sees an n-gram if it may see all of its tokens. An
     `attention_mask` limits the phrase query of a position like its token query.
@@ -95,7 +100,7 @@ class PhraseAttention(DotProductAttention):
     (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
     """
 
-    roles_argument = "structure.look_ahead"
+    roles = frozenset(ROLES)
 
     def __init__(
         self,
@@ -108,28 +113,30 @@ class PhraseAttention(DotProductAttention):
         use_bias: bool = False,
         seed: int | None = None,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(
             num_heads, key_dim, value_dim, dropout, use_bias, seed, **kwargs
         )
-        if scoring not in SCORINGS:
-            raise ValueError(
-                f"`scoring` must be one of {tuple(SCORINGS)}. Received: {scoring!r}"
-            )
         self.structure = get_structure(structure)
-        self.scoring = scoring
+        self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
         groups = self.structure.groups(num_heads)
+        # How often the last axis of the scores lists the keys.
         self.score_blocks = len(self.structure.query_orders) * len(groups[0].orders)
 
     # Building
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         value_shape = value_shape or query_shape
         shapes = query_shape, key_shape or value_shape, value_shape
         widths = Widths(*(shape[-1] for shape in shapes))
-        key_dim = self.key_dim or self.divide_width(widths.query, "key_dim")
-        self.head_dim = self.value_dim or self.divide_width(widths.query, "value_dim")
+        key_dim = self.head_width("key_dim", self.key_dim, widths.query)
+        self.head_dim = self.head_width("value_dim", self.value_dim, widths.query)
         self.groups = [
             SCORINGS[self.scoring](
                 group,
@@ -137,7 +144,7 @@ class PhraseAttention(DotProductAttention):
                 widths,
                 key_dim,
                 self.head_dim,
-                partial(self.dense, initializer=self.kernel_initializer),
+                self.dense,
                 dtype=self.dtype_policy,
             )
             for group in self.structure.groups(self.num_heads)
@@ -145,54 +152,64 @@ class PhraseAttention(DotProductAttention):
         self.width = widths.query
         self.query_reach = max(self.structure.query_orders)
         self.reach = max(max(heads.group.orders) for heads in self.groups)
-        self.output_dense = self.dense(
-            self.width,
-            "output",
-            self.structure.contexts * self.num_heads * self.head_dim,
-            self.output_initializer,
+        self.output_dense = self.dense_output(
+            self.structure.contexts * self.num_heads * self.head_dim, self.width
         )
 
     # The whole sequence at once
 
-    def attend(self, query, value, key, masks, return_scores, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
         self.structure.check_call(masks)
         length = ops.shape(query)[1]
-        memory = self.remember(value, key, masks, length)
+        memory = self.memory(value, key, masks, length)
         exist = self.structure.existing_queries(masks, length)
         grams = ngrams(query, self.query_reach)
-        context, weights = self.look_up(grams, exist, memory, training)
-        if not return_scores:
-            return context, None
-        return context, by_position(weights, len(exist))
+        context, weights = self.attend_ngrams(grams, exist, memory, training)
+        return context, by_position(weights, len(exist)) if return_scores else None
 
-    def remember(self, value, key, masks: Masks, query_length) -> list[dict[str, Any]]:
-        """What each group of heads needs of a sequence: nested tensors `[B, ...]`."""
+    def memory(
+        self, value: Tensor, key: Tensor | None, masks: Masks, query_length: Size
+    ) -> list[State]:
+        """The keys, values and mask of each group of heads: nested `[B, ...]`."""
         grams = keys = ngrams(zero_masked(value, masks.key), self.reach)
         if key is not None:
             keys = ngrams(zero_masked(key, masks.key), self.reach)
-        return [
-            heads.remember(keys, grams, masks, query_length) for heads in self.groups
-        ]
+        return [heads.memory(keys, grams, masks, query_length) for heads in self.groups]
 
-    def look_up(self, grams, exist, memory, training=False):
-        """What queries find in a memory.
+    def attend_ngrams(
+        self,
+        grams: Tensor,
+        exist: list[Tensor],
+        memory: list[State],
+        training: bool | None = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Attention of all query streams to the n-grams of a memory.
 
         Args:
             grams: n-grams of the query, `[B, T, … * width]`.
             exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
-            memory: as `remember` returns it.
+            memory: for each group of heads, as `memory` returns it.
+            training: whether weights are dropped.
 
         Returns:
             Contexts `[B, T, C * H, D]` and float32 weights `[B, H, M * T, N * S]`.
         """
         contexts, weights = [], []
         for heads, entry in zip(self.groups, memory, strict=True):
-            logits = heads.logits(heads.queries(grams), entry["index"])
+            energies = heads.energies(heads.queries(grams), entry["keys"])
             mask = entry["mask"]
             if len(exist) > 1:
                 rows = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
                 mask = ops.concatenate(rows, axis=1)  # [1|B, M * T, N * S]
-            found = self.mix(logits, entry["value"], mask, training)
+            found = self.average(energies, entry["value"], mask[:, None], training)
             contexts.append(found[0])
             weights.append(found[1])
         context = self.structure.arrange(ops.concatenate(contexts, axis=2))
@@ -200,14 +217,16 @@ class PhraseAttention(DotProductAttention):
 
     # One position at a time
 
-    def prepare(self, value, value_mask=None):
-        if value_mask is None:
-            value_mask = ops.ones(ops.shape(value)[:2], "bool")
-        return {"groups": self.remember(value, None, Masks(key=value_mask), 1)}
+    def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
+        masks = Masks(key=mask_or_ones(value_mask, value))
+        return {"groups": self.memory(value, None, masks, 1)}
 
-    def initial_state(self, batch, beams, max_length, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         """The inputs before this one and, in self-attention, all keys and values."""
-        state, reach = {}, self.query_reach
+        state: State = {}
+        reach = self.query_reach
         if memory is None:
             reach = max(reach, self.reach)
             state["groups"] = [
@@ -219,17 +238,26 @@ class PhraseAttention(DotProductAttention):
             state["inputs"] = ops.zeros(shape, self.compute_dtype)
         return state
 
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
         batch, beams = ops.shape(query)[:2]
-        grams, state = self.advance(query, state)
+        grams, state = self.last_ngrams(query, state)
         if memory is not None:
-            memory = memory["groups"]
+            groups = memory["groups"]
         else:
-            pairs = list(zip(self.groups, state["groups"], strict=True))
-            caches = [heads.extend(cache, grams, position) for heads, cache in pairs]
+            caches = [
+                heads.extend(cache, grams, position)
+                for heads, cache in zip(self.groups, state["groups"], strict=True)
+            ]
             state["groups"] = caches
-            memory = [
-                heads.recall(cache, position)
+            groups = [
+                heads.cached_memory(cache, position)
                 for heads, cache in zip(self.groups, caches, strict=True)
             ]
             # Every hypothesis has keys of its own, and is a sequence of one query.
@@ -238,16 +266,15 @@ class PhraseAttention(DotProductAttention):
             ops.broadcast_to(position >= order - 1, (1, ops.shape(grams)[1]))
             for order in self.structure.query_orders
         ]
-        context, weights = self.look_up(grams, exist, memory)
-        output = self.output_dense(merge_heads(context))
-        output = ops.reshape(output, (batch, beams, self.width))
-        if not return_attention_scores:
-            return output, state
+        context, weights = self.attend_ngrams(grams, exist, groups)
+        context = ops.reshape(context, (batch, beams, *ops.shape(context)[2:]))
+        if not return_scores:
+            return context, None, state
         scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
         scores = ops.reshape(scores, (batch, beams, *ops.shape(scores)[2:]))
-        return output, state, scores  # [B, K, H, M * N * S]
+        return context, scores, state  # scores [B, K, H, M * N * S]
 
-    def advance(self, query, state):
+    def last_ngrams(self, query: Tensor, state: State) -> tuple[Tensor, State]:
         """The n-grams `[B, K, … * width]` that end here, and the state after them."""
         grams, state = ops.cast(query, self.compute_dtype), dict(state)
         if "inputs" in state:
@@ -257,7 +284,11 @@ class PhraseAttention(DotProductAttention):
 
     # Reading the scores
 
-    def split_scores(self, scores):
+    def compute_scores_shape(self, query_shape: Shape, value_shape: Shape) -> Shape:
+        keys = value_shape[1] and value_shape[1] * self.score_blocks
+        return (query_shape[0], self.num_heads, query_shape[1], keys)
+
+    def split_scores(self, scores: Tensor) -> Tensor:
         """Scores by query stream and order of n-grams.
 
         Args:
@@ -274,7 +305,7 @@ class PhraseAttention(DotProductAttention):
         orders = self.score_blocks // streams
         return ops.reshape(scores, (*lead, streams, orders, size // self.score_blocks))
 
-    def token_scores(self, scores):
+    def token_scores(self, scores: Tensor) -> Tensor:
         """The weight of each token, that of n-grams given in equal parts to theirs.
 
         Args:
@@ -286,11 +317,11 @@ class PhraseAttention(DotProductAttention):
         groups = self.structure.groups(self.num_heads)
         return token_scores(self.split_scores(scores), groups)
 
-    def alignment(self, scores):
+    def alignment(self, scores: Tensor) -> Tensor:
         tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
         return ops.mean(tokens, axis=1)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "structure": keras.saving.serialize_keras_object(self.structure),

@@ -1,9 +1,10 @@
 """Recurrent cross-attention (Rosendahl, Herold, Petrick and Ney 2021).
 
 Learned attention whose weights at one target position depend on what the same layer
-attended to before. `recurrences` says how; this layer owns projections and dropout.
+attended to before. `recurrences` defines how; this layer has the projections.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -12,9 +13,16 @@ from keras import ops
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.heads import merge_heads
-from keras_attnvariants.attention.heads import split_heads
+from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.masks import mask_or_ones
+from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 @register_attention(
@@ -108,52 +116,117 @@ class RecurrentCrossAttention(DotProductAttention):
         value_dim: int | None = None,
         dropout: float = 0.0,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(num_heads, key_dim, value_dim, dropout, **kwargs)
         self.recurrence = recurrences.get(recurrence)
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
         super().build(query_shape, value_shape, key_shape)
-        self.head_key_dim = self.query_dense.units // self.num_heads
-        self.recurrent = self.recurrence.layers(self, query_shape[-1])
+        projections = Projections(
+            num_heads=self.num_heads,
+            key_dim=self.head_key_dim,
+            value_dim=self.head_dim,
+            width=query_shape[-1] or 0,
+            dtype=self.compute_dtype,
+            dropout=self.dropout,
+            key=self.key_dense,
+            value=self.value_dense,
+            output=self.output_dense,
+            options=self.dense_options,
+            drop=self.drop,
+        )
+        self.recurrent = self.recurrence.layers(projections)
+        self.projections = replace(projections, recurrent=self.recurrent)
 
-    def attend(self, query, value, key, masks, return_scores, training):
+    def attend(
+        self,
+        query: Tensor,
+        value: Tensor,
+        key: Tensor | None,
+        masks: Masks,
+        return_scores: bool,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        if not self.recurrence.honours_patterns:
+            masks.refuse_patterns(
+                f"{type(self).__name__} with {self.recurrence}",
+                "it averages over neighbouring source positions",
+            )
         q = self.project_query(query)
         memory = self.source(value, key, masks.key)
-        masks = masks._replace(key=memory["mask"])
-        context, weights = self.recurrence.attend(self, q, memory, masks, training)
+        length, source_length = ops.shape(q)[1], ops.shape(memory["mask"])[1]
+        mask: Tensor = masks._replace(key=memory["mask"]).combined(
+            length, source_length
+        )
+        positions = ops.arange(length, dtype="int32")
+        energies, mask = self.source_energies(q, memory, positions, mask[:, None])
+        context, weights = self.recurrence.attend(
+            self.projections, q, energies, mask, memory, training
+        )
         return context, ops.transpose(weights, (0, 2, 1, 3))
 
-    def drop(self, weights, training):
-        """Attention weights in the compute dtype, some dropped in training."""
-        weights = ops.cast(weights, self.compute_dtype)
-        return self.dropout_layer(weights, training=training)
+    def source_energies(
+        self, q: Tensor, memory: State, query_positions: Tensor, mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The energies of plain attention, float32 `[B, T, H, S]`, and their mask.
 
-    def source(self, value, key=None, mask=None):
+        Args:
+            q: scaled queries, `[B, T, H, D]`.
+            memory: what `prepare` gives.
+            query_positions: int32 `[T]`, or `[1]` in a decoding step.
+            mask: bool `[B, 1, 1|T, S]`.
+        """
+        energies, mask = self.energies(
+            ops.swapaxes(products(q, memory["key"]), 1, 2),
+            query_positions,
+            ops.arange(ops.shape(memory["mask"])[1], dtype="int32"),
+            mask,
+        )
+        return ops.swapaxes(energies, 1, 2), ops.swapaxes(mask, 1, 2)
+
+    def source(
+        self, value: Tensor, key: Tensor | None = None, mask: Tensor | None = None
+    ) -> State:
         """All that is known of a source before the first target position."""
-        real = ops.ones(ops.shape(value)[:2], "bool")
         keys = self.key_dense(value if key is None else key)
         memory = {
-            "key": split_heads(keys, self.num_heads),
-            "value": split_heads(self.value_dense(value), self.num_heads),
-            "mask": real if mask is None else ops.cast(mask, "bool"),
+            "key": self.split(keys),  # [B, S, H, D]
+            "value": self.split(self.value_dense(value)),
+            "mask": mask_or_ones(mask, value),
         }
-        return {**memory, **self.recurrence.prepare(self, memory)}
+        return {**memory, **self.recurrence.prepare(self.projections, memory)}
 
-    def prepare(self, value, value_mask=None):
+    def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         return self.source(value, mask=value_mask)
 
-    def initial_state(self, batch, beams, max_length, memory=None):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: Memory = None
+    ) -> State:
         check_memory(self, memory)
-        return self.recurrence.initial_state(self, batch, beams, memory)
+        return self.recurrence.initial_state(self.projections, batch, beams, memory)
 
-    def step(self, query, position, state, memory=None, return_attention_scores=False):
+    def attend_step(
+        self,
+        query: Tensor,
+        position: Size,
+        state: State,
+        memory: Memory,
+        return_scores: bool,
+    ) -> tuple[Tensor, Tensor | None, State]:
         q = self.project_query(query)  # [B, K, H, D]
-        context, weights, state = self.recurrence.step(self, q, position, state, memory)
-        output = self.output_dense(merge_heads(context))
-        return (output, state, weights) if return_attention_scores else (output, state)
+        positions = ops.reshape(ops.convert_to_tensor(position, "int32"), (1,))
+        mask = memory["mask"][:, None, None]
+        energies, mask = self.source_energies(q, memory, positions, mask)
+        return self.recurrence.step(
+            self.projections, q, energies, mask, memory, position, state
+        )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "recurrence": keras.saving.serialize_keras_object(self.recurrence),

@@ -8,6 +8,8 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.utils.checks import check_choice
+
 PACKAGE = "keras_attnvariants"
 ROLES = ("encoder", "decoder", "cross")
 
@@ -23,7 +25,7 @@ class Variant:
             conformance suite runs every one of them in every role that it fits.
     """
 
-    cls: type
+    cls: Any
     paper: str
     examples: tuple[Mapping[str, Any], ...]
 
@@ -34,6 +36,11 @@ class Variant:
         An instance may be made for some of them only: see its own `roles`.
         """
         return self.cls.roles
+
+    def example_for(self, role: str) -> Mapping[str, Any] | None:
+        """The first of the examples that fits a role; `None` if there is none."""
+        fitting = self.fitting(role)
+        return self.examples[fitting[0]] if fitting else None
 
     def fitting(self, role: str) -> list[int]:
         """The numbers of the examples that fit a role: not all that `cls` can be."""
@@ -49,7 +56,7 @@ _variants: dict[str, Variant] = {}
 
 def register_attention(
     paper: str, examples: tuple[Mapping[str, Any], ...]
-) -> Callable[[type], type]:
+) -> Callable[[Any], Any]:
     """Class decorator that registers an attention layer under its class name.
 
     The class becomes known to Keras serialization as well (package
@@ -61,7 +68,7 @@ def register_attention(
         examples: constructor arguments for the conformance suite.
     """
 
-    def decorate(cls: type) -> type:
+    def decorate(cls: Any) -> Any:
         unknown = set(cls.roles) - set(ROLES)
         if unknown or not cls.roles:
             raise ValueError(
@@ -82,8 +89,7 @@ def variants(role: str | None = None) -> dict[str, Variant]:
     """
     if role is None:
         return dict(_variants)
-    if role not in ROLES:
-        raise ValueError(f"`role` must be one of {ROLES}. Received: {role!r}")
+    check_choice("role", role, ROLES)
     return {name: v for name, v in _variants.items() if role in v.roles}
 
 

@@ -20,8 +20,11 @@ NestedTensors: TypeAlias = Any
 # A decoding state or memory: tensors by name, nested at will.
 State: TypeAlias = dict[str, Any]
 
-# A static shape; `None` for a size that is not known before a call.
-Shape: TypeAlias = tuple[int | None, ...]
+# What `prepare` of an attention layer returned; `None` in self-attention.
+Memory: TypeAlias = Any
+
+# A static shape: integers, and `None` for sizes that are not known before a call.
+Shape: TypeAlias = tuple[Any, ...]
 
 # A number known when a graph is built, or a scalar int32 tensor.
 Size: TypeAlias = Any

@@ -55,7 +55,12 @@ class Case:
     @property
     def score_length(self):
         """Length of the last axis of the scores."""
-        return self.source_length * built(self).score_blocks
+        return self.source_length * self.score_blocks
+
+    @property
+    def score_blocks(self):
+        """How often the last axis of the scores lists the keys."""
+        return built(self).compute_scores_shape((1, 1, WIDTH), (1, 1, WIDTH))[-1]
 
     @property
     def tolerance(self):

@@ -64,7 +64,7 @@ def keeps_every_position(layer):
 
 def by_slot(case, scores):
     """Scores `[..., blocks * STEPS]` of `call`, as `step` lists them."""
-    blocks = scores.reshape(*scores.shape[:-1], built(case).score_blocks, STEPS)
+    blocks = scores.reshape(*scores.shape[:-1], case.score_blocks, STEPS)
     blocks = np.pad(blocks, [(0, 0)] * (blocks.ndim - 1) + [(0, MAX_LENGTH - STEPS)])
     return blocks.reshape(*scores.shape[:-1], -1)
 

@@ -7,6 +7,7 @@ of a variant without attention weights are those of no head, `[B, 0, T, S]`.
 
 from keras import ops
 
+from tests.reference.alibi import alibi_attention
 from tests.reference.dot_product import dot_product_attention
 from tests.reference.hard_coded import hard_coded_attention
 from tests.reference.hard_coded import hard_coded_cross_attention
@@ -15,8 +16,10 @@ from tests.reference.neural_ngram import concatenated_ngram
 from tests.reference.neural_ngram import neural_ngram
 from tests.reference.phrase import phrase_attention
 from tests.reference.recurrent import recurrent_cross_attention
+from tests.reference.relative_bias import relative_bias_attention
 
 REFERENCES = {
+    "AlibiAttention": alibi_attention,
     "ConcatenatedNgram": concatenated_ngram,
     "DotProductAttention": dot_product_attention,
     "HardCodedAttention": hard_coded_attention,
@@ -25,6 +28,7 @@ REFERENCES = {
     "NeuralNgram": neural_ngram,
     "PhraseAttention": phrase_attention,
     "RecurrentCrossAttention": recurrent_cross_attention,
+    "RelativeBiasAttention": relative_bias_attention,
 }
 
 

@@ -21,19 +21,24 @@ def dot_product_attention(
     value_mask=None,
     attention_mask=None,
     causal=False,
+    bias=0.0,
 ):
-    """Output `[B, T, dim]` and weights `[B, H, T, S]` of learned attention."""
+    """Output `[B, T, dim]` and weights `[B, H, T, S]` of learned attention.
+
+    `bias` `[H, T, S]` is added to the energies.
+    """
     heads = config["num_heads"]
     q = split_heads(weights, "query", heads, query)  # [B, T, H, D]
     k = split_heads(weights, "key", heads, value if key is None else key)
     v = split_heads(weights, "value", heads, value)  # [B, S, H, D]
     batch, length, _, width = q.shape
     shape = (batch, length, v.shape[1])
+    bias = np.broadcast_to(bias, (heads, *shape[1:]))
     mask = allowed(shape, query_mask, value_mask, attention_mask, causal)
     scores = np.zeros((batch, heads, length, v.shape[1]))
     for b, h, i in np.ndindex(batch, heads, length):
         energies = k[b, :, h] @ q[b, i, h] / np.sqrt(width)  # [S]
-        scores[b, h, i] = softmax_over(energies, mask[b, i])
+        scores[b, h, i] = softmax_over(energies + bias[h, i], mask[b, i])
     context = np.einsum("bhts,bshd->bthd", scores, v)
     return merge_heads(weights, context), scores
 

@@ -7,9 +7,11 @@ tokens `t - n + 1` to `t`, so that a causal limit reads the same for every order
 from keras import ops
 
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
 
 
-def delay(x, distance: int, axis: int = 1):
+def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
     """`x` moved `distance` positions later along an axis, of the same length.
 
     A negative distance moves it earlier. What enters is 0, or False.
@@ -26,7 +28,7 @@ def delay(x, distance: int, axis: int = 1):
     return ops.pad(x, padding)[tuple(window)]
 
 
-def ngrams(x, order: int):
+def ngrams(x: Tensor, order: int) -> Tensor:
     """The tokens of every n-gram side by side, oldest first.
 
     Args:
@@ -42,7 +44,7 @@ def ngrams(x, order: int):
     return ops.concatenate(copies, axis=-1)
 
 
-def complete(tokens, order: int):
+def complete(tokens: Tensor, order: int) -> Tensor:
     """Where all tokens of an n-gram are True: bool, like `tokens` `[..., L]`.
 
     Those before the sequence are not.
@@ -54,8 +56,12 @@ def complete(tokens, order: int):
 
 
 def visible(
-    masks: Masks, order: int, query_length, key_length, with_missing: bool = False
-):
+    masks: Masks,
+    order: int,
+    query_length: Size,
+    key_length: Size,
+    with_missing: bool = False,
+) -> Tensor:
     """Which n-gram counts for which query.
 
     A query sees an n-gram if it may see every token of it.

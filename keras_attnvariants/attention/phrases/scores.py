@@ -1,5 +1,6 @@
 """What the scores of phrase attention say about tokens and phrases."""
 
+import functools
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -8,9 +9,10 @@ from keras import ops
 
 from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.phrases.structures import HeadGroup
+from keras_attnvariants.utils.typing import Tensor
 
 
-def mass_shares(batches: Iterable) -> np.ndarray:
+def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
     """How each query stream divides its weight between the orders of n-grams.
 
     The weights of a query sum to 1 over all n-grams, so that a stream's shares do.
@@ -30,11 +32,11 @@ def mass_shares(batches: Iterable) -> np.ndarray:
     >>> mass_shares([scores]).round(2)
     array([[0.3, 0.7]])
     """
-    mass = sum(by_quadrant(scores) for scores in batches)
+    mass = add_up(by_quadrant(scores) for scores in batches)
     return shares(mass, mass.sum(-1, keepdims=True))
 
 
-def strong_shares(batches: Iterable, threshold: float = 0.5) -> np.ndarray:
+def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarray:
     """The share of each quadrant in all weights of at least `threshold`.
 
     Nguyen and Joty (2018) report shares of "activations" that sum to 1 over the four
@@ -60,15 +62,20 @@ def strong_shares(batches: Iterable, threshold: float = 0.5) -> np.ndarray:
         raise ValueError(
             f"`threshold` must be above 0 and at most 1. Received: {threshold}"
         )
-    count = sum(
+    count = add_up(
         by_quadrant(ops.convert_to_numpy(scores) >= threshold) for scores in batches
     )
     return shares(count, count.sum())
 
 
-def by_quadrant(scores) -> np.ndarray:
+def by_quadrant(scores: Tensor) -> np.ndarray:
     """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all else."""
     return ops.convert_to_numpy(scores).sum((0, 1, 2, 5), dtype="float64")
+
+
+def add_up(arrays: Iterable[np.ndarray]) -> np.ndarray:
+    """The sum of arrays `[M, N]`; `[[0]]` of none."""
+    return functools.reduce(np.add, arrays, np.zeros((1, 1)))
 
 
 def shares(parts: np.ndarray, total: np.ndarray) -> np.ndarray:
@@ -76,7 +83,7 @@ def shares(parts: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
 
 
-def by_position(weights, streams: int):
+def by_position(weights: Tensor, streams: int) -> Tensor:
     """`[B, H, M * T, N * S]` of `M` streams to `[B, H, T, M * N * S]`."""
     batch, heads, rows, keys = ops.shape(weights)
     length = rows // streams
@@ -85,7 +92,7 @@ def by_position(weights, streams: int):
     return ops.reshape(weights, (batch, heads, length, streams * keys))
 
 
-def token_scores(scores, groups: Sequence[HeadGroup]):
+def token_scores(scores: Tensor, groups: Sequence[HeadGroup]) -> Tensor:
     """The weight of each token, averaged over query streams: `[B, H, T, S]`.
 
     Args:
@@ -105,7 +112,7 @@ def token_scores(scores, groups: Sequence[HeadGroup]):
     return tokens / ops.where(total > 0, total, 1.0)
 
 
-def spread(scores, order: int):
+def spread(scores: Tensor, order: int) -> Tensor:
     """The weights of n-grams `[..., S]`, given in equal parts to their tokens.
 
     An n-gram that begins before the sentence gives to the tokens that there are.

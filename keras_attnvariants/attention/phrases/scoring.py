@@ -1,12 +1,15 @@
-"""The two scorings of phrase attention: how a query meets an n-gram."""
+"""The two scorings of phrase attention: how a query scores an n-gram."""
 
 from itertools import product
 
 from keras import ops
 
 from keras_attnvariants.attention.phrases.heads import PhraseHeads
+from keras_attnvariants.attention.phrases.heads import Projection
 from keras_attnvariants.attention.phrases.heads import join_orders
 from keras_attnvariants.attention.phrases.ngrams import ngrams
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
 
 
 class ConvKV(PhraseHeads):
@@ -15,7 +18,7 @@ class ConvKV(PhraseHeads):
     `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention over a longer list of keys.
     """
 
-    def make_scoring(self, projection):
+    def make_scoring(self, projection: Projection) -> None:
         self.key_orders = len(self.group.orders)
         self.query_denses = [
             projection(f"query_{order}", self.key_dim, order * self.widths.query)
@@ -26,24 +29,24 @@ class ConvKV(PhraseHeads):
             for order in self.group.orders
         ]
 
-    def queries(self, grams):
+    def queries(self, grams: Tensor) -> NestedTensors:
         streams = [
             self.project(dense, grams, order, self.widths.query)
             for dense, order in zip(self.query_denses, self.query_orders, strict=True)
         ]
         return ops.concatenate(streams, axis=1) * self.key_dim**-0.5
 
-    def keys(self, grams):
+    def keys(self, grams: Tensor) -> list[Tensor]:
         return [
             self.project(dense, grams, order, self.widths.key)
             for dense, order in zip(self.key_denses, self.group.orders, strict=True)
         ]
 
-    def index(self, keys):
+    def listed_keys(self, keys: Tensor) -> NestedTensors:
         return join_orders(keys)
 
-    def logits(self, queries, index):
-        return ops.einsum("bthd,bshd->bhts", queries, index)
+    def energies(self, queries: NestedTensors, keys: NestedTensors) -> Tensor:
+        return ops.einsum("bthd,bshd->bhts", queries, keys)
 
 
 class QueryK(PhraseHeads):
@@ -54,7 +57,7 @@ class QueryK(PhraseHeads):
     one key, which all orders share.
     """
 
-    def make_scoring(self, projection):
+    def make_scoring(self, projection: Projection) -> None:
         self.key_orders = 1
         # A query of one order for n-grams of another.
         self.pairs = tuple(product(self.query_orders, self.group.orders))
@@ -64,23 +67,23 @@ class QueryK(PhraseHeads):
         ]
         self.key_dense = projection("key", self.key_dim, self.widths.key)
 
-    def queries(self, grams):
-        streams = {n: [] for n in self.group.orders}
+    def queries(self, grams: Tensor) -> NestedTensors:
+        streams: dict[int, list[Tensor]] = {n: [] for n in self.group.orders}
         for dense, (m, n) in zip(self.query_denses, self.pairs, strict=True):
             stream = self.project(dense, grams, m, self.widths.query)
             streams[n].append(stream * (n * self.key_dim) ** -0.5)
         return [ops.concatenate(parts, axis=1) for parts in streams.values()]
 
-    def keys(self, grams):
+    def keys(self, grams: Tensor) -> list[Tensor]:
         return [self.project(self.key_dense, grams, 1, self.widths.key)]
 
-    def index(self, keys):
+    def listed_keys(self, keys: Tensor) -> NestedTensors:
         return [ngrams(keys[:, 0], order) for order in self.group.orders]
 
-    def logits(self, queries, index):
+    def energies(self, queries: NestedTensors, keys: NestedTensors) -> Tensor:
         blocks = [
             ops.einsum("bthd,bshd->bhts", query, key)
-            for query, key in zip(queries, index, strict=True)
+            for query, key in zip(queries, keys, strict=True)
         ]
         return ops.concatenate(blocks, axis=-1)
 

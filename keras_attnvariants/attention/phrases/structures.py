@@ -7,16 +7,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.base import check_positive
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.phrases.ngrams import complete
 from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import ROLES
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,26 @@ class HeadGroup:
     with_missing: bool = False
 
 
+@dataclass(frozen=True)
 class Structure:
     """What the structures have in common; by default that of one query per position.
 
     Attributes:
-        roles: where the structure makes sense.
         query_orders: orders `m` of the query streams; a stream's query is made
             of the `m` last tokens.
-        contexts: number of contexts that the output of a position is made of.
     """
 
-    roles = frozenset(ROLES)
-    query_orders: tuple[int, ...] = (1,)
-    contexts = 1
+    query_orders: ClassVar[tuple[int, ...]] = (1,)
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """Where the structure makes sense."""
+        return frozenset(ROLES)
+
+    @property
+    def contexts(self) -> int:
+        """How many contexts the output of a position is made of."""
+        return 1
 
     def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         """The groups of heads.
@@ -62,11 +72,11 @@ class Structure:
     def check_call(self, masks: Masks) -> None:
         """Raises `ValueError` if a call cannot be honoured."""
 
-    def existing_queries(self, masks: Masks, length) -> list:
+    def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         """For each query stream, which of its queries exist: bool `[1|B, T]`."""
         return [ops.ones((1, length), "bool")]
 
-    def arrange(self, contexts):
+    def arrange(self, contexts: Tensor) -> Tensor:
         """What the output of each position is made of.
 
         Args:
@@ -107,7 +117,7 @@ class Homogeneous(Structure):
 
     heads: Sequence[int] = (4, 4)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "heads", tuple(self.heads))
         whole = all(type(count) is int and count >= 0 for count in self.heads)
         if not whole or not any(self.heads):
@@ -116,7 +126,7 @@ class Homogeneous(Structure):
                 f"Received: {self.heads}"
             )
 
-    def groups(self, num_heads):
+    def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         if sum(self.heads) != num_heads:
             raise ValueError(
                 f"`heads` of Homogeneous must add up to num_heads={num_heads}. "
@@ -145,15 +155,15 @@ class Heterogeneous(Structure):
 
     orders: Sequence[int] = (1, 2)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "orders", tuple(self.orders))
         for order in self.orders:
-            check_positive("orders", order)
+            check_integer("orders", order)
         if not self.orders or list(self.orders) != sorted(set(self.orders)):
             raise ValueError(f"`orders` must be ascending. Received: {self.orders}")
 
-    def groups(self, num_heads):
-        return (HeadGroup("", num_heads, self.orders),)
+    def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
+        return (HeadGroup("", num_heads, tuple(self.orders)),)
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -178,39 +188,36 @@ class Interleaved(Structure):
 
     look_ahead: bool = False
 
-    query_orders = (1, 2)
+    query_orders: ClassVar[tuple[int, ...]] = (1, 2)
 
     @property
-    def roles(self):
+    def roles(self) -> frozenset[str]:
         return frozenset({"encoder"} if self.look_ahead else {"decoder", "cross"})
 
     @property
-    def contexts(self):
+    def contexts(self) -> int:
         return 3 if self.look_ahead else 2
 
-    def groups(self, num_heads):
+    def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         return (HeadGroup("", num_heads, (1, 2)),)
 
-    def check_call(self, masks):
+    def check_call(self, masks: Masks) -> None:
         if not self.look_ahead:
             return
-        if masks.attention is not None or masks.causal:
-            raise ValueError(
-                "Interleaved(look_ahead=True) cannot honour `attention_mask` or "
-                "`use_causal_mask`: an output follows the queries of two positions. "
-                "Use `value_mask` for padding, and look_ahead=False in a decoder. "
-                f"Received: attention_mask={masks.attention}, "
-                f"use_causal_mask={masks.causal}"
-            )
+        masks.refuse_patterns(
+            "Interleaved(look_ahead=True)",
+            "an output follows the queries of two positions. In a decoder use "
+            "look_ahead=False",
+        )
 
-    def existing_queries(self, masks, length):
+    def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         # In an encoder a query mask only says which outputs are wanted: the last
         # one must not depend on whether the next is.
         real = masks.key if self.look_ahead else masks.query
         real = ops.ones((1, length), "bool") if real is None else ops.cast(real, "bool")
         return [ops.ones(ops.shape(real), "bool"), complete(real, 2)]
 
-    def arrange(self, contexts):
+    def arrange(self, contexts: Tensor) -> Tensor:
         batch, length, heads, width = ops.shape(contexts)
         streams = ops.reshape(contexts, (batch, 2, length // 2, heads, width))
         token, phrase = streams[:, 0], streams[:, 1]

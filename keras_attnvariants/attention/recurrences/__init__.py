@@ -1,7 +1,7 @@
 """The nine recurrences of Rosendahl et al. (2021), one family per file.
 
-A recurrence is a rule for `RecurrentCrossAttention`: how the attention at one target
-position depends on the one before. It has options, and no weights of its own.
+A recurrence tells `RecurrentCrossAttention` how the attention at one target position
+depends on the one before. It has options, and no weights of its own.
 
 | name | class | equation |
 |---|---|---|
@@ -30,6 +30,7 @@ from keras_attnvariants.attention.recurrences.feedback import AccumulatedWeights
 from keras_attnvariants.attention.recurrences.feedback import PreviousContext
 from keras_attnvariants.attention.recurrences.feedback import PreviousWeights
 from keras_attnvariants.attention.recurrences.feedback import SubtractedWeights
+from keras_attnvariants.utils.checks import check_choice
 
 RECURRENCES = {
     "context": PreviousContext,
@@ -80,9 +81,4 @@ def get(recurrence: "str | Recurrence | dict[str, Any]") -> Recurrence:
             "`recurrence` must be a name or a recurrence object. "
             f"Received: {recurrence!r}"
         )
-    if recurrence not in RECURRENCES:
-        raise ValueError(
-            f"`recurrence` must be one of {', '.join(RECURRENCES)}. "
-            f"Received: {recurrence!r}"
-        )
-    return RECURRENCES[recurrence]()
+    return RECURRENCES[check_choice("recurrence", recurrence, RECURRENCES)]()

@@ -7,16 +7,21 @@ on: each round doubles how far back a position has looked.
 
 import dataclasses
 import math
+from typing import ClassVar
 
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
-from keras_attnvariants.attention.recurrences.base import energies
-from keras_attnvariants.attention.recurrences.base import mix
-from keras_attnvariants.attention.recurrences.base import source_mask
+from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 # Terms that are smaller than this, relative to the largest energy, are left out: far
 # below the rounding error of float32.
@@ -50,31 +55,23 @@ class AccumulatedEnergies(Recurrence):
         ValueError: an option is out of range.
     """
 
+    honours_patterns: ClassVar[bool] = False
+
     rate: float = 0.5
     radius: int = 5
     renormalize: bool = False
     start: str = "zeros"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise ValueError(f"`rate` must be in (0, 1]. Received: {self.rate}")
-        if (
-            isinstance(self.radius, bool)
-            or not isinstance(self.radius, int)
-            or self.radius < 0
-        ):
-            raise ValueError(
-                f"`radius` must be an integer of at least 0. Received: {self.radius!r}"
-            )
-        if self.start not in STARTS:
-            raise ValueError(
-                f"`start` must be one of {STARTS}. Received: {self.start!r}"
-            )
+        check_integer("radius", self.radius, minimum=0)
+        check_choice("start", self.start, STARTS)
 
-    def prepare(self, layer, memory):
+    def prepare(self, projections: Projections, memory: State) -> State:
         return {"smoothing": self.smoothing(memory["mask"])}
 
-    def smoothing(self, mask):
+    def smoothing(self, mask: Tensor) -> Tensor:
         """The matrix `C`, float32 `[B, S, S]`, from the mask `[B, S]`."""
         position = ops.arange(ops.shape(mask)[1])
         near = ops.abs(position[:, None] - position[None, :]) <= self.radius
@@ -85,41 +82,46 @@ class AccumulatedEnergies(Recurrence):
             divisor = ops.maximum(ops.sum(box, axis=-1, keepdims=True), 1.0)
         return box * ((1.0 - self.rate) / divisor)
 
-    def initial_state(self, layer, batch, beams, memory):
+    def initial_state(
+        self, projections: Projections, batch: Size, beams: int, memory: State
+    ) -> State:
         length = ops.shape(memory["mask"])[1]
-        return {"energies": ops.zeros((batch, beams, layer.num_heads, length))}
+        return {"energies": ops.zeros((batch, beams, projections.num_heads, length))}
 
-    def news(self, q, memory, is_first):
-        """What each position adds, `rate e_i`, 0 at padding: `[B, T, H, S]`.
+    def terms(self, energies: Tensor, memory: State, is_first: Tensor) -> Tensor:
+        """The term `rate e_i` of each position, 0 at padding: `[B, T, H, S]`.
 
         Args:
+            energies: float32 `[B, T, H, S]`.
+            memory: has the `mask` of the source.
             is_first: bool `[T, 1, 1]`, or a scalar: where the position is the first.
         """
-        found = ops.where(source_mask(memory), energies(q, memory), 0.0)
+        energies = ops.where(memory["mask"][:, None, None], energies, 0.0)
         if self.start == "zeros":
-            return self.rate * found
-        return found * ops.where(is_first, 1.0, self.rate)
+            return self.rate * energies
+        return energies * ops.where(is_first, 1.0, self.rate)
 
-    def attend(self, layer, q, memory, masks, training):
-        if masks.attention is not None or masks.causal:
-            raise ValueError(
-                "Accumulated energies cannot honour `attention_mask` or "
-                "`use_causal_mask`: they mix neighbouring source positions. Use "
-                f"`value_mask` for padding. Received: attention_mask={masks.attention},"
-                f" use_causal_mask={masks.causal}"
-            )
+    def attend(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor]:
         length = ops.shape(q)[1]
         is_first = ops.equal(ops.arange(length), 0)[:, None, None]
-        total = self.news(q, memory, is_first)
+        total = self.terms(energies, memory, is_first)
         smoothing, rounds = memory["smoothing"], self.rounds(length)
         for i in range(rounds):
             total = total + smooth(delayed(total, 2**i), smoothing)
             if i + 1 < rounds:
                 smoothing = ops.matmul(smoothing, smoothing)
-        weights = masked_softmax(total, source_mask(memory))
-        return mix(layer.drop(weights, training), memory["value"]), weights
+        weights = masked_softmax(total, mask)
+        return average(projections.drop(weights, training), memory["value"]), weights
 
-    def rounds(self, length) -> int:
+    def rounds(self, length: Size) -> int:
         """How many doublings reach all terms that matter."""
         if self.rate == 1:
             return 0
@@ -128,19 +130,28 @@ class AccumulatedEnergies(Recurrence):
             terms = min(terms, length)
         return (max(terms, 1) - 1).bit_length()
 
-    def step(self, layer, q, position, state, memory):
-        news = self.news(q, memory, ops.equal(position, 0))
-        total = news + smooth(state["energies"], memory["smoothing"])
-        weights = masked_softmax(total, source_mask(memory))
-        return mix(weights, memory["value"]), weights, {"energies": total}
+    def step(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        position: Size,
+        state: State,
+    ) -> tuple[Tensor, Tensor, State]:
+        terms = self.terms(energies, memory, ops.equal(position, 0))
+        total = terms + smooth(state["energies"], memory["smoothing"])
+        weights = masked_softmax(total, mask)
+        return average(weights, memory["value"]), weights, {"energies": total}
 
 
-def smooth(z, smoothing):
+def smooth(z: Tensor, smoothing: Tensor) -> Tensor:
     """`C z` along the source: `[B, T, H, S]` with `[B, S, S]`."""
     return ops.einsum("bths,bjs->bthj", z, smoothing)
 
 
-def delayed(z, shift: int):
+def delayed(z: Tensor, shift: int) -> Tensor:
     """`z` `[B, T, ...]` of `shift` positions earlier, 0 before the first."""
     length = ops.shape(z)[1]
     return ops.pad(z, ((0, 0), (shift, 0), (0, 0), (0, 0)))[:, :length]

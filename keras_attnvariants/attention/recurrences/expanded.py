@@ -10,21 +10,26 @@ so the scan over the target never touches the source.
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import TypeAlias
 
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.heads import merge_heads
-from keras_attnvariants.attention.heads import split_heads
+from keras_attnvariants.attention.multi_head import merge_heads
+from keras_attnvariants.attention.multi_head import split_heads
+from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
-from keras_attnvariants.attention.recurrences.base import energies
-from keras_attnvariants.attention.recurrences.base import flat_projection
-from keras_attnvariants.attention.recurrences.base import head_projection
-from keras_attnvariants.attention.recurrences.base import mix
+from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import scan_time
-from keras_attnvariants.attention.recurrences.base import source_mask
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
+
+# From contexts `[B, K, H, D]` to an extra key and value, `[B, K, H, D]` each.
+PairFunction: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 # A log-sum-exp that closes the gate; its negative stands for "no source position".
 CLOSED = 1e9
@@ -47,48 +52,58 @@ class ExpandedList(Recurrence):
 
     # The state is the context by head.
 
-    def initial_state(self, layer, batch, beams, memory):
-        shape = (batch, beams, layer.num_heads, layer.head_dim)
-        zeros = ops.zeros(shape, layer.compute_dtype)
-        return {"context": self.remember(layer, zeros)}
+    def initial_state(
+        self, projections: Projections, batch: Size, beams: int, memory: State
+    ) -> State:
+        shape = (batch, beams, projections.num_heads, projections.value_dim)
+        zeros = ops.zeros(shape, projections.dtype)
+        return {"context": self.kept(projections, zeros)}
 
-    def remember(self, layer, context):
+    def kept(self, projections: Projections, context: Tensor) -> Tensor:
         """What the state keeps of contexts `[B, K, H, D]`."""
         return context
 
-    def queries(self, layer, q):
+    def queries(self, projections: Projections, q: Tensor) -> Tensor:
         """What the extra key is multiplied with, from scaled queries."""
         return q
 
-    def pair(self, layer, remembered):
+    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
         """The extra key and value `[B, K, H, D]` after a position."""
         raise NotImplementedError
 
-    def pair_of_context(self, layer):
-        """`pair` after `remember` as a function of contexts, for a whole sequence."""
-        return lambda context: self.pair(layer, self.remember(layer, context))
+    def pair_of_context(self, projections: Projections) -> PairFunction:
+        """`pair` after `kept` as a function of contexts, for a whole sequence."""
+        return lambda context: self.pair(projections, self.kept(projections, context))
 
-    def source(self, layer, q, memory, mask, is_first):
+    def gate_inputs(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        is_first: Tensor,
+    ) -> tuple[State, Tensor]:
         """What is independent of the state: inputs of `gate`, and source weights.
 
         Args:
+            projections, q, energies, mask, memory: as for `attend`.
             is_first: bool `[1|T, 1]`, True where the position is the first.
         """
-        logits = energies(q, memory)
-        weights = masked_softmax(logits, mask)
-        total = ops.logsumexp(ops.where(mask, logits, -CLOSED), axis=-1)
+        weights = masked_softmax(energies, mask)
+        total = ops.logsumexp(ops.where(mask, energies, -CLOSED), axis=-1)
         # A query that sees no source has a context of 0, as everywhere.
         is_open = ops.any(mask, axis=-1)
         if self.mask_first:
             is_open = ops.logical_and(is_open, ops.logical_not(is_first))
         inputs = {
-            "query": self.queries(layer, q),
-            "context": mix(weights, memory["value"]),
+            "query": self.queries(projections, q),
+            "context": average(weights, memory["value"]),
             "total": ops.where(is_open, total, CLOSED),  # [B, T, H]
         }
         return inputs, weights
 
-    def gate(self, inputs, key, value):
+    def gate(self, inputs: State, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The context `[B, K, H, D]` and the weight of the extra pair `[B, K, H]`."""
         logit = ops.cast(ops.sum(inputs["query"] * key, axis=-1), "float32")
         extra = ops.sigmoid(logit - inputs["total"])
@@ -96,34 +111,56 @@ class ExpandedList(Recurrence):
         change = ops.cast(extra, context.dtype)[..., None] * (value - context)
         return context + change, extra
 
-    def attend(self, layer, q, memory, masks, training):
+    def attend(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor]:
         batch, length = ops.shape(q)[:2]
-        mask = masks.combined(length, ops.shape(memory["mask"])[1])[:, :, None]
         is_first = ops.equal(ops.arange(length), 0)[:, None]
-        inputs, weights = self.source(layer, q, memory, mask, is_first)
-        pair = self.pair_of_context(layer)
+        inputs, weights = self.gate_inputs(
+            projections, q, energies, mask, memory, is_first
+        )
+        pair = self.pair_of_context(projections)
 
-        def body(context, inputs):
+        def body(
+            context: Tensor, inputs: State
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
             context, extra = self.gate(inputs, *pair(context))
             return context, (context, extra)
 
-        shape = (batch, 1, layer.num_heads, layer.head_dim)
+        shape = (batch, 1, projections.num_heads, projections.value_dim)
         zeros = ops.zeros(shape, inputs["context"].dtype)
         contexts, extra = scan_time(body, zeros, inputs)
         weights = weights * (1.0 - extra)[..., None]
-        if not (training and layer.dropout):
+        if not (training and projections.dropout):
             return contexts, weights
         _, value = pair(ops.concatenate([zeros, contexts[:, :-1]], axis=1))
         listed = ops.concatenate([weights, extra[..., None]], axis=-1)
-        kept = layer.drop(listed, training)
-        dropped = mix(kept[..., :-1], memory["value"]) + kept[..., -1:] * value
+        kept = projections.drop(listed, training)
+        dropped = average(kept[..., :-1], memory["value"]) + kept[..., -1:] * value
         return dropped, weights
 
-    def step(self, layer, q, position, state, memory):
+    def step(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        position: Size,
+        state: State,
+    ) -> tuple[Tensor, Tensor, State]:
         is_first = ops.equal(position, 0)
-        inputs, weights = self.source(layer, q, memory, source_mask(memory), is_first)
-        context, extra = self.gate(inputs, *self.pair(layer, state["context"]))
-        state = {"context": self.remember(layer, context)}
+        inputs, weights = self.gate_inputs(
+            projections, q, energies, mask, memory, is_first
+        )
+        context, extra = self.gate(inputs, *self.pair(projections, state["context"]))
+        state = {"context": self.kept(projections, context)}
         return context, weights * (1.0 - extra)[..., None], state
 
 
@@ -131,28 +168,28 @@ class ExpandedList(Recurrence):
 class ExpandedContext(ExpandedList):
     """Base class: the pair is made from the layer's output, all heads together."""
 
-    def remember(self, layer, context):
-        return layer.output_dense(merge_heads(context))
+    def kept(self, projections: Projections, context: Tensor) -> Tensor:
+        return projections.output(merge_heads(context))
 
-    def pair_of_context(self, layer):
+    def pair_of_context(self, projections: Projections) -> PairFunction:
         # Both are affine, and so is one after the other: their matrices are multiplied
         # once, which leaves one product per position to the scan.
-        def flat_pair(context):
-            pair = self.pair(layer, layer.output_dense(context))
+        def flat_pair(context: Tensor) -> Tensor:
+            pair = self.pair(projections, projections.output(context))
             return ops.concatenate([merge_heads(part) for part in pair], axis=-1)
 
-        width = layer.num_heads * layer.head_dim
-        offset = flat_pair(ops.zeros((1, width), layer.compute_dtype))
-        matrix = flat_pair(ops.eye(width, dtype=layer.compute_dtype)) - offset
-        key_width = layer.num_heads * layer.head_key_dim
+        width = projections.num_heads * projections.value_dim
+        offset = flat_pair(ops.zeros((1, width), projections.dtype))
+        matrix = flat_pair(ops.eye(width, dtype=projections.dtype)) - offset
+        key_width = projections.num_heads * projections.key_dim
 
-        def pair(context):
+        def pair(context: Tensor) -> tuple[Tensor, Tensor]:
             # As rows: the gradient of a product of three axes is slow within a loop.
             rows = ops.matmul(ops.reshape(context, (-1, width)), matrix) + offset
             flat = ops.reshape(rows, (*ops.shape(context)[:2], -1))
             key, value = flat[..., :key_width], flat[..., key_width:]
-            return split_heads(key, layer.num_heads), split_heads(
-                value, layer.num_heads
+            return split_heads(key, projections.num_heads), split_heads(
+                value, projections.num_heads
             )
 
         return pair
@@ -173,9 +210,10 @@ class ExpandedShared(ExpandedContext):
         ValueError: when built, the source is not as wide as the target.
     """
 
-    def layers(self, layer, width):
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+        width = projections.width
         widths = [
-            dense.kernel.shape[0] for dense in (layer.key_dense, layer.value_dense)
+            dense.kernel.shape[0] for dense in (projections.key, projections.value)
         ]
         if widths != [width, width]:
             raise ValueError(
@@ -185,10 +223,10 @@ class ExpandedShared(ExpandedContext):
             )
         return {}
 
-    def pair(self, layer, remembered):
+    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
         return (
-            split_heads(layer.key_dense(remembered), layer.num_heads),
-            split_heads(layer.value_dense(remembered), layer.num_heads),
+            split_heads(projections.key(kept), projections.num_heads),
+            split_heads(projections.value(kept), projections.num_heads),
         )
 
 
@@ -200,17 +238,17 @@ class ExpandedFull(ExpandedContext):
     State: the output, `[B, K, width]`.
     """
 
-    def layers(self, layer, width):
-        keys, values = layer.head_key_dim, layer.head_dim
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+        heads, width = projections.num_heads, projections.width
         return {
-            "key": flat_projection(layer, "key", width, layer.num_heads * keys),
-            "value": flat_projection(layer, "value", width, layer.num_heads * values),
+            "key": projections.dense("key", width, heads * projections.key_dim),
+            "value": projections.dense("value", width, heads * projections.value_dim),
         }
 
-    def pair(self, layer, remembered):
+    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
         return (
-            split_heads(layer.recurrent["key"](remembered), layer.num_heads),
-            split_heads(layer.recurrent["value"](remembered), layer.num_heads),
+            split_heads(projections.recurrent["key"](kept), projections.num_heads),
+            split_heads(projections.recurrent["value"](kept), projections.num_heads),
         )
 
 
@@ -222,16 +260,16 @@ class ExpandedHeadKey(ExpandedList):
     State: the contexts, `[B, K, H, D]`.
     """
 
-    def layers(self, layer, width):
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
         # W in q . (c W) = (q W^T) . c: applied to all queries before the scan.
-        sizes = (layer.head_dim, layer.head_key_dim)
-        return {"key": head_projection(layer, "key", "btho,hio->bthi", sizes)}
+        sizes = (projections.value_dim, projections.key_dim)
+        return {"key": projections.head_dense("key", "btho,hio->bthi", sizes)}
 
-    def queries(self, layer, q):
-        return layer.recurrent["key"](q)
+    def queries(self, projections: Projections, q: Tensor) -> Tensor:
+        return projections.recurrent["key"](q)
 
-    def pair(self, layer, remembered):
-        return remembered, remembered
+    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+        return kept, kept
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -239,10 +277,10 @@ class ExpandedHeadKey(ExpandedList):
 class ExpandedHead(ExpandedHeadKey):
     """Both are projections of a head's own context (Eq. 7, "expand v3")."""
 
-    def layers(self, layer, width):
-        sizes = (layer.head_dim, layer.head_dim)
-        value = head_projection(layer, "value", "bthi,hio->btho", sizes)
-        return {**super().layers(layer, width), "value": value}
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+        sizes = (projections.value_dim, projections.value_dim)
+        value = projections.head_dense("value", "bthi,hio->btho", sizes)
+        return {**super().layers(projections), "value": value}
 
-    def pair(self, layer, remembered):
-        return remembered, layer.recurrent["value"](remembered)
+    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+        return kept, projections.recurrent["value"](kept)

@@ -12,16 +12,17 @@ import math
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.heads import split_heads
+from keras_attnvariants.attention.multi_head import split_heads
+from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
-from keras_attnvariants.attention.recurrences.base import energies
-from keras_attnvariants.attention.recurrences.base import flat_projection
-from keras_attnvariants.attention.recurrences.base import head_projection
-from keras_attnvariants.attention.recurrences.base import mix
+from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.recurrences.base import scan_time
-from keras_attnvariants.attention.recurrences.base import source_mask
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,39 +33,56 @@ class Feedback(Recurrence):
     the whole weights.
     """
 
-    def feedback(self, layer, state, memory):
+    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         """What is added to the energies, float32 `[B, K, H, S]`."""
         raise NotImplementedError
 
-    def update(self, state, weights, memory):
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
         """The state after a position with these weights."""
         raise NotImplementedError
 
-    def advance(self, layer, inputs, state, memory):
+    def advance(
+        self, projections: Projections, inputs: State, state: State, memory: State
+    ) -> tuple[Tensor, State]:
         """The weights of one position `[B, K, H, S]`, and the state after it."""
-        logits = inputs["energies"] + self.feedback(layer, state, memory)
-        weights = masked_softmax(logits, inputs["mask"])
+        energies = inputs["energies"] + self.feedback(projections, state, memory)
+        weights = masked_softmax(energies, inputs["mask"])
         return weights, self.update(state, weights, memory)
 
-    def attend(self, layer, q, memory, masks, training):
-        inputs = {"energies": energies(q, memory)}
-        batch, length, _, source_length = ops.shape(inputs["energies"])
-        inputs["mask"] = ops.broadcast_to(
-            masks.combined(length, source_length)[:, :, None],
-            (batch, length, 1, source_length),
-        )
+    def attend(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor]:
+        batch, length, _, source_length = ops.shape(energies)
+        shape = (batch, length, ops.shape(mask)[2], source_length)
+        inputs = {"energies": energies, "mask": ops.broadcast_to(mask, shape)}
 
-        def body(state, inputs):
-            return self.advance(layer, inputs, state, memory)[::-1]
+        def body(state: State, inputs: State) -> tuple[State, Tensor]:
+            weights, state = self.advance(projections, inputs, state, memory)
+            return state, weights
 
-        state = self.initial_state(layer, batch, 1, memory)
+        state = self.initial_state(projections, batch, 1, memory)
         weights = scan_time(body, state, inputs)
-        return mix(layer.drop(weights, training), memory["value"]), weights
+        return average(projections.drop(weights, training), memory["value"]), weights
 
-    def step(self, layer, q, position, state, memory):
-        inputs = {"energies": energies(q, memory), "mask": source_mask(memory)}
-        weights, state = self.advance(layer, inputs, state, memory)
-        return mix(weights, memory["value"]), weights, state
+    def step(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        position: Size,
+        state: State,
+    ) -> tuple[Tensor, Tensor, State]:
+        inputs = {"energies": energies, "mask": mask}
+        weights, state = self.advance(projections, inputs, state, memory)
+        return average(weights, memory["value"]), weights, state
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -75,59 +93,76 @@ class PreviousContext(Feedback):
     `q_i = [s_i ; c_{i-1}] W`. State: the contexts, `[B, K, H, D]`.
     """
 
-    def layers(self, layer, width):
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
         # W's rows for the context, applied to the keys: k . (c W) = (k W^T) . c.
-        sizes = (layer.head_dim, layer.head_key_dim)
-        equation = "btho,hio->bthi"
-        return {"query": head_projection(layer, "query", equation, sizes, before=width)}
+        sizes = (projections.value_dim, projections.key_dim)
+        dense = projections.head_dense(
+            "query", "btho,hio->bthi", sizes, rows_before=projections.width
+        )
+        return {"query": dense}
 
-    def prepare(self, layer, memory):
-        return {"context_key": layer.recurrent["query"](memory["key"] * layer.scale)}
+    def prepare(self, projections: Projections, memory: State) -> State:
+        keys = memory["key"] * projections.scale
+        return {"context_key": projections.recurrent["query"](keys)}
 
-    def initial_state(self, layer, batch, beams, memory):
-        shape = (batch, beams, layer.num_heads, layer.head_dim)
-        return {"context": ops.zeros(shape, layer.compute_dtype)}
+    def initial_state(
+        self, projections: Projections, batch: Size, beams: int, memory: State
+    ) -> State:
+        shape = (batch, beams, projections.num_heads, projections.value_dim)
+        return {"context": ops.zeros(shape, projections.dtype)}
 
-    def feedback(self, layer, state, memory):
-        return energies(state["context"], {"key": memory["context_key"]})
+    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
+        return products(state["context"], memory["context_key"])
 
-    def update(self, state, weights, memory):
-        return {"context": mix(weights, memory["value"])}
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
+        return {"context": average(weights, memory["value"])}
 
-    def attend(self, layer, q, memory, masks, training):
-        length, dim = memory["value"].shape[1], layer.head_dim
+    def attend(
+        self,
+        projections: Projections,
+        q: Tensor,
+        energies: Tensor,
+        mask: Tensor,
+        memory: State,
+        training: bool | None,
+    ) -> tuple[Tensor, Tensor]:
+        length, dim = memory["value"].shape[1], projections.value_dim
         if length is None or length > 2 * dim:
-            return super().attend(layer, q, memory, masks, training)
-        # What a context adds to energies is what its values add, mixed: with that
-        # multiplied out, the scan needs one product instead of two.
+            return super().attend(projections, q, energies, mask, memory, training)
+        # A context is an average of values, and what it adds to the energies is the
+        # average of what they add: with that multiplied out beforehand, the scan needs
+        # one product instead of two.
         value, key = memory["value"], memory["context_key"]
         memory = {**memory, "pairs": ops.einsum("bshd,bjhd->bhsj", value, key)}
-        return MixedFeedback().attend(layer, q, memory, masks, training)
+        averaged = AveragedFeedback()
+        return averaged.attend(projections, q, energies, mask, memory, training)
 
 
 @dataclasses.dataclass(frozen=True)
 class WeightsFeedback(Feedback):
     """Base class: the state are weights, float32 `[B, K, H, S]`."""
 
-    def initial_state(self, layer, batch, beams, memory):
+    def initial_state(
+        self, projections: Projections, batch: Size, beams: int, memory: State
+    ) -> State:
         length = ops.shape(memory["mask"])[1]
-        return {"weights": ops.zeros((batch, beams, layer.num_heads, length))}
+        return {"weights": ops.zeros((batch, beams, projections.num_heads, length))}
 
 
 @dataclasses.dataclass(frozen=True)
-class MixedFeedback(WeightsFeedback):
-    """The last weights mix what each source position adds to the energies.
+class AveragedFeedback(WeightsFeedback):
+    """The energies get what each source position adds, averaged by the last weights.
 
     `pairs` of the memory, `[B, H, S, S]`, has what the first position adds to the
     energy of the second.
     """
 
-    def feedback(self, layer, state, memory):
+    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         pairs = memory["pairs"]
         weights = ops.cast(state["weights"], pairs.dtype)
         return ops.cast(ops.einsum("bkhs,bhsj->bkhj", weights, pairs), "float32")
 
-    def update(self, state, weights, memory):
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
         return {"weights": weights}
 
 
@@ -139,21 +174,26 @@ class PreviousWeights(WeightsFeedback):
     `q_ij = [s_i ; alpha_{i-1,j}] W`.
     """
 
-    def layers(self, layer, width):
-        units = layer.num_heads * layer.head_key_dim
-        return {"query": flat_projection(layer, "query", 1, units, before=width)}
+    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+        units = projections.num_heads * projections.key_dim
+        return {
+            "query": projections.dense("query", 1, units, rows_before=projections.width)
+        }
 
-    def prepare(self, layer, memory):
+    def prepare(self, projections: Projections, memory: State) -> State:
         # How much a weight of 1 adds to the energy of each key.
         keys = memory["key"]
-        row = layer.recurrent["query"](ops.ones((1, 1), keys.dtype)) * layer.scale
-        row = split_heads(row, layer.num_heads)[0]  # [H, D]
+        row = (
+            projections.recurrent["query"](ops.ones((1, 1), keys.dtype))
+            * projections.scale
+        )
+        row = split_heads(row, projections.num_heads)[0]  # [H, D]
         return {"gain": ops.cast(ops.einsum("bshd,hd->bhs", keys, row), "float32")}
 
-    def feedback(self, layer, state, memory):
+    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         return memory["gain"][:, None] * state["weights"]
 
-    def update(self, state, weights, memory):
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
         return {"weights": weights}
 
 
@@ -162,7 +202,7 @@ class PreviousWeights(WeightsFeedback):
 class AccumulatedWeights(PreviousWeights):
     """The same with the sum of all weights that a key had so far (Eq. 4)."""
 
-    def update(self, state, weights, memory):
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
         return {"weights": state["weights"] + weights}
 
 
@@ -182,12 +222,12 @@ class SubtractedWeights(WeightsFeedback):
 
     rate: float = 0.5
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not 0 <= self.rate < math.inf:
             raise ValueError(f"`rate` must be at least 0. Received: {self.rate}")
 
-    def feedback(self, layer, state, memory):
-        return -self.rate * layer.scale * state["weights"]
+    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
+        return -self.rate * projections.scale * state["weights"]
 
-    def update(self, state, weights, memory):
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
         return {"weights": state["weights"] + weights}

@@ -26,7 +26,6 @@ def test_quadrants_are_blocks_of_the_key_axis():
     np.testing.assert_array_equal(split[0, 0, 1], 12 + np.arange(12).reshape(2, 2, 3))
     assert PhraseAttention(4, Heterogeneous((1, 2, 3))).score_blocks == 3
     assert PhraseAttention(4, Homogeneous((1, 2, 1))).score_blocks == 1
-    assert attention.DotProductAttention(4).score_blocks == 1
 
 
 def tokens_of(layer, scores):

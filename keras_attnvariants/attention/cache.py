@@ -1,0 +1,129 @@
+"""The keys and values of the positions decoded so far, for all hypotheses.
+
+All hypotheses of a sentence share one list of keys and values, with one entry for each
+position and hypothesis. A table of rows says which entries belong to the history of a
+hypothesis: a search that reorders its hypotheses moves rows of this table, and the
+keys and values stay where they were written.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import write_at
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
+
+
+class CacheEntries(NamedTuple):
+    """What a step attends to.
+
+    Attributes:
+        key, value: `[B, H, slots * K, D]`.
+        mask: bool `[B, 1, K, slots * K]`, the entries in each hypothesis's history.
+        positions: int32 `[slots * K]`, where each entry stands in the sequence.
+    """
+
+    key: Tensor
+    value: Tensor
+    mask: Tensor
+    positions: Tensor
+
+
+@dataclass(frozen=True)
+class KeyValueCache:
+    """Reads and writes the state of self-attention, one position at a time.
+
+    Attributes:
+        num_heads: number of heads `H`.
+        key_dim, value_dim: width of a head's keys and values.
+        dtype: of keys and values.
+    """
+
+    num_heads: int
+    key_dim: int
+    value_dim: int
+    dtype: str
+
+    def initial(self, batch: Size, beams: int, slots: int) -> State:
+        """An empty cache with room for `slots` positions."""
+        lead = (batch, self.num_heads, slots, beams)
+        return {
+            "rows": ops.zeros((batch, beams, slots), "int32"),
+            SHARED: {
+                "key": ops.zeros((*lead, self.key_dim), self.dtype),
+                "value": ops.zeros((*lead, self.value_dim), self.dtype),
+            },
+        }
+
+    def slot(self, position: Size, slots: int) -> Size:
+        """The slot of a position.
+
+        Raises:
+            ValueError: there is none for this position, a Python integer.
+        """
+        check_position(position, slots)
+        return position
+
+    def positions(self, position: Size, slots: int) -> Tensor:
+        """The position that each slot holds, int32 `[slots]`."""
+        return ops.arange(slots, dtype="int32")
+
+    def write(self, state: State, key: Tensor, value: Tensor, position: Size) -> State:
+        """The state with the keys and values `[B, H, K, D]` of a position."""
+        beams, slots = ops.shape(state["rows"])[1:]
+        slot = self.slot(position, slots)
+        own = ops.arange(beams, dtype="int32")[:, None]
+        is_written = ops.equal(ops.arange(slots), slot)
+        shared = state[SHARED]
+        return {
+            "rows": ops.where(is_written, own, state["rows"]),
+            SHARED: {
+                "key": write_at(shared["key"], key[:, :, None], slot, axis=2),
+                "value": write_at(shared["value"], value[:, :, None], slot, axis=2),
+            },
+        }
+
+    def read(self, state: State, position: Size) -> CacheEntries:
+        """All entries, after `position` was written."""
+        batch, beams, slots = ops.shape(state["rows"])
+        rows = ops.arange(beams, dtype="int32")
+        is_own = ops.equal(state["rows"][..., None], rows)  # [B, K, slots, K]
+        is_filled = ops.less_equal(ops.arange(slots), position)[:, None]
+        mask = ops.logical_and(is_own, is_filled)
+        key, value = (
+            ops.reshape(x, (batch, self.num_heads, slots * beams, x.shape[-1]))
+            for x in (state[SHARED]["key"], state[SHARED]["value"])
+        )
+        mask = ops.reshape(mask, (batch, 1, beams, slots * beams))
+        positions = ops.repeat(self.positions(position, slots), beams)
+        return CacheEntries(key, value, mask, positions)
+
+    def by_slot(self, state: State, weights: Tensor) -> Tensor:
+        """Weights `[B, H, K, slots * K]` of entries, as `[B, H, K, slots]`."""
+        batch, beams, slots = ops.shape(state["rows"])
+        shape = (batch, self.num_heads, beams, slots, beams)
+        return ops.sum(ops.reshape(weights, shape), axis=-1)
+
+
+class RingCache(KeyValueCache):
+    """Holds the last `slots` positions: a new one takes the place of the oldest."""
+
+    def slot(self, position: Size, slots: int) -> Size:
+        return position % slots
+
+    def positions(self, position: Size, slots: int) -> Tensor:
+        slot = ops.arange(slots, dtype="int32")
+        return position - (position - slot) % slots
+
+
+def check_position(position: Size, slots: Size) -> None:
+    """Raises if a cache of `slots` positions is known to have none for this one."""
+    if isinstance(position, int) and isinstance(slots, int) and position >= slots:
+        raise ValueError(
+            f"`position` must be below {slots}, the `max_length` that the state was "
+            f"made for. Received: {position}"
+        )

@@ -1,0 +1,272 @@
+"""What stands between the contract and the variants: projections, heads, a softmax.
+
+* `ProjectedAttention`: dense layers with the options that Keras' layers have, and an
+  output projection;
+* `MultiHeadBase`: several heads;
+* `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
+"""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.backend import Dense
+from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.typing import Identifier
+from keras_attnvariants.utils.typing import Tensor
+
+
+class ProjectedAttention(BaseAttention):
+    """Base class of layers with dense projections, one of them `output_dense`.
+
+    A subclass makes its projections in `build`, with `dense`. Unlike Keras' own
+    attention, they have no biases by default: most papers collected here use none.
+
+    Args:
+        use_bias: whether the projections have biases.
+        kernel_initializer: of the input projections.
+        output_initializer: of the output projection; `None` for the same.
+        bias_initializer: of the biases, if any.
+        kernel_regularizer, bias_regularizer: of all projections.
+        kernel_constraint, bias_constraint: of all projections.
+    """
+
+    def __init__(
+        self,
+        use_bias: bool = False,
+        kernel_initializer: Identifier = "glorot_uniform",
+        output_initializer: Identifier = None,
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_initializer = keras.initializers.get(
+            kernel_initializer if output_initializer is None else output_initializer
+        )
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+
+    def dense(
+        self,
+        name: str,
+        input_width: int,
+        units: int,
+        use_bias: bool | None = None,
+        initializer: keras.initializers.Initializer | None = None,
+    ) -> keras.layers.Dense:
+        """A built projection from `input_width` to `units`.
+
+        Args:
+            name: of the layer, which is the name of its weights.
+            input_width, units: widths of its input and output.
+            use_bias: `None` for the layer's own.
+            initializer: of the kernel; `None` for that of input projections.
+        """
+        use_bias = self.use_bias if use_bias is None else use_bias
+        options = self.dense_options(name, use_bias, initializer)
+        layer = Dense(units, use_bias=use_bias, **options)
+        layer.build((None, None, input_width))
+        return layer
+
+    def dense_options(
+        self,
+        name: str,
+        use_bias: bool,
+        initializer: keras.initializers.Initializer | None = None,
+    ) -> dict[str, Any]:
+        """Arguments of a Keras layer with a kernel and perhaps a bias."""
+        options = {
+            "kernel_initializer": clone_initializer(
+                initializer or self.kernel_initializer
+            ),
+            "kernel_regularizer": self.kernel_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "dtype": self.dtype_policy,
+            "name": name,
+        }
+        if use_bias:
+            options["bias_initializer"] = clone_initializer(self.bias_initializer)
+            options["bias_regularizer"] = self.bias_regularizer
+            options["bias_constraint"] = self.bias_constraint
+        return options
+
+    def dense_output(self, context_width: int, width: int) -> keras.layers.Dense:
+        """A built projection of contexts, to be kept as `output_dense`."""
+        return self.dense(
+            "output", context_width, width, initializer=self.output_initializer
+        )
+
+    def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
+        """The output `[..., width]` from the context `[..., H, D]`."""
+        return self.output_dense(merge_heads(context))
+
+    def get_config(self) -> dict[str, Any]:
+        initializer = keras.initializers.serialize
+        regularizer = keras.regularizers.serialize
+        constraint = keras.constraints.serialize
+        return {
+            **super().get_config(),
+            "use_bias": self.use_bias,
+            "kernel_initializer": initializer(self.kernel_initializer),
+            "output_initializer": initializer(self.output_initializer),
+            "bias_initializer": initializer(self.bias_initializer),
+            "kernel_regularizer": regularizer(self.kernel_regularizer),
+            "bias_regularizer": regularizer(self.bias_regularizer),
+            "kernel_constraint": constraint(self.kernel_constraint),
+            "bias_constraint": constraint(self.bias_constraint),
+        }
+
+
+class MultiHeadBase(ProjectedAttention):
+    """Base class of layers with several heads.
+
+    Args:
+        num_heads: number of heads `H`.
+        value_dim: width `D` of a head's values; `None` for width / `num_heads`.
+        use_bias, initializers, regularizers and constraints: as in
+            `ProjectedAttention`.
+
+    Raises:
+        ValueError: a size is not a positive integer, or, when built, `num_heads` does
+            not divide the width and the width of a head was not given.
+    """
+
+    def __init__(
+        self, num_heads: int, value_dim: int | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.num_heads = check_integer("num_heads", num_heads)
+        self.value_dim = check_optional_integer("value_dim", value_dim)
+
+    def head_width(self, name: str, given: int | None, width: int) -> int:
+        """The width of one head: what was given under `name`, or its equal part."""
+        if given is not None:
+            return given
+        if width % self.num_heads:
+            raise ValueError(
+                f"`num_heads` must divide the width of the query unless `{name}` "
+                f"is given. Received: num_heads={self.num_heads}, width={width}"
+            )
+        return width // self.num_heads
+
+    def head_dense(
+        self, name: str, input_width: int, head_width: int
+    ) -> keras.layers.Dense:
+        """A built projection to `num_heads` heads of `head_width` each."""
+        return self.dense(name, input_width, self.num_heads * head_width)
+
+    def split(self, x: Tensor) -> Tensor:
+        """`[..., H * D]` to `[..., H, D]`."""
+        return split_heads(x, self.num_heads)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "value_dim": self.value_dim,
+        }
+
+
+class SoftmaxAttention(MultiHeadBase):
+    """Base class of layers whose weights are the softmax of energies.
+
+    Args:
+        num_heads: number of heads `H`.
+        key_dim: width of a head's queries and keys; `None` for width / `num_heads`.
+        value_dim: width of a head's values; `None` for `key_dim`.
+        dropout: rate at which attention weights are dropped in training.
+        use_bias: whether the projections have biases.
+        seed: of the dropout.
+        initializers, regularizers and constraints: as in `ProjectedAttention`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_optional_integer("key_dim", key_dim)
+        value_dim = key_dim if value_dim is None else value_dim
+        super().__init__(num_heads, value_dim, use_bias=use_bias, **kwargs)
+        self.key_dim = key_dim
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def average(
+        self,
+        energies: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        training: bool | None = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Averages of values, weighted by the softmax of energies.
+
+        Args:
+            energies: `[B, H, T, S]`.
+            values: `[B, S, H, D]`.
+            mask: bool that broadcasts to the energies, or `None`.
+            training: whether weights are dropped.
+
+        Returns:
+            Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
+        """
+        weights = masked_softmax(energies, mask)
+        kept = self.drop(weights, training)
+        return ops.einsum("bhts,bshd->bthd", kept, values), weights
+
+    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
+        """Weights in the compute dtype, some of them dropped in training."""
+        weights = ops.cast(weights, self.compute_dtype)
+        return self.dropout_layer(weights, training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "key_dim": self.key_dim,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
+    """`[..., H * D]` to `[..., H, D]`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
+
+
+def merge_heads(x: Tensor) -> Tensor:
+    """`[..., H, D]` to `[..., H * D]`."""
+    shape = ops.shape(x)
+    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
+
+
+def heads_first(x: Tensor, num_heads: int) -> Tensor:
+    """`[B, L, H * D]` to `[B, H, L, D]`, the order of matrix products."""
+    return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
+
+
+def clone_initializer(
+    initializer: keras.initializers.Initializer,
+) -> keras.initializers.Initializer:
+    """A fresh copy, so that two weights never share a random stream."""
+    return initializer.__class__.from_config(initializer.get_config())

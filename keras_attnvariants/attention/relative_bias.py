@@ -1,0 +1,155 @@
+"""Attention with learned biases by relative position, as in T5 (Raffel et al. 2020)."""
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.multi_head import clone_initializer
+from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Tensor
+
+
+@register_attention(
+    paper="Raffel et al. 2020",
+    examples=(
+        {"num_heads": 4},
+        {
+            "num_heads": 4,
+            "num_buckets": 6,
+            "max_distance": 7,
+            "bidirectional": False,
+            "key_dim": 3,
+            "use_bias": True,
+        },
+    ),
+)
+class RelativeBiasAttention(DotProductAttention):
+    """Dot-product attention with a learned bias for each distance (Raffel et al. 2020).
+
+    The energy of key `j` for query `i` gets a learned number for the bucket that
+    `j - i` falls into, one for each head (section 2.1 of the paper). Short distances
+    have a bucket each, longer ones share buckets that grow with the logarithm of the
+    distance. Unlike in T5, which has one table for all layers and does not scale the
+    products, each layer has a table of its own, and products are scaled as usual.
+
+    Args:
+        num_heads: number of heads `H`.
+        num_buckets: number of distances told apart. With `bidirectional`, half of
+            them are for keys after the query.
+        max_distance: distance, in tokens, from which all share the last bucket.
+        bidirectional: whether keys after the query have buckets of their own, as in
+            encoders; otherwise the layer serves in decoders only.
+        key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
+            constraints: as in `DotProductAttention`. The table has the initializer of
+            the input projections.
+
+    Raises:
+        ValueError: as in `DotProductAttention`; a size is out of range; or query and
+            value differ in length.
+
+    Example:
+
+    >>> layer = RelativeBiasAttention(num_heads=2, num_buckets=8, max_distance=16)
+    >>> layer.buckets(np.array([-20, -3, -2, -1, 0, 1, 2, 3, 20])).tolist()
+    [3, 2, 2, 1, 0, 5, 6, 6, 7]
+    """
+
+    roles = frozenset({"encoder", "decoder"})
+
+    def __init__(
+        self,
+        num_heads: int,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        bidirectional: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, **kwargs)
+        self.num_buckets = check_integer(
+            "num_buckets", num_buckets, minimum=4 if bidirectional else 2
+        )
+        self.max_distance = check_integer("max_distance", max_distance)
+        self.bidirectional = bidirectional
+        if bidirectional and num_buckets % 2:
+            raise ValueError(
+                "`num_buckets` must be even for two directions. "
+                f"Received: {num_buckets}"
+            )
+        if max_distance <= self.near_buckets:
+            raise ValueError(
+                f"`max_distance` must exceed the {self.near_buckets} distances that "
+                f"have a bucket each. Received: {max_distance}"
+            )
+        if not bidirectional:
+            self.roles = frozenset({"decoder"})
+
+    @property
+    def side_buckets(self) -> int:
+        """How many buckets there are for one direction."""
+        return self.num_buckets // 2 if self.bidirectional else self.num_buckets
+
+    @property
+    def near_buckets(self) -> int:
+        """How many distances of one direction have a bucket each."""
+        return self.side_buckets // 2
+
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
+        super().build(query_shape, value_shape, key_shape)
+        self.bias_embedding = keras.layers.Embedding(
+            self.num_buckets,
+            self.num_heads,
+            embeddings_initializer=clone_initializer(self.kernel_initializer),
+            embeddings_regularizer=self.kernel_regularizer,
+            embeddings_constraint=self.kernel_constraint,
+            dtype=self.dtype_policy,
+            name="relative_bias",
+        )
+        self.bias_embedding.build()
+
+    def buckets(self, distances: np.ndarray) -> np.ndarray:
+        """The bucket of each relative position `j - i`."""
+        after = (distances > 0) * self.side_buckets if self.bidirectional else 0
+        if self.bidirectional:
+            distances = np.abs(distances)
+        else:
+            distances = np.maximum(-distances, 0)
+        near, side = self.near_buckets, self.side_buckets
+        growth = np.log(np.maximum(distances, near) / near)
+        growth = growth / math.log(self.max_distance / near)
+        far = np.minimum(near + (growth * (side - near)).astype("int32"), side - 1)
+        return np.where(distances < near, distances, far) + after
+
+    def energies(
+        self,
+        products: Tensor,
+        query_positions: Tensor,
+        key_positions: Tensor,
+        mask: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        # Distances beyond `max_distance` share the bucket of that distance.
+        limit = self.max_distance
+        buckets = self.buckets(np.arange(-limit, limit + 1))
+        table = ops.cast(self.bias_embedding(buckets), "float32")  # [2 limit + 1, H]
+        distance = key_positions[None, :] - query_positions[:, None]
+        distance = ops.clip(distance, -limit, limit) + limit
+        bias = ops.transpose(ops.take(table, distance, axis=0), (2, 0, 1))  # [H, T, S]
+        return ops.cast(products, "float32") + bias, mask
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "num_buckets": self.num_buckets,
+            "max_distance": self.max_distance,
+            "bidirectional": self.bidirectional,
+        }
