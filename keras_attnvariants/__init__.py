@@ -29,6 +29,7 @@ _ROOMS = (
 )
 
 _HOME = {
+    "AlibiAttention": "attention",
     "BaseAttention": "attention",
     "ConcatenatedNgram": "attention",
     "DotProductAttention": "attention",
@@ -39,8 +40,10 @@ _HOME = {
     "Interleaved": "attention",
     "LocalAttention": "attention",
     "NeuralNgram": "attention",
+    "MultiHeadBase": "attention",
     "PhraseAttention": "attention",
     "RecurrentCrossAttention": "attention",
+    "RelativeBiasAttention": "attention",
     "Seq2SeqLSTM": "models",
     "Transformer": "models",
     "load_model": "models",

@@ -2,8 +2,8 @@
 
 A head looks at a fixed distance from its own position: the weights are a normal
 density around `position + offset`, cut off at the borders of the sentence and
-not renormalised. There are no queries and no keys to learn, and the mixing is a
-convolution with a constant kernel, linear in length.
+not renormalised. There are no queries and no keys to learn, and the weighted sum is
+a convolution with a constant kernel, linear in length.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class HardCodedAttention(GaussianAttention):
     >>> layer = HardCodedAttention(num_heads=2, offsets=(-1, 1))
     >>> x = np.ones((1, 3, 8), "float32")
     >>> _, scores = layer(x, x, return_attention_scores=True)
-    >>> [round(float(w), 3) for w in scores[0, 1, 0]]  # head 1 looks to the right
+    >>> [round(float(w), 3) for w in scores[0, 1, 0]]  # head 1: offset 1
     [0.242, 0.399, 0.242]
     """
 

@@ -63,7 +63,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
 
     Raises:
         ValueError: a size does not fit, `head_input` is unknown, or a causal layer
-            shall have a global context. When called: the arguments `key`,
+            has a global context. When called: the arguments `key`,
             `attention_mask` and `return_attention_scores`, and `use_causal_mask` unless
             `causal`; nothing here has weights over positions.
 

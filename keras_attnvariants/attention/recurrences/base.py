@@ -1,8 +1,8 @@
 """What every recurrence defines, and the parts that several of them use.
 
 Everything here has a time axis, or beams in its place, as the second one: queries
-`[B, T, H, D]`, energies and weights `[B, T, H, S]`, masks `[B, 1|T, 1, S]`. Whole
-sequences are thus computed by the same functions as one step of `K` hypotheses.
+`[B, T, H, D]`, energies and weights `[B, T, H, S]`, masks `[B, 1|T, 1, S]`. The
+same functions therefore compute whole sequences and one step of `K` hypotheses.
 """
 
 import math

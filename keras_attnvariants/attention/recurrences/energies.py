@@ -2,7 +2,7 @@
 
 `z_i = rate e_i + C z_{i-1}` with the same `C` at every position has the solution
 `z_i = sum_m C^m rate e_{i-m}`. Its terms are added up in pairs, then in fours, and so
-on: each round doubles how far back a position has looked.
+on: each round doubles the number of earlier positions that a sum covers.
 """
 
 import dataclasses

@@ -1,0 +1,31 @@
+"""Draw the weights that the linear biases of ALiBi give by themselves."""
+
+from pathlib import Path
+
+import numpy as np
+from panels import Panel
+from panels import draw
+
+import keras_attnvariants as kav
+
+SENTENCE = "<s> A man in a red jacket rides a horse on the beach".split()
+HEADS = 4
+PATH = Path(__file__).parent / "pictures" / "distance_biases.png"
+
+
+def main(path: Path = PATH) -> None:
+    """Draws all heads of a layer whose queries are all zero."""
+    layer = kav.AlibiAttention(num_heads=HEADS)
+    x = np.zeros((1, len(SENTENCE), HEADS), "float32")
+    _, weights = layer(x, x, return_attention_scores=True)
+    panels = [
+        Panel(f"head {head + 1}\nslope 1/{round(1 / slope)}", found, SENTENCE, SENTENCE)
+        for head, (slope, found) in enumerate(
+            zip(layer.slopes, np.array(weights[0]), strict=True)
+        )
+    ]
+    draw(panels, path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Models that an earlier version saved load, and compute what they computed then.
+
+The archive holds, for each model class, a model folder with inputs and logits, and a
+`.keras` file with a layer of every variant: written before model folders had manifests
+with sizes, when attention layers had no regularizers.
+"""
+
+import tarfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+import keras_attnvariants as kav
+import keras_attnvariants.attention  # noqa: F401, registers the layers
+
+ARCHIVE = Path(__file__).parents[1] / "fixtures" / "saved_by_0_1_0.tar.xz"
+MODELS = (
+    "transformer",
+    "transformer_post",
+    "seq2seq_lstm",
+    "seq2seq_lstm_attention",
+)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "v0_1"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_folder_loads(saved, name):
+    model, tokenizer = kav.load_model(saved / name)
+    assert tokenizer.vocabulary_size == model.vocabulary_size == 28
+    recorded = np.load(saved / f"{name}.npz")
+    logits = model({name: recorded[name] for name in ("source_ids", "target_ids")})
+    difference = keras.ops.convert_to_numpy(logits) - recorded["logits"]
+    assert np.abs(difference).max() < 1e-5
+
+
+def test_a_keras_file_loads(saved):
+    model = keras.saving.load_model(saved / "layers.keras")
+    recorded = np.load(saved / "layers.npz")
+    output = model([recorded["query"], recorded["value"]])
+    difference = keras.ops.convert_to_numpy(output) - recorded["output"]
+    assert np.abs(difference).max() < 1e-4
