@@ -21,12 +21,18 @@ BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
 	batches pipeline long-sequences memory
 
-.PHONY: help quickstart test test-all lint benchmark $(REPORTS) clean
+# Of the quickstart: minutes of training at most, sentences of the test set to score.
+MINUTES ?=
+SENTENCES ?=
+
+.PHONY: help quickstart test test-all test-wheel lint benchmark $(REPORTS) clean
 
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
+	@echo "                 (MINUTES=1 SENTENCES=100 for a short training and test)"
 	@echo "make test        style, then the fast tests on TensorFlow and on JAX"
 	@echo "make test-all    the same with the slow tests"
+	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
 	@echo "make lint        style alone"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
 	@echo "make clean       remove the virtual environment and the caches"
@@ -44,11 +50,12 @@ $(VENV)/.package: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/.tests: $(VENV)/.package
 	@echo "Installing what the tests need"
-	@$(INSTALL) --editable '.[test,serving]' | $(PROGRESS)
+	@$(INSTALL) --editable '.[test]' | $(PROGRESS)
 	@touch $@
 
 quickstart: $(VENV)/.package
-	$(BIN)/python recipes/quickstart.py
+	$(BIN)/python recipes/quickstart.py \
+		$(MINUTES:%=--minutes %) $(SENTENCES:%=--sentences %)
 
 lint: $(VENV)/.tests
 	$(BIN)/ruff check .
@@ -61,6 +68,9 @@ test: lint
 test-all: lint
 	KERAS_BACKEND=tensorflow $(PYTEST)
 	KERAS_BACKEND=jax $(PYTEST) $(NEUTRAL_TESTS)
+
+test-wheel: | $(BIN)/python
+	tests/wheel.sh $(BIN)/python
 
 benchmark: $(REPORTS)
 	$(BIN)/python benchmarks/report.py $(REPORTS:%=benchmarks/results/%.json)
@@ -104,4 +114,4 @@ memory:
 	$(call BENCHMARK,memory)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build *.egg-info

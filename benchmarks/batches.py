@@ -99,7 +99,7 @@ def rows_of(
 def main(
     data: Annotated[
         list[str],
-        typer.Option(help="A corpus, as for recipes/train.py; may be given twice."),
+        typer.Option(help="A corpus, as for kav train; may be given twice."),
     ],
     source: Annotated[str, typer.Option(help="Language to translate from.")] = "en",
     target: Annotated[str, typer.Option(help="Language to translate into.")] = "de",

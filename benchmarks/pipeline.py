@@ -81,7 +81,7 @@ def rows_of(seconds: dict[str, list[float]], updates: int) -> list[Row]:
 @app.command()
 def main(
     data: Annotated[
-        str, typer.Option(help="A corpus, as for recipes/train.py.")
+        str, typer.Option(help="A corpus, as for kav train.")
     ] = "multi30k",
     source: Annotated[str, typer.Option(help="Language to translate from.")] = "en",
     target: Annotated[str, typer.Option(help="Language to translate into.")] = "de",

@@ -256,7 +256,7 @@ def run_of(picture: Picture, runs: Path) -> Path | None:
 
 def main(
     runs: Annotated[
-        Path, typer.Option(help="Folder of trained runs, as recipes/train.py writes.")
+        Path, typer.Option(help="Folder of trained runs, as kav train writes.")
     ],
     output: Annotated[Path, typer.Option(help="Where to draw to.")] = Path(
         "docs/pictures"

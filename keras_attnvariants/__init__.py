@@ -26,6 +26,7 @@ _ROOMS = (
     "training",
     "evaluation",
     "serving",
+    "cli",
 )
 
 _HOME = {

@@ -15,7 +15,7 @@ import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 # Here, so that the process that parallel workers report to has it too.
-pytest_plugins = ["tests.attention.matrix"]
+pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

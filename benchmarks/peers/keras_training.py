@@ -16,7 +16,7 @@ import keras_attnvariants as kav
 
 
 class Training:
-    """A model, compiled as recipes compile it, and its batches."""
+    """A model, compiled as kav.training.train compiles it, and its batches."""
 
     def __init__(self, task):
         keras.config.set_dtype_policy(task["policy"])

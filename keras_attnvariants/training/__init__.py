@@ -2,11 +2,16 @@
 
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.precision import faster_precision
+from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.run import train
+from keras_attnvariants.training.runs import load_run
+from keras_attnvariants.training.runs import train_preset
 from keras_attnvariants.training.schedules import LinearDecay
 from keras_attnvariants.training.schedules import NoamSchedule
 from keras_attnvariants.training.state import NonFiniteError
@@ -19,11 +24,16 @@ __all__ = [
     "NoamSchedule",
     "NonFiniteError",
     "Perplexity",
+    "ProgressBar",
     "StateWriteError",
     "StatefulCallback",
+    "TimeLimit",
     "TokenCount",
     "TrainingConfig",
     "TrainingResult",
     "TrainingState",
+    "faster_precision",
+    "load_run",
     "train",
+    "train_preset",
 ]

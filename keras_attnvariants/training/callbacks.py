@@ -41,17 +41,17 @@ class Progress:
 
 
 class StatefulCallback(keras.callbacks.Callback):
-    """A callback whose memory is saved with every state of the run.
+    """A callback whose own state is saved with every state of the run.
 
     A callback of yours takes part if it subclasses this and is handed to `train`.
     """
 
     def get_state(self) -> dict[str, Any]:
-        """Memory of the callback, a JSON value."""
+        """State of the callback, a JSON value."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Take back what `get_state` gave."""
+        """Restore what `get_state` returned."""
 
 
 class StepCounter(keras.callbacks.Callback):
@@ -121,7 +121,7 @@ class StateSaver(keras.callbacks.Callback):
     Args:
         store: where states are kept.
         progress: the place of the run.
-        memories: callbacks whose memory is saved along, by name.
+        stateful: callbacks whose state is saved as well, by name.
         request: tells whether a signal has come.
         save_every: updates between two states.
     """
@@ -130,14 +130,14 @@ class StateSaver(keras.callbacks.Callback):
         self,
         store: TrainingState,
         progress: Progress,
-        memories: Mapping[str, StatefulCallback],
+        stateful: Mapping[str, StatefulCallback],
         request: StopRequest,
         save_every: int,
     ) -> None:
         super().__init__()
         self._store = store
         self._progress = progress
-        self._memories = memories
+        self._stateful = stateful
         self._request = request
         self._save_every = save_every
 
@@ -160,8 +160,8 @@ class StateSaver(keras.callbacks.Callback):
             "optimizer": model.optimizer.variables,
             "metrics": model.metrics_variables,
         }
-        memories = {name: c.get_state() for name, c in self._memories.items()}
-        progress = dataclasses.asdict(self._progress) | {"callbacks": memories}
+        states = {name: c.get_state() for name, c in self._stateful.items()}
+        progress = dataclasses.asdict(self._progress) | {"callbacks": states}
         path = self._store.save(variables, progress)
         if self._request.number:
             print(f"\nStopped by a signal at step {self._progress.step}; saved {path}.")

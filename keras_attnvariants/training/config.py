@@ -1,4 +1,4 @@
-"""What a training run is told to do, in a form that fits a JSON file."""
+"""The settings of a training run, and how they are written to its folder."""
 
 import dataclasses
 import difflib
@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import keras
+
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +44,7 @@ class TrainingConfig:
     Example:
 
     >>> config = TrainingConfig(steps=1000, learning_rate=3e-4)
-    >>> TrainingConfig.from_json(config.to_json()) == config
+    >>> TrainingConfig.from_dict(config.to_dict()) == config
     True
     """
 
@@ -66,10 +71,12 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         for name in ("steps", "validate_every", "save_every", "log_every"):
-            _check_count(name, getattr(self, name))
-        _check_count("average_last", self.average_last)
-        if self.patience is not None:
-            _check_count("patience", self.patience)
+            check_integer(name, getattr(self, name))
+        check_integer("average_last", self.average_last)
+        check_optional_integer("patience", self.patience)
+        check_rate("label_smoothing", self.label_smoothing)
+        if not callable(self.learning_rate):
+            check_positive("learning_rate", self.learning_rate)
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """A new Adam optimizer with these settings."""
@@ -81,8 +88,8 @@ class TrainingConfig:
             global_clipnorm=self.clipnorm,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON value with one key per field."""
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as a dict that JSON can hold, with one key per field."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         values["learning_rate"] = keras.saving.serialize_keras_object(
             self.learning_rate
@@ -91,8 +98,8 @@ class TrainingConfig:
         return json.loads(json.dumps(values))
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "TrainingConfig":
-        """The settings that `to_json` gave.
+    def from_dict(cls, values: dict[str, Any]) -> "TrainingConfig":
+        """The settings that `to_dict` returned.
 
         Raises:
             ValueError: a key is no field; the message names the nearest field.
@@ -102,7 +109,10 @@ class TrainingConfig:
             if key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ValueError(f"no such training setting.{hint} Received: {key!r}")
+                raise ValueError(
+                    f"`values` must be fields of TrainingConfig.{hint} "
+                    f"Received: {key!r}"
+                )
         rate = keras.saving.deserialize_keras_object(values["learning_rate"])
         return cls(**{**values, "learning_rate": rate})
 
@@ -153,8 +163,3 @@ def check_same_run(path: Path, given: dict[str, Any]) -> None:
             "with these: restore them, or choose another folder. "
             f"Received: different {', '.join(names)}"
         )
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")

@@ -1,8 +1,12 @@
 """The loop of a run: periods of updates by Keras' `fit`, validations, the end."""
 
+import contextlib
 import dataclasses
 import importlib.util
+import re
+from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StepCounter
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.limit import TimeIsUp
 from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
@@ -25,6 +30,11 @@ from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.validation import BestModel
 from keras_attnvariants.training.validation import EarlyStopping
 from keras_attnvariants.training.validation import ValidationBLEU
+
+# Files and folders in the folder of a run.
+BEST = "best"
+AVERAGED = "averaged"
+LOG = "log.jsonl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,18 +91,16 @@ class TrainingLoop:
         self._progress = progress = Progress()
         self._monitor = monitor = _monitor(validation_data, bleu)
         self._counter = StepCounter(progress)
-        self._best = BestModel(run_dir / "best", monitor, progress, tokenizer)
+        self._best = BestModel(run_dir / BEST, monitor, progress, tokenizer)
         checkpoints = run_dir / "checkpoints"
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
-        self._log = JsonLinesLogger(run_dir / "log.jsonl", progress, config.log_every)
+        self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks)
-        self._memories = {
-            f"{index:02d}-{type(callback).__name__}": callback
-            for index, callback in enumerate(self._callbacks)
-            if isinstance(callback, StatefulCallback)
-        }
+        stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
+        names = unique_names(type(callback).__name__ for callback in stateful)
+        self._stateful = dict(zip(names, stateful, strict=True))
         self._callbacks.append(
-            StateSaver(store, progress, self._memories, request, config.save_every)
+            StateSaver(store, progress, self._stateful, request, config.save_every)
         )
 
     def start(self, state: LoadedState | None) -> None:
@@ -102,12 +110,12 @@ class TrainingLoop:
             self._averager.forget_after(0)
             return
         saved = dict(state.progress)
-        memories = saved.pop("callbacks")
+        states = saved.pop("callbacks")
         for field, value in saved.items():
             setattr(self._progress, field, value)
-        for name, callback in self._memories.items():
-            if name in memories:
-                callback.set_state(memories[name])
+        for name, value in zip(unique_names(states), states.values(), strict=True):
+            if name in self._stateful:
+                self._stateful[name].set_state(value)
         self._averager.forget_after(self._progress.step)
         model = self._model
         assign_arrays(model.variables, state.variables["model"], "model")
@@ -126,15 +134,16 @@ class TrainingLoop:
         )
         if progress.validation_pending:
             self._validate()
-        while progress.step < config.steps and not progress.stopped:
-            self._fit()
+        with contextlib.suppress(TimeIsUp):
+            while progress.step < config.steps and not progress.stopped:
+                self._fit()
 
     def finish(self) -> TrainingResult:
         """Write and validate the model with averaged weights."""
         model, progress = self._model, self._progress
         last = to_arrays(model.weights)
         count = self._averager.average_into(model)
-        save_model(model, self._run_dir / "averaged", self._tokenizer)
+        save_model(model, self._run_dir / AVERAGED, self._tokenizer)
         scores = self._scores()
         assign_arrays(model.weights, last, "weight")
         self._log.write("averaged", scores)
@@ -142,10 +151,10 @@ class TrainingLoop:
         best = self._best
         print(
             f"Best {self._monitor} {best.best:.4g} at update {best.best_step}: "
-            f"{self._run_dir / 'best'}\n"
+            f"{self._run_dir / BEST}\n"
             f"Average of the last {count} validated weights"
             + ("" if averaged is None else f", {self._monitor} {averaged:.4g}")
-            + f": {self._run_dir / 'averaged'}"
+            + f": {self._run_dir / AVERAGED}"
         )
         return TrainingResult(
             progress.step,
@@ -218,6 +227,21 @@ class TrainingLoop:
             self._validation_data, verbose=0, callbacks=callbacks, return_dict=True
         )
         return {f"val_{name}": value for name, value in logs.items()}
+
+
+def unique_names(names: Iterable[str]) -> list[str]:
+    """The names of callbacks in a saved state, each with its number among its like.
+
+    In states written before 0.2 the place among all callbacks comes first
+    (`05-TimeLimit`); it is dropped.
+    """
+    counts: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        kind = re.sub(r"^\d+-|-\d+$", "", name)
+        counts[kind] += 1
+        unique.append(f"{kind}-{counts[kind]}")
+    return unique
 
 
 def _monitor(validation_data: Any, bleu: ValidationBLEU | None) -> str:

@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend import jit
+from keras_attnvariants.utils.checks import check_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
@@ -55,8 +56,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         reduction: str | None = "mean_with_sample_weight",
         name: str = "label_smoothed_cross_entropy",
     ) -> None:
-        if not 0.0 <= smoothing < 1.0:
-            raise ValueError(f"`smoothing` must lie in [0, 1). Received: {smoothing}")
+        check_rate("smoothing", smoothing)
         super().__init__(name=name, reduction=reduction, dtype="float32")
         self.smoothing = smoothing
         self.pad_id = pad_id

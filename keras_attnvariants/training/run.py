@@ -171,7 +171,7 @@ def _open_run(
 ) -> LoadedState | None:
     """The state to go on from; the folder's own files are written."""
     run_dir.mkdir(parents=True, exist_ok=True)
-    settings = {"training": config.to_json(), "model": describe_model(model)}
+    settings = {"training": config.to_dict(), "model": describe_model(model)}
     path = run_dir / CONFIG
     if store.paths():
         if not resume:

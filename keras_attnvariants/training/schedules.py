@@ -6,6 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.utils.checks import check_positive
+
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
 class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
@@ -35,9 +37,9 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0
     ) -> None:
         super().__init__()
-        self.hidden_dim = _positive("hidden_dim", hidden_dim)
-        self.warmup_steps = _positive("warmup_steps", warmup_steps)
-        self.scale = _positive("scale", scale)
+        self.hidden_dim = check_positive("hidden_dim", hidden_dim)
+        self.warmup_steps = check_positive("warmup_steps", warmup_steps)
+        self.scale = check_positive("scale", scale)
 
     @classmethod
     def from_peak(cls, peak: float, warmup_steps: int = 4000) -> "NoamSchedule":
@@ -48,8 +50,8 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         >>> round(float(NoamSchedule.from_peak(1e-3, warmup_steps=300)(299)), 6)
         0.001
         """
-        scale = _positive("peak", peak) * math.sqrt(
-            _positive("warmup_steps", warmup_steps)
+        scale = check_positive("peak", peak) * math.sqrt(
+            check_positive("warmup_steps", warmup_steps)
         )
         return cls(hidden_dim=1, warmup_steps=warmup_steps, scale=scale)
 
@@ -89,9 +91,9 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, initial: float, final: float, steps: int) -> None:
         super().__init__()
-        self.initial = _positive("initial", initial)
-        self.final = _positive("final", final)
-        self.steps = _positive("steps", steps)
+        self.initial = check_positive("initial", initial)
+        self.final = check_positive("final", final)
+        self.steps = check_positive("steps", steps)
 
     def __call__(self, step: Any) -> Any:
         done = ops.minimum(ops.cast(step, "float32") / self.steps, 1.0)
@@ -99,9 +101,3 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         return {"initial": self.initial, "final": self.final, "steps": self.steps}
-
-
-def _positive(name: str, value: Any) -> Any:
-    if not value > 0:
-        raise ValueError(f"`{name}` must be positive. Received: {value}")
-    return value

@@ -101,7 +101,7 @@ class BestModel(StatefulCallback):
 class EarlyStopping(StatefulCallback):
     """Ends the run when the validation has not improved for some periods.
 
-    Unlike Keras' own it keeps its memory over `fit` calls and in saved states.
+    Unlike that of Keras it keeps its count over `fit` calls and in saved states.
 
     Args:
         monitor: entry of the logs; more is better for `val_bleu`, else less is.

@@ -1,50 +1,44 @@
-"""What the recipes share."""
+"""Models by their folders, and the precisions that they compute in."""
 
-import json
-
+import keras
 import pytest
-import typer
+
+from keras_attnvariants.cli import models
+from keras_attnvariants.cli.options import Precision
 
 
-def test_translations_keep_their_order(recipe, monkeypatch):
-    shared = recipe("shared")
-    monkeypatch.setattr(shared, "CHUNK", 3)
-    batches = []
-
-    def translate(texts):
-        batches.append([len(text) for text in texts])
-        return [text.upper() for text in texts]
-
-    texts = ["ccc", "a", "bb", "dddd", "", "a", "bb"]
-    assert shared.translate_all(translate, texts, "x") == [t.upper() for t in texts]
-    assert batches == [[0, 1, 1], [2, 2, 3], [4]]
+def test_a_run_gives_its_better_model(run_folder):
+    model, tokenizer = models.load(run_folder)
+    assert model.name == "averaged"
+    assert tokenizer.vocabulary_size == 50
 
 
-@pytest.mark.parametrize(
-    ("events", "better"),
-    [
-        ([("period", "val_loss", 3.0)], "best"),  # ended before its average
-        ([("period", "val_loss", 3.0), ("averaged", "val_loss", 3.2)], "best"),
-        ([("period", "val_loss", 3.0), ("averaged", "val_loss", 2.9)], "averaged"),
-        ([("period", "val_bleu", 20.0), ("averaged", "val_bleu", 19.0)], "best"),
-        ([("period", "val_bleu", 20.0), ("averaged", "val_bleu", 21.0)], "averaged"),
-        ([("averaged", "val_loss", 3.0), ("period", "val_loss", 2.5)], "best"),
-        ([("period", "loss", 3.0), ("averaged", "step", 7)], "averaged"),
-    ],
-)
-def test_the_better_model_of_a_run(events, better, recipe, tmp_path):
-    lines = [json.dumps({"event": event, name: x}) for event, name, x in events]
-    (tmp_path / "log.jsonl").write_text("\n".join(lines) + "\n")
-    assert recipe("shared").better_of(tmp_path / "log.jsonl") == better
+def test_a_model_without_a_tokenizer_is_refused(run_folder, tmp_path):
+    from keras_attnvariants import save_model
+
+    save_model(models.load(run_folder)[0], tmp_path / "model")
+    with pytest.raises(FileNotFoundError, match="tokenizer.model.*Received: "):
+        models.load(tmp_path / "model")
 
 
-def test_errors_become_one_line(recipe, capsys):
-    with pytest.raises(typer.Exit) as stop, recipe("shared").clear_errors():
-        raise ValueError("first line,\n  second. Received: 3")
-    assert stop.value.exit_code == 2
-    assert capsys.readouterr().err == "Error: first line, second. Received: 3\n"
+def test_precision_changes_how_it_is_computed_and_not_the_weights(run_folder):
+    model, _ = models.load(run_folder)
+    other, _ = models.load(run_folder, Precision.BFLOAT16)
+    assert model.dtype_policy.name == "float32"
+    assert other.dtype_policy.name == "mixed_bfloat16"
+    for mine, theirs in zip(model.weights, other.weights, strict=True):
+        assert keras.ops.all(mine == theirs)
 
 
-def test_mistakes_of_ours_keep_their_traceback(recipe):
-    with pytest.raises(KeyError), recipe("shared").clear_errors():
-        raise KeyError("bug")
+def test_translators_by_folder(run_folder):
+    assert list(models.translators(run_folder, None, 1, 0.6)) == [run_folder]
+    assert models.translators(None, None, 1, 0.6) == {}
+
+
+def test_numbered_versions_are_a_saved_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match="saved_model.pb"):
+        models.check_folders(None, tmp_path)
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "saved_model.pb").touch()
+    models.check_folders(None, tmp_path)
+    models.check_folders(None, tmp_path / "3")

@@ -16,9 +16,9 @@ from tests.training.toy import toy_model
 @pytest.mark.parametrize("rate", [1e-3, NoamSchedule(8), LinearDecay(1e-3, 1e-5, 10)])
 def test_round_trip_through_json(rate):
     config = TrainingConfig(10, rate, clipnorm=1.0, data={"languages": ["de", "en"]})
-    text = json.dumps(config.to_json())
-    copy = TrainingConfig.from_json(json.loads(text))
-    assert copy.to_json() == config.to_json()
+    text = json.dumps(config.to_dict())
+    copy = TrainingConfig.from_dict(json.loads(text))
+    assert copy.to_dict() == config.to_dict()
     assert type(copy.learning_rate) is type(rate)
 
 
@@ -40,9 +40,9 @@ def test_counts_must_be_positive(field):
 
 
 def test_unknown_setting_names_the_nearest():
-    values = TrainingConfig(1, 1.0).to_json() | {"label_smothing": 0.1}
+    values = TrainingConfig(1, 1.0).to_dict() | {"label_smothing": 0.1}
     with pytest.raises(ValueError, match=r"mean 'label_smoothing'\? Received: 'label"):
-        TrainingConfig.from_json(values)
+        TrainingConfig.from_dict(values)
 
 
 def test_differing_keys_are_dotted():

@@ -1,10 +1,11 @@
 """Ending on time, by a clock that the tests turn."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from keras_attnvariants.training import TrainingConfig
+from keras_attnvariants.training import TimeLimit
+from keras_attnvariants.training import limit as limit_module
+from keras_attnvariants.training.limit import TimeIsUp
+from tests.training import toy
 
 
 class Clock:
@@ -15,9 +16,9 @@ class Clock:
 
 
 @pytest.fixture
-def clock(recipe, monkeypatch):
+def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(recipe("limit"), "time", clock)
+    monkeypatch.setattr(limit_module, "time", clock)
     return clock
 
 
@@ -31,9 +32,8 @@ def periods(limit, clock, seconds):
     return number + 1
 
 
-def test_a_period_that_would_end_late_is_not_begun(recipe, clock):
-    module = recipe("limit")
-    limit = module.TimeLimit(minutes=1)
+def test_a_period_that_would_end_late_is_not_begun(clock):
+    limit = TimeLimit(minutes=1)
     assert periods(limit, clock, [20, 20]) == 2
     limit.on_epoch_begin(2)  # would end after 60 seconds, in time
     clock.now += 5
@@ -41,66 +41,62 @@ def test_a_period_that_would_end_late_is_not_begun(recipe, clock):
     limit.on_epoch_begin(3)
     clock.now += 8
     limit.on_epoch_end(3)
-    with pytest.raises(module.TimeIsUp):
+    with pytest.raises(TimeIsUp):
         limit.on_epoch_begin(4)
 
 
-def test_the_first_period_is_always_done(recipe, clock):
-    module = recipe("limit")
-    limit = module.TimeLimit(minutes=1)
+def test_the_first_period_is_always_done(clock):
+    limit = TimeLimit(minutes=1)
     assert periods(limit, clock, [500]) == 1
-    with pytest.raises(module.TimeIsUp):
+    with pytest.raises(TimeIsUp):
         limit.on_epoch_begin(1)
 
 
-def test_time_goes_on_where_it_stopped(recipe, clock):
-    module = recipe("limit")
-    first = module.TimeLimit(minutes=1)
+def test_time_goes_on_where_it_stopped(clock):
+    first = TimeLimit(minutes=1)
     periods(first, clock, [25])
     saved = first.get_state()
     clock.now += 10_000  # the machine was off
-    second = module.TimeLimit(minutes=1)
+    second = TimeLimit(minutes=1)
     second.set_state(saved)
     assert periods(second, clock, [25]) == 1
-    with pytest.raises(module.TimeIsUp):
+    with pytest.raises(TimeIsUp):
         second.on_epoch_begin(1)
 
 
-def test_time_between_trainings_does_not_count(recipe, clock):
-    limit = recipe("limit").TimeLimit(minutes=1)
+def test_time_between_trainings_does_not_count(clock):
+    limit = TimeLimit(minutes=1)
     clock.now += 10_000
     assert periods(limit, clock, [25, 25]) == 2
 
 
-def test_training_ends_with_the_updates_that_were_done(recipe, monkeypatch):
-    module = recipe("limit")
-    limit = module.TimeLimit(minutes=1)
-    limit.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=300)))
-    calls = []
-
-    def train(*arguments, config, callbacks):
-        calls.append(config.steps)
-        assert callbacks == [limit]
-        if config.steps > 300:
-            raise module.TimeIsUp
-        return "result"
-
-    monkeypatch.setattr(module, "train", train)
-    config = TrainingConfig(steps=5000, learning_rate=1e-3)
-    assert module.train_within(limit, "model", config=config) == "result"
-    assert calls == [5000, 300]
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), "5"])
+def test_minutes_must_be_positive(minutes):
+    with pytest.raises(ValueError, match="`minutes` must be a positive number"):
+        TimeLimit(minutes)
 
 
-def test_a_bar_shows_the_time_that_has_gone(recipe, clock):
-    limit = recipe("bar").TimeLimitBar(minutes=1, steps=100)
-    limit.bar.disable = True
-    limit.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=20)))
-    limit.on_train_begin()
-    clock.now += 30
-    limit.on_train_batch_end(0, {"loss": 2.5})
-    [task] = limit.bar.tasks
-    assert task.completed == 0.5
-    assert task.description == "update 20, loss 2.50"
-    limit.model.optimizer.iterations = 90
-    limit.on_train_batch_end(1, {"loss": 2.25})
-    assert task.completed == 0.9
+class Ticking(TimeLimit):
+    """A limit whose clock goes on by a second in every update."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        limit_module.time.now += 1
+        super().on_train_batch_end(batch, logs)
+
+
+def test_training_ends_with_the_updates_that_were_done(clock, tmp_path):
+    config = toy.toy_config(steps=80)  # periods of 8 updates
+    _, result = toy.run(tmp_path, config, callbacks=[Ticking(0.3)])
+    assert result.step == 16  # 24 would end after 18 seconds
+    assert result.averaged is not None
+    assert (tmp_path / "averaged").is_dir()
+    events = [record["event"] for record in toy.log(tmp_path)]
+    assert events[-2:] == ["period", "averaged"]
+
+    # The same limit has nothing left; a higher one continues the run.
+    _, result = toy.run(tmp_path, config, callbacks=[Ticking(0.3)])
+    assert result.step == 16
+    model, result = toy.run(tmp_path, config, callbacks=[Ticking(10)])
+    assert result.step == 80
+    undisturbed, _ = toy.run(tmp_path / "other", config)
+    assert toy.same(toy.variables(model), toy.variables(undisturbed))

@@ -12,6 +12,7 @@ from keras_attnvariants.models import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState
+from keras_attnvariants.training.loop import unique_names
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 from tests.training.faults import full_disk_after
@@ -214,3 +215,30 @@ def test_callbacks_of_the_caller_are_resumed(undisturbed, tmp_path):
     memory = Memory()
     assert_same_end(tmp_path, undisturbed, callbacks=[memory])
     assert memory.count == 26
+
+
+def test_states_of_callbacks_are_found_by_kind_and_order():
+    old = ["03-BestModel", "05-Mine", "06-JsonLinesLogger", "09-Mine"]
+    names = ["BestModel-1", "Mine-1", "JsonLinesLogger-1", "Mine-2"]
+    assert unique_names(old) == names
+    assert unique_names(names) == names
+
+
+def test_a_callback_keeps_its_state_when_others_join_in(tmp_path):
+    class Counter(StatefulCallback):
+        count = 0
+
+        def on_train_batch_end(self, batch, logs=None):
+            self.count += 1
+
+        def get_state(self):
+            return {"count": self.count}
+
+        def set_state(self, state):
+            self.count = state["count"]
+
+    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Counter()])
+    counter = Counter()
+    more = [keras.callbacks.Callback(), counter]
+    toy.run(tmp_path, toy.toy_config(steps=16), callbacks=more)
+    assert counter.count == 16

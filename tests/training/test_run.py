@@ -34,7 +34,7 @@ def test_folder_of_a_finished_run(finished):
         "tokenizer.model",
     }
     saved = json.loads((folder / "config.json").read_text())
-    assert saved["training"] == config.to_json()
+    assert saved["training"] == config.to_dict()
     assert result.step == 26 and result.monitor == "val_bleu"
     assert not result.stopped_early
 

@@ -50,5 +50,5 @@ def test_schedules_survive_serialization_inside_an_optimizer(schedule):
     ],
 )
 def test_arguments_must_be_positive(build):
-    with pytest.raises(ValueError, match=r"must be positive\. Received: "):
+    with pytest.raises(ValueError, match=r"must be a positive number\. Received: "):
         build()

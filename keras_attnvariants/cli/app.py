@@ -1,0 +1,61 @@
+"""The program: its commands, its version, and errors in one line."""
+
+import sys
+from typing import Annotated
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+import keras_attnvariants
+from keras_attnvariants.cli.corpora import corpora
+from keras_attnvariants.cli.errors import one_line
+from keras_attnvariants.cli.evaluate import evaluate
+from keras_attnvariants.cli.export import export
+from keras_attnvariants.cli.presets import presets
+from keras_attnvariants.cli.train import train
+from keras_attnvariants.cli.translate import translate
+
+
+class OneLineErrors(TyperGroup):
+    """Commands whose usage errors are one line, as their other errors are."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except typer.TyperException as error:
+            typer.echo(f"Error: {one_line(error.format_message())}", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        # What a command returns is no status; `typer.Exit` gives one.
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+app = typer.Typer(
+    cls=OneLineErrors, pretty_exceptions_enable=False, rich_markup_mode="rich"
+)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Translation models with attention variants: train, score, use and serve them.
+
+    [bold]kav COMMAND --help[/bold] explains a command.
+    """
+    if version:
+        typer.echo(keras_attnvariants.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for command in (train, evaluate, translate, export, presets, corpora):
+    app.command()(command)

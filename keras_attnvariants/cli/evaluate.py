@@ -1,0 +1,95 @@
+"""`kav evaluate`: the scores of a model on a test set."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import translators
+from keras_attnvariants.cli.options import BeamSize
+from keras_attnvariants.cli.options import Data
+from keras_attnvariants.cli.options import LengthPenalty
+from keras_attnvariants.cli.options import Model
+from keras_attnvariants.cli.options import PrecisionOption
+from keras_attnvariants.cli.options import SavedModel
+from keras_attnvariants.cli.options import Source
+from keras_attnvariants.cli.options import Target
+from keras_attnvariants.cli.texts import with_progress
+
+
+def evaluate(
+    data: Data,
+    source: Source,
+    target: Target,
+    model: Model = None,
+    saved_model: SavedModel = None,
+    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
+    sentences: Annotated[
+        int | None,
+        typer.Option(
+            help="Only that many sentences, from the start of the split.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    precision: PrecisionOption = None,
+    tokenize: Annotated[
+        str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
+    ] = "13a",
+    timed_runs: Annotated[
+        int,
+        typer.Option(
+            help="Translate the test set that many times more, to measure the speed.",
+            min=0,
+        ),
+    ] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write the translations to, one per line.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
+
+    The signature behind each score says how sacreBLEU computed it; quote it too.
+
+    [bold]Example:[/bold] kav evaluate --model runs/multi30k
+    --data multi30k --source en --target de --split test2016
+    """
+    with clear_errors():
+        if model is None and saved_model is None:
+            raise ValueError("Give --model, --saved-model, or both to compare them.")
+        if output is not None and None not in (model, saved_model):
+            raise ValueError("--output takes the translations of one system only.")
+        if output is not None and not output.parent.is_dir():
+            raise FileNotFoundError(f"No such folder. Received: {output.parent}")
+        check_folders(model, saved_model)
+        import_tensorflow()
+        import keras_attnvariants as kav
+
+        corpus = kav.data.load_corpus(data, source, target)
+        sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
+        systems = translators(model, saved_model, beam_size, length_penalty, precision)
+        for path, translate in systems.items():
+            report = kav.evaluation.evaluate(
+                with_progress(translate, str(path)),
+                sources,
+                references,
+                runs=timed_runs,
+                tokenize=tokenize,
+            )
+            typer.echo(f"{path} on {len(sources)} sentences of {split}:")
+            for score in report.scores:
+                typer.echo(f"  {score.name:5} {score.value:6.2f}  {score.signature}")
+            if report.speed is not None:
+                typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")
+            if output is not None:
+                lines = "".join(f"{line}\n" for line in report.translations)
+                output.write_text(lines, "utf-8")

@@ -1,0 +1,105 @@
+"""`kav export`: a SavedModel for TensorFlow Serving."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import BeamSize
+from keras_attnvariants.cli.options import LengthPenalty
+from keras_attnvariants.cli.options import PrecisionOption
+
+
+def export(
+    model: Annotated[
+        Path,
+        typer.Option(
+            "--model",
+            "--run",
+            help="Folder of a run, of which the better model is taken (best "
+            "validation or averaged weights), or a model folder.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            help="Folder of all versions, such as saved_models/en-de.",
+            show_default=False,
+        ),
+    ],
+    version: Annotated[
+        int | None,
+        typer.Option(
+            help="Default: one more than the newest in the folder.",
+            show_default=False,
+        ),
+    ] = None,
+    beam_size: BeamSize = 4,
+    length_penalty: LengthPenalty = 0.6,
+    precision: PrecisionOption = None,
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            help="Translations that the signature nbest returns; default: the beam "
+            "size.",
+            show_default=False,
+        ),
+    ] = None,
+    max_batch: Annotated[
+        int, typer.Option(help="Sentences in a request; more are refused.")
+    ] = 64,
+    max_characters: Annotated[
+        int,
+        typer.Option(help="Characters of a text; the rest is cut off and reported."),
+    ] = 4096,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Subwords of a text, likewise; default: 256, or the model's limit.",
+            show_default=False,
+        ),
+    ] = None,
+    ids_only: Annotated[
+        bool,
+        typer.Option(
+            "--ids-only",
+            help="Token ids in and out: loads without TensorFlow Text.",
+        ),
+    ] = False,
+) -> None:
+    """Export a model as a SavedModel for TensorFlow Serving.
+
+    Tokenizer, beam search and limits are part of it; serving it needs no Python.
+
+    [bold]Example:[/bold] kav export --model runs/multi30k
+    --output saved_models/multi30k
+    """
+    with clear_errors():
+        check_folders(model, None)
+        loaded, tokenizer = load(model, precision)
+        import keras_attnvariants as kav
+
+        path = kav.serving.export(
+            loaded,
+            None if ids_only else tokenizer,
+            output,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            n_best=n_best,
+            max_batch=max_batch,
+            max_characters=max_characters,
+            max_tokens=max_tokens,
+            version=version,
+        )
+        info = json.loads((path / "assets.extra" / "model_info.json").read_text())
+        size = sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
+        typer.echo(f"{path} ({size / 1e6:.1f} MB)")
+        for name, signature in info["signatures"].items():
+            typer.echo(f"  {name}: {signature['doc']}")
+        if not ids_only:
+            typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")

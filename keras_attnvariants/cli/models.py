@@ -1,0 +1,98 @@
+"""Trained models by their folders, and what translates with them."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.options import Precision
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_attnvariants import Tokenizer
+
+Translate = Callable[[list[str]], list[str]]
+
+
+def check_folders(model: Path | None, saved_model: Path | None) -> None:
+    """Raises at once if a folder is missing or clearly of another kind.
+
+    Raises:
+        FileNotFoundError: says which file a folder should have.
+    """
+    if model is not None:
+        if not any((model / name).is_file() for name in ("log.jsonl", "manifest.json")):
+            raise FileNotFoundError(
+                "`--model` must be the folder of a run, with log.jsonl, or of a model, "
+                f"with manifest.json. Received: {model}"
+            )
+    if saved_model is not None:
+        here = [saved_model, *saved_model.glob("[0-9]*")]
+        if not any((folder / "saved_model.pb").is_file() for folder in here):
+            raise FileNotFoundError(
+                "`--saved-model` must be a folder with saved_model.pb, or one of "
+                f"numbered versions of it. Received: {saved_model}"
+            )
+
+
+def load(
+    folder: Path, precision: Precision | None = None
+) -> tuple["keras.Model", "Tokenizer"]:
+    """The model of a run or of a model folder, in a precision, and its tokenizer.
+
+    Raises:
+        FileNotFoundError: there is no model, or it has no tokenizer.
+        ValueError: a file is not the one that was saved.
+    """
+    import_tensorflow()
+    import keras_attnvariants as kav
+
+    is_run = (folder / "log.jsonl").is_file()
+    model, tokenizer = (kav.training.load_run if is_run else kav.load_model)(folder)
+    if tokenizer is None:
+        raise FileNotFoundError(
+            f"The model folder must have a tokenizer.model. Received: {folder}"
+        )
+    return (model if precision is None else in_precision(model, precision)), tokenizer
+
+
+def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
+    """The same model, computing in a precision."""
+    if precision == Precision.INT8:
+        with warnings.catch_warnings():
+            # Keras warns of every layer that has nothing to quantize.
+            warnings.simplefilter("ignore")
+            model.quantize("int8")
+        return model
+    policies = {Precision.FLOAT32: "float32", Precision.BFLOAT16: "mixed_bfloat16"}
+    config = model.get_config() | {"dtype": policies[precision]}
+    other = type(model).from_config(config)
+    other.set_weights(model.get_weights())
+    return other
+
+
+def translators(
+    model: Path | None,
+    saved_model: Path | None,
+    beam_size: int,
+    length_penalty: float,
+    precision: Precision | None = None,
+) -> dict[Path, Translate]:
+    """What translates lists of texts, by the folder that it comes from."""
+    import_tensorflow()
+    import keras_attnvariants as kav
+
+    found: dict[Path, Translate] = {}
+    if model is not None:
+        # Without XLA: compiling every shape takes longer than a test set.
+        found[model] = kav.Translator(
+            *load(model, precision),
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            xla=False,
+        ).translate
+    if saved_model is not None:
+        found[saved_model] = kav.serving.SavedTranslator(saved_model).translate
+    return found

@@ -1,0 +1,60 @@
+"""Options that several commands have."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Precision(StrEnum):
+    """What a trained model computes in."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+
+
+Data = Annotated[
+    str,
+    typer.Option(
+        help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
+        "file with two columns, or a name that `kav corpora` lists.",
+        show_default=False,
+    ),
+]
+Source = Annotated[
+    str, typer.Option(help="Language to translate from.", show_default=False)
+]
+Target = Annotated[
+    str, typer.Option(help="Language to translate into.", show_default=False)
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        "--run",
+        help="Folder of a run, of which the better model is taken (best validation "
+        "or averaged weights), or a model folder.",
+        show_default=False,
+    ),
+]
+SavedModel = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that `kav export` wrote. Its beam size is fixed.",
+        show_default=False,
+    ),
+]
+BeamSize = Annotated[int, typer.Option(help="Hypotheses kept per sentence.")]
+LengthPenalty = Annotated[
+    float, typer.Option(help="Exponent of the length normalisation.")
+]
+PrecisionOption = Annotated[
+    Precision | None,
+    typer.Option(
+        "--precision",
+        help="What the model computes in; default: as in training.",
+        show_default=False,
+    ),
+]

@@ -1,0 +1,65 @@
+"""`kav presets`: a table of the published configurations."""
+
+from typing import Annotated
+
+import typer
+
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
+
+MILLION = 1_000_000
+
+
+def presets(
+    name: Annotated[
+        str,
+        typer.Argument(help="Part of the name, such as iwslt16.", show_default=False),
+    ] = "",
+    paper: Annotated[
+        str,
+        typer.Option(help="Part of the paper's short name or title, such as you2020."),
+    ] = "",
+    variant: Annotated[
+        str,
+        typer.Option(
+            help="An attention class that the model contains, such as NeuralNgram, or "
+            "the middle part of the name, such as hc-sa."
+        ),
+    ] = "",
+    min_parameters: Annotated[
+        float | None,
+        typer.Option(help="At least that many million parameters."),
+    ] = None,
+    max_parameters: Annotated[
+        float | None,
+        typer.Option(help="At most that many million parameters."),
+    ] = None,
+) -> None:
+    """List the published configurations: size, parameters, published figures.
+
+    The figures are BLEU by direction; where there is none, that of the development
+    set, or ROUGE.
+
+    [bold]Example:[/bold] kav presets iwslt16 --paper you2020 --max-parameters 20
+    """
+    with clear_errors():
+        import_tensorflow()
+        from rich.console import Console
+
+        import keras_attnvariants as kav
+
+        found = kav.presets.list(
+            name,
+            paper=paper,
+            variant=variant,
+            min_parameters=in_units(min_parameters),
+            max_parameters=in_units(max_parameters),
+        )
+        if not found:
+            raise ValueError("No preset fits. `kav presets` without options lists all.")
+        Console(highlight=False).print(found)
+
+
+def in_units(millions: float | None) -> int | None:
+    """The number that an option in millions stands for."""
+    return None if millions is None else round(millions * MILLION)

@@ -1,0 +1,217 @@
+"""A preset on a corpus: from the files to a trained model in the folder of a run."""
+
+import json
+import os
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import Translator
+from keras_attnvariants.models import LoadedModel
+from keras_attnvariants.models import load_model
+from keras_attnvariants.models.saving import TOKENIZER
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.loop import AVERAGED
+from keras_attnvariants.training.loop import BEST
+from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.loop import TrainingResult
+from keras_attnvariants.training.precision import faster_precision
+from keras_attnvariants.training.run import CONFIG
+from keras_attnvariants.training.run import train
+from keras_attnvariants.utils.checks import check_integer
+
+
+def train_preset(
+    preset: Preset,
+    corpus: Corpus,
+    run_dir: str | os.PathLike[str],
+    *,
+    vocabulary_size: int | None = None,
+    batch_tokens: int | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    precision: str = "auto",
+    seed: int = 1,
+    bleu_sentences: int = 0,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Trains a preset on a corpus, or continues the run that the folder holds.
+
+    A joint vocabulary is learned first. Everything is written into one folder; see
+    `train` for its files and for how runs are resumed.
+
+    Args:
+        preset: what to train, and how.
+        corpus: has a split "train". If it has a split "validation", the model is
+            validated on it.
+        run_dir: folder of the run.
+        vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
+            the preset.
+        batch_tokens: source and target positions of one update; `None` for those of
+            the preset.
+        sizes: options of the model that replace those of the preset; see
+            `Preset.build`. A `length_ratio` that the model needs is computed from the
+            corpus unless it is given here.
+        settings: fields of `TrainingConfig` that replace those of the preset.
+        precision: dtype policy of the model, or `"auto"` for the faster one.
+        seed: determines the weights, dropout and the order of the batches.
+        bleu_sentences: number of validation sentences that are translated, greedily,
+            in each validation. With any, the best model is the one of highest BLEU.
+        callbacks: further Keras callbacks, such as a `TimeLimit`.
+        verbose: of `fit`.
+
+    Raises:
+        ValueError: an argument is out of range, the corpus has no split "train", or
+            the folder holds a run with other settings.
+
+    Example:
+
+    ```python
+    corpus = kav.data.load_corpus("multi30k", "en", "de")
+    preset = kav.presets.get("kav/hc-sa/multi30k")
+    kav.training.train_preset(preset, corpus, "runs/hc-sa")
+    model, tokenizer = kav.training.load_run("runs/hc-sa")
+    ```
+    """
+    # Imports TensorFlow.
+    from keras_attnvariants.data import TokenizedCorpus
+
+    run_dir = Path(run_dir)
+    if batch_tokens is None:
+        batch_tokens = preset.training.batch_tokens
+    check_integer("batch_tokens", batch_tokens)
+    if precision == "auto":
+        precision = run_precision(run_dir)
+    # Before the tokenizer is trained, which may take minutes.
+    config = TrainingConfig(
+        precision=precision,
+        data={"corpus": corpus.folder.name, "batch_tokens": batch_tokens, "seed": seed},
+        **preset_settings(preset) | dict(settings or {}),
+    )
+    tokenizer = run_tokenizer(
+        run_dir, corpus, vocabulary_size or preset.options["vocabulary_size"]
+    )
+    tokens = TokenizedCorpus(corpus, tokenizer)
+    sizes = dict(sizes or {})
+    if "length_ratio" in preset.options:
+        sizes.setdefault("length_ratio", tokens.length_ratio())
+    keras.utils.set_random_seed(seed)
+    model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
+    return train(
+        model,
+        tokenizer,
+        lambda step: tokens.training_dataset(batch_tokens, seed, start_step=step),
+        run_dir,
+        config,
+        callbacks=callbacks,
+        verbose=verbose,
+        **_validation(model, tokens, batch_tokens, bleu_sentences),
+    )
+
+
+def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
+    """Loads the better model of a run: that of the best validation, or the average.
+
+    Averages of weights that still improve quickly are worse than the last of them.
+
+    Args:
+        run_dir: folder of a run of `train` or `train_preset`. It need not have ended.
+
+    Returns:
+        A `LoadedModel`, that is `(model, tokenizer)`.
+
+    Raises:
+        FileNotFoundError: the folder holds no run, or one without a validated model.
+        ValueError: a file is not the one that was saved.
+    """
+    log = Path(run_dir) / LOG
+    if not log.is_file():
+        raise FileNotFoundError(
+            f"`run_dir` must be the folder of a run, with {LOG}. Received: {run_dir}"
+        )
+    return load_model(Path(run_dir) / better_model(log))
+
+
+def better_model(log: Path) -> str:
+    """Which model of a run validated better, `"best"` or `"averaged"`."""
+    # The last line may be incomplete; all others end in a newline.
+    lines = log.read_text("utf-8").split("\n")[:-1]
+    events = [json.loads(line) for line in lines]
+    averages = [event for event in events if event["event"] == "averaged"]
+    # A run that was continued after its end has an average of old weights.
+    if not averages:
+        return BEST
+    best_of: dict[str, Callable[..., float]] = {"val_bleu": max, "val_loss": min}
+    for name, best in best_of.items():
+        values = [event[name] for event in events if event.get(name) is not None]
+        if values:
+            return AVERAGED if averages[-1].get(name) == best(values) else BEST
+    return AVERAGED
+
+
+def preset_settings(preset: Preset) -> dict[str, Any]:
+    """How a preset is trained, as arguments of `TrainingConfig`."""
+    training = preset.training
+    schedule = keras.optimizers.schedules.deserialize(dict(training.schedule))
+    return {
+        "steps": training.steps,
+        "learning_rate": schedule,
+        "label_smoothing": training.label_smoothing,
+        "beta_1": training.beta_1,
+        "beta_2": training.beta_2,
+        "epsilon": training.epsilon,
+        "average_last": training.averaged_checkpoints,
+    }
+
+
+def run_tokenizer(run_dir: Path, corpus: Corpus, vocabulary_size: int) -> Tokenizer:
+    """The tokenizer of a run, trained on the training split if the run is new.
+
+    Raises:
+        ValueError: the run has a vocabulary of another size.
+    """
+    path = run_dir / TOKENIZER
+    if not path.is_file():
+        return Tokenizer.train(corpus.files("train"), vocabulary_size)
+    tokenizer = Tokenizer.load(path)
+    if tokenizer.vocabulary_size != vocabulary_size:
+        raise ValueError(
+            f"`vocabulary_size` must be that of the run in {run_dir}, "
+            f"{tokenizer.vocabulary_size}; or choose another folder. "
+            f"Received: {vocabulary_size}"
+        )
+    return tokenizer
+
+
+def run_precision(run_dir: Path) -> str:
+    """The precision of a run; of a new one, the faster on this machine."""
+    config = run_dir / CONFIG
+    if config.is_file():
+        return str(json.loads(config.read_text("utf-8"))["training"]["precision"])
+    return faster_precision()
+
+
+def _validation(
+    model: keras.Model, tokens: Any, batch_tokens: int, bleu_sentences: int
+) -> dict[str, Any]:
+    """The arguments of `train` that are about validation."""
+    if "validation" not in tokens.corpus.splits:
+        return {}
+    options = {"validation_data": tokens.validation_dataset(batch_tokens)}
+    if bleu_sentences:
+        sources, references = tokens.corpus.read_lines("validation")
+        greedy = Translator(model, tokens.tokenizer, beam_size=1, xla=False)
+        options["validation_texts"] = (
+            sources[:bleu_sentences],
+            references[:bleu_sentences],
+        )
+        options["translate"] = greedy.translate
+    return options

@@ -1,0 +1,81 @@
+"""`kav translate`: lines in, translations out, in order."""
+
+import os
+
+import pytest
+
+from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
+
+
+def test_arguments_file_and_standard_input_are_translated_alike(
+    kav, run_folder, corpus_folder, tmp_path
+):
+    texts = (corpus_folder / "test.xx").read_text().splitlines()[:5]
+    options = ("--model", run_folder, "--beam-size", 2)
+    expected = stdout(kav("translate", *texts, *options))
+    assert len(expected.splitlines()) == 5
+    lines = "\n".join(texts) + "\n"
+    assert stdout(kav("translate", *options, input=lines)) == expected
+    (tmp_path / "in").write_text(lines)
+    files = ("--input", tmp_path / "in", "--output", tmp_path / "out")
+    assert stdout(kav("translate", *options, *files)) == ""
+    assert (tmp_path / "out").read_text() == expected
+
+
+def test_only_newlines_end_lines(kav, run_folder):
+    text = "be\x0bla\n\nla\u2028be\x85\r\nno end".encode()
+    result = kav("translate", "--model", run_folder, "--beam-size", 1, input=text)
+    lines = stdout(result).split("\n")
+    assert len(lines) == 5 and lines[1] == "" and lines[4] == ""
+
+
+def test_a_model_folder_is_as_good_as_a_run(kav, run_folder):
+    texts = ("translate", "be la", "--beam-size", 1)
+    by_run = stdout(kav(*texts, "--run", run_folder))
+    assert by_run == stdout(kav(*texts, "--model", run_folder / "averaged"))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_precisions(kav, run_folder, precision):
+    options = ("--model", run_folder, "--precision", precision, "--beam-size", 1)
+    assert stdout(kav("translate", "be la", *options)).count("\n") == 1
+
+
+def test_two_sources_of_text(kav, tmp_path):
+    result = kav("translate", "text", "--input", tmp_path / "x", "--model", tmp_path)
+    check_error(result, "either sentences or --input")
+
+
+def test_two_models_to_translate_with(kav, tmp_path):
+    result = kav("translate", "a", "--saved-model", tmp_path, "--model", tmp_path)
+    check_error(result, "either --model or --saved-model")
+
+
+def test_a_text_file_that_is_missing(kav, run_folder, tmp_path):
+    result = kav("translate", "--input", tmp_path / "x.txt", "--model", run_folder)
+    check_error(result, "No such file", "x.txt")
+
+
+def test_an_output_that_cannot_be_written(kav, run_folder, tmp_path):
+    output = ("--output", tmp_path / "no" / "out")
+    check_error(kav("translate", "a", "--model", run_folder, *output), "No such file")
+
+
+def test_a_folder_that_is_no_model(kav, tmp_path):
+    result = kav("translate", "text", "--model", tmp_path)
+    check_error(result, "manifest.json", str(tmp_path))
+
+
+def test_a_folder_that_is_no_saved_model(kav, tmp_path):
+    result = kav("translate", "text", "--saved-model", tmp_path)
+    check_error(result, "saved_model.pb", str(tmp_path))
+
+
+def test_a_damaged_model(kav, run_folder, tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in os.listdir(run_folder / "best"):
+        (folder / name).write_bytes((run_folder / "best" / name).read_bytes())
+    (folder / "config.json").write_text("{}")
+    check_error(kav("translate", "text", "--model", folder), "config.json", "size")

@@ -1,0 +1,31 @@
+"""Runs recipes as a reader would: as programs with arguments."""
+
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import pytest
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+
+
+@pytest.fixture
+def recipe(monkeypatch, capsys, corpus_cache) -> Callable[..., str]:
+    """Runs a recipe in this process and returns what it prints."""
+    monkeypatch.setenv("KAV_CACHE", str(corpus_cache))
+    policy = keras.config.dtype_policy()
+
+    def run(name: str, *arguments) -> str:
+        path = str(RECIPES / name)
+        monkeypatch.setattr(sys, "argv", [path, *map(str, arguments)])
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as stop:
+            assert not stop.code, capsys.readouterr().err
+        finally:
+            keras.config.set_dtype_policy(policy)
+        return capsys.readouterr().out
+
+    return run

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into a new environment outside the checkout, and uses
+# the command there: what a user without the repository has.
+#
+#   tests/wheel.sh [PYTHON]
+set -euo pipefail
+checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+python=$(command -v "${1:-python3}")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+cd "$place"
+export KAV_CACHE="$place/cache" COLUMNS=120
+unset PYTHONPATH KERAS_BACKEND
+export PIP_DISABLE_PIP_VERSION_CHECK=1
+
+echo "Building the wheel"
+# From a copy: a build folder in the checkout may hold modules that are no more.
+mkdir source
+for name in setup.cfg pyproject.toml README.md LICENSE keras_attnvariants; do
+    cp -r "$checkout/$name" source/
+done
+"$python" -m pip wheel --quiet --no-deps --wheel-dir dist ./source
+rm -r source
+
+echo "Installing it into a new environment (some minutes the first time)"
+"$python" -m venv environment
+environment/bin/python -m pip install --quiet dist/*.whl
+PATH="$place/environment/bin:$PATH"
+python - <<'END'
+from pathlib import Path
+
+import keras_attnvariants as kav
+
+package = Path(kav.__file__).parent
+assert "site-packages" in package.parts, package
+assert (package / "py.typed").is_file()
+END
+
+echo "Using it"
+kav --help | grep -q translate
+python -m keras_attnvariants --help | grep -q translate
+kav presets iwslt16 --paper you2020 | grep hc-sa
+kav presets | tail -n 3
+kav corpora | grep bible-de-en
+
+# Sentences of made-up words, and the same words read from right to left.
+python - <<'END'
+import random
+from pathlib import Path
+
+random.seed(1)
+words = ["".join(random.choices("abdeiklmnorstu", k=4)) for _ in range(40)]
+Path("corpus").mkdir()
+for split, count in (("train", 400), ("validation", 20), ("test", 10)):
+    lines = [random.choices(words, k=random.randint(1, 5)) for _ in range(count)]
+    for language, step in (("xx", 1), ("yy", -1)):
+        text = "".join(" ".join(line[::step]) + "\n" for line in lines)
+        Path("corpus", f"{split}.{language}").write_text(text)
+END
+corpus=(--data corpus --source xx --target yy)
+kav train "${corpus[@]}" --run runs/tiny --preset kav/hc-sa/bible \
+    --vocabulary-size 50 --layers 1 --width 16 --feed-forward 32 --heads 2 \
+    --steps 6 --validate-every 3 --batch-tokens 512 --precision float32
+kav evaluate "${corpus[@]}" --model runs/tiny | grep BLEU
+[ "$(kav translate --model runs/tiny < corpus/test.xx | wc -l)" = 10 ]
+if kav translate --model nowhere text 2> error; then exit 1; fi
+[ "$(wc -l < error)" = 1 ]
+echo "The wheel works."
