@@ -80,9 +80,7 @@ def rows_of(seconds: dict[str, list[float]], updates: int) -> list[Row]:
 
 @app.command()
 def main(
-    data: Annotated[
-        str, typer.Option(help="A corpus, as for kav train.")
-    ] = "multi30k",
+    data: Annotated[str, typer.Option(help="A corpus, as for kav train.")] = "multi30k",
     source: Annotated[str, typer.Option(help="Language to translate from.")] = "en",
     target: Annotated[str, typer.Option(help="Language to translate into.")] = "de",
     preset: Annotated[str, typer.Option(help="Which model.")] = "kav/base/multi30k",

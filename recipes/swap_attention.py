@@ -62,6 +62,7 @@ def main() -> None:
             optimizer=keras.optimizers.Adam(3e-3),
             loss=keras.losses.BinaryCrossentropy(from_logits=True),
             metrics=[keras.metrics.BinaryAccuracy(threshold=0.0, name="accuracy")],
+            jit_compile=False,  # XLA would take longer to compile than to train
         )
         model.fit(*training, batch_size=128, epochs=options.epochs, verbose=0)
         scores = model.evaluate(*test, verbose=0, return_dict=True)

@@ -1,6 +1,8 @@
 """The program: its commands, its version, and errors in one line."""
 
+import functools
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 from typing import Any
 
@@ -20,11 +22,28 @@ from keras_attnvariants.cli.translate import translate
 class OneLineErrors(TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        run = functools.partial(
+            super().main,
+            args,
+            prog_name,
+            complete_var,
+            standalone_mode=False,
+            windows_expand_args=windows_expand_args,
+            **extra,
+        )
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return run()
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = run()
         except typer.TyperException as error:
             typer.echo(f"Error: {one_line(error.format_message())}", err=True)
             sys.exit(error.exit_code)

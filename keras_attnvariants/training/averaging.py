@@ -30,7 +30,7 @@ class CheckpointAverager(keras.callbacks.Callback):
     Args:
         directory: folder of the weights, one subfolder a step.
         last: how many are kept.
-        progress: the place of the run.
+        progress: where the run stands.
     """
 
     def __init__(self, directory: Path, last: int, progress: Progress) -> None:
@@ -46,8 +46,8 @@ class CheckpointAverager(keras.callbacks.Callback):
         for old in self._paths()[: -self._last]:
             shutil.rmtree(old)
 
-    def forget_after(self, step: int) -> None:
-        """Remove the weights of steps that a resumed run has still to do."""
+    def remove_after(self, step: int) -> None:
+        """Remove the weights of steps that a resumed run will repeat."""
         remove_leftovers(self._directory)
         for path in self._paths():
             if int(path.name.removeprefix("step-")) > step:
@@ -56,11 +56,12 @@ class CheckpointAverager(keras.callbacks.Callback):
     def average_into(self, model: keras.Model) -> int:
         """Set the weights of a model to the mean of those kept.
 
-        The mean is taken in float64. Weights that are no floating-point numbers are
-        taken from the last step.
+        The mean is taken in float64. Weights of other than floating-point dtypes
+        are taken from the last step.
 
         Returns:
-            How many were averaged; damaged ones are left out, and named.
+            How many were averaged. Damaged ones are left out, with a line on standard
+            error each.
         """
         count, totals, arrays = 0, None, []
         for arrays in self._intact():

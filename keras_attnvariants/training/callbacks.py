@@ -43,7 +43,7 @@ class Progress:
 class StatefulCallback(keras.callbacks.Callback):
     """A callback whose own state is saved with every state of the run.
 
-    A callback of yours takes part if it subclasses this and is handed to `train`.
+    Subclass it and pass the callback to `train`.
     """
 
     def get_state(self) -> dict[str, Any]:
@@ -57,14 +57,14 @@ class StatefulCallback(keras.callbacks.Callback):
 class StepCounter(keras.callbacks.Callback):
     """Counts updates, and ends the run when a number stops being finite.
 
-    It comes first among the callbacks, so that nothing is saved of such a step.
+    It comes first among the callbacks, so that such a step is not saved.
 
     Args:
-        progress: the place of the run.
+        progress: where the run stands.
 
     Attributes:
-        metrics: values of the model's metric variables in the middle of a period, for
-            the next period to start from; None starts it from zero.
+        metrics: values of the model's metric variables that the next period starts
+            with, after a resume in the middle of one; None starts from zero.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -105,7 +105,7 @@ class StepCounter(keras.callbacks.Callback):
 
     def _error(self, what: str) -> NonFiniteError:
         return NonFiniteError(
-            f"step {self._progress.step}: {what}. Nothing was saved of this step; the "
+            f"step {self._progress.step}: {what}. This step was not saved; the "
             "states before it are kept. A lower learning rate, a longer warm-up or "
             "`clipnorm` may help"
         )
@@ -115,12 +115,12 @@ class StateSaver(keras.callbacks.Callback):
     """Saves the state every few updates, after each validation, and on request.
 
     On SIGTERM or SIGINT it saves after the current update (or batch of validation)
-    and ends the process with status 143 or 130. It comes last among the callbacks:
-    what it saves is what the others have made of the step.
+    and ends the process with status 143 or 130. It comes last among the callbacks, so
+    that the state includes what the others did.
 
     Args:
         store: where states are kept.
-        progress: the place of the run.
+        progress: where the run stands.
         stateful: callbacks whose state is saved as well, by name.
         request: tells whether a signal has come.
         save_every: updates between two states.
@@ -179,7 +179,7 @@ class JsonLinesLogger(StatefulCallback):
 
     Args:
         path: the file.
-        progress: the place of the run.
+        progress: where the run stands.
         log_every: updates between two lines.
     """
 

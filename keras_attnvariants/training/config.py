@@ -16,18 +16,19 @@ from keras_attnvariants.utils.checks import check_rate
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """Settings of a training run. All fields can be written to and read from JSON.
+    """Settings of a training run. `to_dict` gives a form that JSON can hold.
 
     Attributes:
         steps: number of updates of the whole run.
-        learning_rate: a constant, or a schedule of updates such as `NoamSchedule`.
+        learning_rate: a constant, or a schedule such as `NoamSchedule`.
         label_smoothing: `smoothing` of `LabelSmoothedCrossEntropy`.
         beta_1, beta_2, epsilon: of Adam.
         clipnorm: norm that the gradients are clipped to, all together.
         validate_every: length of a period, in updates; each ends with a validation.
         save_every: updates between two saved states within a period.
         log_every: updates between two lines of the log within a period.
-        average_last: how many of the last validated weights are averaged at the end.
+        average_last: number of validated steps, the last ones, whose weights are
+            averaged at the end.
         patience: periods without a better validation until training stops.
         bleu_tokenize: sacreBLEU's tokenizer for the validation BLEU.
         precision: Keras dtype policy that the model was built under, say
@@ -35,8 +36,8 @@ class TrainingConfig:
             it is built.
         jit_compile: compile the update with XLA. On CPUs it gains little, and with
             `"mixed_bfloat16"` it is slower than the plain graph.
-        data: free description of the training data (corpus, languages, seed,
-            `batch_tokens`, …), so that a run is not resumed on other data unnoticed.
+        data: description of the training data (corpus, languages, seed,
+            `batch_tokens`, …), so that a run is not resumed on other data by mistake.
 
     Raises:
         ValueError: a number is out of its range.
@@ -65,8 +66,8 @@ class TrainingConfig:
     jit_compile: bool = False
     data: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    # These say how long to go on and what to report; the path of the weights is the
-    # same, so they may differ when a run is resumed.
+    # These decide how long to train and what to report. They do not change the
+    # updates, so they may differ when a run is resumed.
     FREE_TO_CHANGE = ("steps", "log_every", "save_every", "patience")
 
     def __post_init__(self) -> None:
@@ -132,7 +133,7 @@ def differing_keys(saved: Any, given: Any, prefix: str = "") -> list[str]:
 
 
 def describe_model(model: keras.Model) -> Any:
-    """The configuration of a model without names, which differ from build to build."""
+    """The configuration of a model without names, which differ in every process."""
     config = keras.saving.serialize_keras_object(model)
     return json.loads(json.dumps(_without_names(config)))
 
@@ -159,7 +160,7 @@ def check_same_run(path: Path, given: dict[str, Any]) -> None:
     names = [name for name in differing_keys(saved, given) if name not in free]
     if names:
         raise ValueError(
-            f"{path} belongs to a run with other settings, which cannot be resumed "
-            "with these: restore them, or choose another folder. "
+            f"{path} belongs to a run with other settings: restore them to resume the "
+            "run, or choose another folder. "
             f"Received: different {', '.join(names)}"
         )

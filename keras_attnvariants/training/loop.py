@@ -13,6 +13,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import save_model
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import JsonLinesLogger
@@ -61,14 +62,14 @@ class TrainingResult:
 class TrainingLoop:
     """A compiled and built model, its data, and the callbacks of its run.
 
-    `train` says what the arguments are; `store` keeps the states, `request` tells of
-    signals, `bleu` is the validation by translation.
+    For most arguments see `train`; `store` holds the states, `request` the signals
+    received, and `bleu` validates by translation.
     """
 
     def __init__(
         self,
         model: keras.Model,
-        tokenizer: Any,
+        tokenizer: Tokenizer | None,
         training_data: Callable[[int], Any],
         run_dir: Path,
         config: TrainingConfig,
@@ -104,10 +105,10 @@ class TrainingLoop:
         )
 
     def start(self, state: LoadedState | None) -> None:
-        """Set model, optimizer and callbacks to a saved state, or to the beginning."""
+        """Set model, optimizer and callbacks to a saved state, or start a new run."""
         if state is None:
             self._log.set_state({"bytes": 0, "seconds": 0.0, "tokens": 0.0})
-            self._averager.forget_after(0)
+            self._averager.remove_after(0)
             return
         saved = dict(state.progress)
         states = saved.pop("callbacks")
@@ -116,7 +117,7 @@ class TrainingLoop:
         for name, value in zip(unique_names(states), states.values(), strict=True):
             if name in self._stateful:
                 self._stateful[name].set_state(value)
-        self._averager.forget_after(self._progress.step)
+        self._averager.remove_after(self._progress.step)
         model = self._model
         assign_arrays(model.variables, state.variables["model"], "model")
         assign_arrays(
@@ -126,7 +127,7 @@ class TrainingLoop:
             self._counter.metrics = state.variables["metrics"]
 
     def run(self) -> None:
-        """All updates and validations that are still to be done."""
+        """All remaining updates and validations."""
         progress, config = self._progress, self._config
         print(
             f"{self._run_dir}: {self._model.count_params():,} parameters, "
@@ -168,7 +169,7 @@ class TrainingLoop:
     def _order(
         self, callbacks: Sequence[keras.callbacks.Callback]
     ) -> list[keras.callbacks.Callback]:
-        """All callbacks but the saver, so that each finds what it reads in the logs."""
+        """All callbacks but the saver; each comes after those whose logs it reads."""
         config = self._config
         ordered: list[keras.callbacks.Callback] = [self._counter]
         if self._bleu is not None:
@@ -185,7 +186,9 @@ class TrainingLoop:
         return ordered + list(callbacks)
 
     def _fit(self) -> None:
-        """`fit` up to the next irregular period: a resumed, a short or the last one."""
+        """One `fit` over all full periods that follow, or over a shorter one.
+
+        A period is shorter after a resume in the middle of it, and at the end."""
         step, period = self._progress.step, self._config.validate_every
         left = self._config.steps - step
         epoch = step // period
@@ -205,7 +208,7 @@ class TrainingLoop:
         )
 
     def _validate(self) -> None:
-        """The validation of a period whose updates were done before a resume."""
+        """The validation of a period whose updates were finished before a resume."""
         epoch = (self._progress.step - 1) // self._config.validate_every
         callbacks = keras.callbacks.CallbackList(self._callbacks, model=self._model)
         callbacks.on_train_begin()
@@ -245,7 +248,7 @@ def unique_names(names: Iterable[str]) -> list[str]:
 
 
 def _monitor(validation_data: Any, bleu: ValidationBLEU | None) -> str:
-    """The metric that tells the best model: the nearest to translation there is."""
+    """The metric that chooses the best model: BLEU if there is any, then loss."""
     if bleu is not None:
         return "val_bleu"
     return "loss" if validation_data is None else "val_loss"

@@ -1,11 +1,12 @@
 """Label-smoothed cross-entropy over padded batches of token ids.
 
-Logits are the largest tensor of a training step. They are read where they are, in
-their own dtype, by two programs that XLA compiles: one for the loss, one for its
-gradient. Nothing else of their size is made.
+Logits are the largest tensor of a training step. Two programs compiled by XLA, one for
+the loss and one for its gradient, read them in their own dtype and allocate no other
+tensor of their size.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,6 +14,7 @@ from keras import ops
 
 from keras_attnvariants.backend import jit
 from keras_attnvariants.utils.checks import check_rate
+from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
@@ -28,7 +30,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     whose label is padding has loss 0.
 
     Args:
-        smoothing: mass `e` taken from the label, in `[0, 1)`.
+        smoothing: probability `e` taken from the label, in `[0, 1)`.
         pad_id: id of the padding class.
         reduction: as in `keras.losses.Loss`. The default divides by the sum of the
             sample weights, so that weights of 1 on real tokens and 0 on padding give
@@ -62,12 +64,14 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self.pad_id = pad_id
         self._reduced = GivenLoss(reduction=reduction, dtype="float32")
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Loss of a batch; the inherited method would copy all logits to float32."""
+    def __call__(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None
+    ) -> Tensor:
+        """Loss of a batch. The inherited method would copy all logits to float32."""
         losses = self.call(y_true, ops.convert_to_tensor(y_pred))
         return self._reduced(losses, losses, sample_weight)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Loss of every position, `[B, T]`."""
         labels = ops.cast(y_true, "int32")
         loss = smoothed_cross_entropy(y_pred, labels, self.smoothing, self.pad_id)
@@ -82,13 +86,15 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
 
 class GivenLoss(keras.losses.Loss):
-    """Reduces losses that have been computed already."""
+    """Reduces losses that are computed already."""
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return y_pred
 
 
-def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
+def smoothed_cross_entropy(
+    logits: Tensor, labels: Tensor, smoothing: float, pad_id: int
+) -> Tensor:
     """Smoothed cross-entropy of every position, with a gradient in closed form.
 
     The target distribution is never formed: with `Z = logsumexp(x)`, the sum over the
@@ -98,8 +104,8 @@ def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
     Args:
         logits: floats `[B, T, V]`.
         labels: int32 `[B, T]`.
-        smoothing: mass `e` taken from the label.
-        pad_id: id of the padding class, which has no mass.
+        smoothing: probability `e` taken from the label.
+        pad_id: id of the padding class, whose target probability is 0.
 
     Returns:
         float32 `[B, T]`.
@@ -109,12 +115,12 @@ def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
     mass = 1.0 - smoothing + share * (classes - 2)
 
     @ops.custom_gradient
-    def loss(x):
+    def loss(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         normalizer, at_label, total = compiled(statistics)(x, labels)
         others = total - at_label - ops.cast(x[..., pad_id], "float32")
         value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
 
-        def gradient(upstream):
+        def gradient(upstream: Tensor) -> Tensor:
             factors = (mass * upstream, (1.0 - smoothing) * upstream, share * upstream)
             return compiled(slope)(x, labels, normalizer, *factors, pad_id)
 
@@ -124,13 +130,16 @@ def smoothed_cross_entropy(logits, labels, smoothing: float, pad_id: int):
 
 
 @functools.cache
-def compiled(function):
-    """The function, compiled for as many shapes as it is called with."""
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled once for each shape that it is called with."""
     return jit(function)
 
 
-def statistics(logits, labels):
-    """`logsumexp` of the logits, the logit of the label, the sum: float32 `[B, T]`."""
+def statistics(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`logsumexp` of the logits, logit of the label, sum of the logits.
+
+    Each is float32 `[B, T]`.
+    """
     x = ops.cast(logits, "float32")
     highest = ops.max(x, axis=-1, keepdims=True)
     total = ops.sum(ops.exp(x - highest), axis=-1)
@@ -138,8 +147,19 @@ def statistics(logits, labels):
     return highest[..., 0] + ops.log(total), at_label[..., 0], ops.sum(x, axis=-1)
 
 
-def slope(logits, labels, normalizer, mass, at_label, elsewhere, pad_id):
-    """`mass * softmax` less `at_label` there, 0 at padding and `elsewhere` elsewhere.
+def slope(
+    logits: Tensor,
+    labels: Tensor,
+    normalizer: Tensor,
+    mass: Tensor,
+    at_label: Tensor,
+    elsewhere: Tensor,
+    pad_id: int,
+) -> Tensor:
+    """Gradient of the losses: `mass * softmax - target`.
+
+    `target` is `at_label` at the label, 0 at padding, and `elsewhere` at all other
+    classes.
 
     Args:
         logits: floats `[B, T, V]`.

@@ -1,4 +1,4 @@
-"""One training run in one folder: started, killed, resumed and finished by one call."""
+"""A training run in one folder: one call starts, resumes and finishes it."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.config import check_same_run
@@ -29,7 +30,7 @@ CONFIG = "config.json"
 
 def train(
     model: keras.Model,
-    tokenizer: Any,
+    tokenizer: Tokenizer | None,
     training_data: Callable[[int], Any],
     run_dir: str | Path,
     config: TrainingConfig,
@@ -42,7 +43,7 @@ def train(
     resume: bool = True,
     verbose: int | str = "auto",
 ) -> TrainingResult:
-    """Train a model with Keras' `fit`, so that it can be killed and resumed exactly.
+    """Trains a model with Keras' `fit`; the run can be killed and resumed exactly.
 
     The run is one folder:
 
@@ -52,18 +53,18 @@ def train(
         tensorboard/      the same for TensorBoard, if that package is installed
         state/            the last two states: weights, optimizer, seeds, position
         checkpoints/      weights of the last validated steps
-        best/             model of the best validation, as `save_model` writes it
+        best/             model of the best validation, a model folder, see `save_model`
         averaged/         model with the mean of the last validated weights
 
-    Call it again after a kill, a signal, a full disk or a power cut, and the run goes
-    on from the last intact state: the same updates on the same batches with the same
-    dropout, on a CPU bit by bit. SIGTERM and SIGINT end the process with status 143
-    and 130, at most one update later, with everything saved.
+    Called again after a kill, a signal, a full disk or a power cut, it continues from
+    the last intact state: with the same updates on the same batches with the same
+    dropout, on a CPU with bit-equal results. SIGTERM and SIGINT end the process with
+    status 143 and 130, at most one update later, with the state saved.
 
     Args:
         model: Keras model from `{"source_ids", "target_ids"}` (or whatever the data
             gives) to logits `[B, T, V]`. On return it has the last weights.
-        tokenizer: object with `model_bytes`, or None.
+        tokenizer: saved with the models, or None.
         training_data: gives the endless dataset of batches `(inputs, labels, weights)`
             that starts at batch number `step`. Batch `i` must depend on `i` only.
         run_dir: folder of the run.
@@ -73,12 +74,13 @@ def train(
         translate: maps source texts to translations by this model, such as
             `Translator.translate`. Needed with `validation_texts`.
         metrics: further Keras metrics, weighted by real tokens.
-        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well.
+        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, and
+            a `TimeLimit` ends the run when its time is up.
         resume: False refuses a folder that already has a state.
         verbose: of `fit`.
 
-    The best model is the one of highest `val_bleu`; without texts of lowest `val_loss`;
-    without any validation of lowest training loss.
+    The best model is that of the highest `val_bleu`; without validation texts, of the
+    lowest `val_loss`; without any validation, of the lowest training loss.
 
     Raises:
         ValueError: an argument is wrong, or the folder holds a run with other settings.
@@ -97,8 +99,8 @@ def train(
     bleu = _validation_bleu(translate, validation_texts, config)
     if model.dtype_policy.name != config.precision:
         raise ValueError(
-            f"`config.precision` is {config.precision!r}, so build the model under "
-            f"`keras.config.set_dtype_policy({config.precision!r})`. "
+            "`config.precision` must be the dtype policy of the model. It is "
+            f"{config.precision!r}. "
             f"Received: a model of policy {model.dtype_policy.name!r}"
         )
     store = TrainingState(run_dir / "state")
@@ -128,13 +130,14 @@ def _validation_bleu(
     texts: tuple[Sequence[str], Sequence[str]] | None,
     config: TrainingConfig,
 ) -> ValidationBLEU | None:
-    if (translate is None) != (texts is None):
+    if translate is None and texts is None:
+        return None
+    if translate is None or texts is None:
         missing = "translate" if translate is None else "validation_texts"
         raise ValueError(
-            f"`translate` and `validation_texts` go together. Received: no `{missing}`"
+            "`translate` and `validation_texts` must be given together. "
+            f"Received: no `{missing}`"
         )
-    if texts is None:
-        return None
     return ValidationBLEU(translate, *texts, tokenize=config.bleu_tokenize)
 
 
@@ -165,18 +168,18 @@ def _open_run(
     run_dir: Path,
     store: TrainingState,
     model: keras.Model,
-    tokenizer: Any,
+    tokenizer: Tokenizer | None,
     config: TrainingConfig,
     resume: bool,
 ) -> LoadedState | None:
-    """The state to go on from; the folder's own files are written."""
+    """Write the settings and the tokenizer; return the state to continue from."""
     run_dir.mkdir(parents=True, exist_ok=True)
     settings = {"training": config.to_dict(), "model": describe_model(model)}
     path = run_dir / CONFIG
     if store.paths():
         if not resume:
             raise ValueError(
-                "the folder already holds a run: pass `resume=True` to go on with it, "
+                "`run_dir` must not hold a run: pass `resume=True` to continue it, "
                 f"or choose another folder. Received: {run_dir}"
             )
         check_same_run(path, settings)

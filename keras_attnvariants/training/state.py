@@ -45,11 +45,11 @@ class LoadedState(NamedTuple):
 
 
 class TrainingState:
-    """Store of the last two states of a run, each a folder that is whole or absent.
+    """The last two states of a run, each a folder that is complete or absent.
 
-    A state holds arrays, bit by bit in their own dtypes (`variables.npz`, no pickle),
+    A state holds arrays in their own dtypes (`variables.npz`, no pickle),
     and a JSON value (`progress.json`), under a manifest with sha256. States are
-    numbered in the order of writing; the two last good ones are kept.
+    numbered in the order of writing; the last two good ones are kept.
 
     Args:
         directory: folder of the states, created when the first is saved.
@@ -75,7 +75,7 @@ class TrainingState:
     def save(
         self, variables: Mapping[str, Sequence[Any]], progress: Mapping[str, Any]
     ) -> Path:
-        """Write one more state, then forget all but it and the last good one.
+        """Write one more state, then remove all but it and the last good one.
 
         Args:
             variables: arrays or Keras variables, by group.
@@ -199,7 +199,7 @@ def assign_arrays(
     """Set variables from arrays in the same order.
 
     Raises:
-        ValueError: number, shapes or dtypes differ: the state is of another model.
+        ValueError: number, shapes or dtypes differ: the state belongs to another model.
     """
     expected = [
         (tuple(v.shape), keras.backend.standardize_dtype(v.dtype)) for v in variables
@@ -207,7 +207,7 @@ def assign_arrays(
     received = [(array.shape, array.dtype.name) for array in arrays]
     if expected != received:
         raise ValueError(
-            f"the {name} variables on disk are not those of this run, which has "
+            f"the {name} variables on disk must be those of this run, which has "
             f"{len(expected)}: {_difference(expected, received)}. "
             f"Received: {len(received)} arrays"
         )

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import save_model
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
@@ -29,7 +30,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
 
     Raises:
-        ValueError: there are no texts, or not one reference for each source.
+        ValueError: there are no texts, or not as many references as sources.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         super().__init__()
         if not sources or len(sources) != len(references):
             raise ValueError(
-                "validation texts must be as many sources as references, and some. "
+                "`sources` and `references` must be equally many, and at least one. "
                 f"Received: {len(sources)} sources, {len(references)} references"
             )
         self._translate = translate
@@ -56,8 +57,9 @@ class ValidationBLEU(keras.callbacks.Callback):
         return self._bleu.corpus_score(translations, [self._references]).score
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        # Callbacks that follow read it here, as they read Keras' own metrics.
-        logs["val_bleu"] = self.score()
+        if logs is not None:
+            # The callbacks that follow read it there, like the metrics of Keras.
+            logs["val_bleu"] = self.score()
 
 
 class BestModel(StatefulCallback):
@@ -65,17 +67,22 @@ class BestModel(StatefulCallback):
 
     Args:
         directory: folder that `save_model` writes.
-        monitor: entry of the logs; more is better for `val_bleu`, else less is.
-        progress: the place of the run.
+        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
+            others.
+        progress: where the run stands.
         tokenizer: saved with the model, or None.
 
     Attributes:
         best: best value so far, or None.
-        best_step: the step that it belongs to.
+        best_step: the step of that value.
     """
 
     def __init__(
-        self, directory: Path, monitor: str, progress: Progress, tokenizer: Any
+        self,
+        directory: Path,
+        monitor: str,
+        progress: Progress,
+        tokenizer: Tokenizer | None,
     ) -> None:
         super().__init__()
         self._directory = directory
@@ -92,7 +99,7 @@ class BestModel(StatefulCallback):
         self.best, self.best_step = state["best"], state["best_step"]
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        value = logs[self._monitor]
+        value = (logs or {})[self._monitor]
         if is_better(self._monitor, value, self.best):
             save_model(self.model, self._directory, self._tokenizer)
             self.best, self.best_step = float(value), self._progress.step
@@ -104,9 +111,10 @@ class EarlyStopping(StatefulCallback):
     Unlike that of Keras it keeps its count over `fit` calls and in saved states.
 
     Args:
-        monitor: entry of the logs; more is better for `val_bleu`, else less is.
+        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
+            others.
         patience: periods without improvement after which training ends.
-        progress: the place of the run.
+        progress: where the run stands.
     """
 
     def __init__(self, monitor: str, patience: int, progress: Progress) -> None:
@@ -124,7 +132,7 @@ class EarlyStopping(StatefulCallback):
         self._best, self._waited = state["best"], state["waited"]
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        value = logs[self._monitor]
+        value = (logs or {})[self._monitor]
         self._waited += 1
         if is_better(self._monitor, value, self._best):
             self._best, self._waited = float(value), 0

@@ -75,7 +75,7 @@ def test_damaged_weights_are_left_out_and_named(tmp_path, capsys):
 def test_steps_still_to_be_done_are_forgotten(tmp_path):
     averager = keep(tmp_path, [random_weights(seed) for seed in range(4)])
     (tmp_path / "tmp-step-000000005").mkdir()
-    averager.forget_after(2)
+    averager.remove_after(2)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["step-000000001", "step-000000002"]
     assert averager.average_into(random_weights(9)) == 2

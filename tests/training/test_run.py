@@ -94,7 +94,7 @@ def test_more_steps_may_be_asked_for(tmp_path):
 
 def test_no_resume_refuses_a_folder_with_a_run(finished):
     folder, config, _, _ = finished
-    with pytest.raises(ValueError, match="already holds a run"):
+    with pytest.raises(ValueError, match="must not hold a run"):
         toy.run(folder, config, resume=False)
 
 
