@@ -41,7 +41,7 @@ def evaluate(
     tokenize: Annotated[
         str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
     ] = "13a",
-    timed_runs: Annotated[
+    speed_runs: Annotated[
         int,
         typer.Option(
             help="Translate the test set that many times more, to measure the speed.",
@@ -82,7 +82,7 @@ def evaluate(
                 with_progress(translate, str(path)),
                 sources,
                 references,
-                runs=timed_runs,
+                speed_runs=speed_runs,
                 tokenize=tokenize,
             )
             typer.echo(f"{path} on {len(sources)} sentences of {split}:")

@@ -27,7 +27,6 @@ from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.evaluation.speed import Speed
 from keras_attnvariants.evaluation.speed import measure_speed
-from keras_attnvariants.utils.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -36,24 +35,26 @@ class Report:
 
     Attributes:
         scores: BLEU, chrF and TER.
-        translations: what was scored, one string per source.
-        speed: of the translation, on the machine described by `environment`; `None`
-            if it was not measured.
+        speed: of the translation, on the machine described by `environment`.
         parameters: of the model, if it was given.
         environment: versions and machine.
     """
 
     scores: tuple[Score, ...]
-    translations: list[str]
-    speed: Speed | None
+    speed: Speed
     parameters: ParameterSummary | None
     environment: dict[str, str | int]
+
+    @property
+    def translations(self) -> list[str]:
+        """What was scored, one string per source."""
+        return self.speed.translations
 
     def to_dict(self) -> dict[str, Any]:
         """A form that JSON can hold; without the translations."""
         return {
             "scores": {score.name: asdict(score) for score in self.scores},
-            "speed": self.speed and self.speed.to_dict(),
+            "speed": self.speed.to_dict(),
             "parameters": self.parameters and self.parameters.to_dict(),
             "environment": self.environment,
         }
@@ -67,9 +68,7 @@ class Report:
         return path
 
     def __rich__(self) -> Group:
-        quality = Table(
-            "Metric", title=f"Quality on {len(self.translations)} sentences"
-        )
+        quality = Table("Metric", title=f"Quality on {self.speed.sentences} sentences")
         quality.add_column("Score", justify="right")
         quality.add_column("Signature", overflow="fold")
         for score in self.scores:
@@ -97,7 +96,7 @@ def evaluate(
         references: one reference per source, or several such sequences.
         model: its parameters are counted too.
         runs: number of timed translations of the whole test set, after the one
-            that is scored; 0 measures no speed.
+            that is scored.
         count_tokens: number of tokens of one translation, for the speed; `None`
             counts what white space separates.
         tokenize: tokenisation of BLEU; for Chinese `"zh"`, for Japanese `"char"`,
@@ -119,18 +118,14 @@ def evaluate(
     sources = check_texts("sources", sources)
     # Found out now, not after an hour of translation.
     check_references(references, len(sources))
-    if check_integer("runs", runs, minimum=0):
-        speed = measure_speed(translate, sources, runs, count_tokens)
-        translations = speed.translations
-    else:
-        speed, translations = None, translate(sources)
+    speed = measure_speed(translate, sources, runs, count_tokens)
     scores = (
-        corpus_bleu(translations, references, tokenize=tokenize),
-        corpus_chrf(translations, references),
-        corpus_ter(translations, references),
+        corpus_bleu(speed.translations, references, tokenize=tokenize),
+        corpus_chrf(speed.translations, references),
+        corpus_ter(speed.translations, references),
     )
     parameters = None if model is None else parameter_summary(model)
-    return Report(scores, translations, speed, parameters, environment())
+    return Report(scores, speed, parameters, environment())
 
 
 def environment() -> dict[str, str | int]:

@@ -13,7 +13,7 @@ def corpus(corpus_folder):
 
 def test_scores_translations_and_speed(kav, corpus, run_folder, tmp_path):
     options = ("--model", run_folder, "--beam-size", 1, "--sentences", 5)
-    more = ("--timed-runs", 1, "--output", tmp_path / "lines")
+    more = ("--speed-runs", 1, "--output", tmp_path / "lines")
     output = stdout(kav("evaluate", *corpus, *options, *more))
     assert f"{run_folder} on 5 sentences of test:" in output
     for name in ("BLEU", "chrF2", "TER"):

@@ -83,18 +83,3 @@ def test_wrong_references_are_found_before_anything_is_translated():
 def test_lost_translation_is_refused():
     with pytest.raises(ValueError, match="Received: 1 strings for 2 texts"):
         evaluate(lambda texts: translate(texts)[:1], SOURCES, REFERENCES)
-
-
-def test_without_timed_runs_texts_are_translated_once():
-    calls = []
-
-    def counted(texts):
-        calls.append(len(texts))
-        return translate(texts)
-
-    report = evaluate(counted, SOURCES, REFERENCES, runs=0)
-    assert calls == [2]
-    assert report.speed is None and report.to_dict()["speed"] is None
-    assert report.translations == translate(SOURCES)
-    with pytest.raises(ValueError, match="`runs` must be an integer >= 0"):
-        evaluate(counted, SOURCES, REFERENCES, runs=-1)
