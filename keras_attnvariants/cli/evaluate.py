@@ -1,6 +1,7 @@
 """`kav evaluate`: the scores of a model on a test set."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 
 import typer
@@ -19,6 +20,36 @@ from keras_attnvariants.cli.options import Source
 from keras_attnvariants.cli.options import Target
 from keras_attnvariants.cli.texts import with_progress
 
+if TYPE_CHECKING:
+    from keras_attnvariants.evaluation import Report
+
+
+Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
+Sentences = Annotated[
+    int | None,
+    typer.Option(
+        help="Only that many sentences, from the start of the split.",
+        min=1,
+        show_default=False,
+    ),
+]
+Tokenize = Annotated[
+    str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
+]
+SpeedRuns = Annotated[
+    int,
+    typer.Option(
+        help="Translate the test set that many times more, to measure the speed.",
+        min=0,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="File to write the translations to, one per line.", show_default=False
+    ),
+]
+
 
 def evaluate(
     data: Data,
@@ -26,35 +57,14 @@ def evaluate(
     target: Target,
     model: Model = None,
     saved_model: SavedModel = None,
-    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
-    sentences: Annotated[
-        int | None,
-        typer.Option(
-            help="Only that many sentences, from the start of the split.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None,
+    split: Split = "test",
+    sentences: Sentences = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
     precision: PrecisionOption = None,
-    tokenize: Annotated[
-        str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
-    ] = "13a",
-    speed_runs: Annotated[
-        int,
-        typer.Option(
-            help="Translate the test set that many times more, to measure the speed.",
-            min=0,
-        ),
-    ] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write the translations to, one per line.",
-            show_default=False,
-        ),
-    ] = None,
+    tokenize: Tokenize = "13a",
+    speed_runs: SpeedRuns = 0,
+    output: Output = None,
 ) -> None:
     """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
 
@@ -64,13 +74,7 @@ def evaluate(
     --data multi30k --source en --target de --split test2016
     """
     with clear_errors():
-        if model is None and saved_model is None:
-            raise ValueError("Give --model, --saved-model, or both to compare them.")
-        if output is not None and None not in (model, saved_model):
-            raise ValueError("--output takes the translations of one system only.")
-        if output is not None and not output.parent.is_dir():
-            raise FileNotFoundError(f"No such folder. Received: {output.parent}")
-        check_folders(model, saved_model)
+        check_options(model, saved_model, output)
         import_tensorflow()
         import keras_attnvariants as kav
 
@@ -86,10 +90,35 @@ def evaluate(
                 tokenize=tokenize,
             )
             typer.echo(f"{path} on {len(sources)} sentences of {split}:")
-            for score in report.scores:
-                typer.echo(f"  {score.name:5} {score.value:6.2f}  {score.signature}")
-            if report.speed is not None:
-                typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")
+            show(report)
             if output is not None:
                 lines = "".join(f"{line}\n" for line in report.translations)
                 output.write_text(lines, "utf-8")
+
+
+def check_options(
+    model: Path | None, saved_model: Path | None, output: Path | None
+) -> None:
+    """Raises before any work if the options do not go together or a folder is missing.
+
+    Raises:
+        ValueError: there is no system, or one file for the translations of two.
+        FileNotFoundError: a folder is missing or not what it should be.
+    """
+    if model is None and saved_model is None:
+        raise ValueError("Give --model, --saved-model, or both to compare them.")
+    check_folders(model, saved_model)
+    if output is None:
+        return
+    if model is not None and saved_model is not None:
+        raise ValueError("--output takes the translations of one system only.")
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"No such folder. Received: {output.parent}")
+
+
+def show(report: "Report") -> None:
+    """Prints the scores, one a line, and the speed if it was measured."""
+    for score in report.scores:
+        typer.echo(f"  {score.name:5} {score.value:6.2f}  {score.signature}")
+    if report.speed is not None:
+        typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")

@@ -13,64 +13,68 @@ from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import LengthPenalty
 from keras_attnvariants.cli.options import PrecisionOption
 
+RequiredModel = Annotated[
+    Path,
+    typer.Option(
+        "--model",
+        "--run",
+        help="Folder of a run, of which the better model is taken (best validation "
+        "or averaged weights), or a model folder.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path,
+    typer.Option(
+        help="Folder of all versions, such as saved_models/en-de.", show_default=False
+    ),
+]
+Version = Annotated[
+    int | None,
+    typer.Option(
+        help="Default: one more than the newest in the folder.", show_default=False
+    ),
+]
+NBest = Annotated[
+    int | None,
+    typer.Option(
+        help="Translations that the signature nbest returns; default: the beam size.",
+        show_default=False,
+    ),
+]
+MaxBatch = Annotated[
+    int, typer.Option(help="Sentences in a request; more are refused.")
+]
+MaxCharacters = Annotated[
+    int, typer.Option(help="Characters of a text; the rest is cut off and reported.")
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        help="Subwords of a text, likewise; default: 256, or the model's limit.",
+        show_default=False,
+    ),
+]
+IdsOnly = Annotated[
+    bool,
+    typer.Option(
+        "--ids-only", help="Token ids in and out: loads without TensorFlow Text."
+    ),
+]
+
 
 def export(
-    model: Annotated[
-        Path,
-        typer.Option(
-            "--model",
-            "--run",
-            help="Folder of a run, of which the better model is taken (best "
-            "validation or averaged weights), or a model folder.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            help="Folder of all versions, such as saved_models/en-de.",
-            show_default=False,
-        ),
-    ],
-    version: Annotated[
-        int | None,
-        typer.Option(
-            help="Default: one more than the newest in the folder.",
-            show_default=False,
-        ),
-    ] = None,
+    model: RequiredModel,
+    output: Output,
+    version: Version = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
     precision: PrecisionOption = None,
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            help="Translations that the signature nbest returns; default: the beam "
-            "size.",
-            show_default=False,
-        ),
-    ] = None,
-    max_batch: Annotated[
-        int, typer.Option(help="Sentences in a request; more are refused.")
-    ] = 64,
-    max_characters: Annotated[
-        int,
-        typer.Option(help="Characters of a text; the rest is cut off and reported."),
-    ] = 4096,
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Subwords of a text, likewise; default: 256, or the model's limit.",
-            show_default=False,
-        ),
-    ] = None,
-    ids_only: Annotated[
-        bool,
-        typer.Option(
-            "--ids-only",
-            help="Token ids in and out: loads without TensorFlow Text.",
-        ),
-    ] = False,
+    n_best: NBest = None,
+    max_batch: MaxBatch = 64,
+    max_characters: MaxCharacters = 4096,
+    max_tokens: MaxTokens = None,
+    ids_only: IdsOnly = False,
 ) -> None:
     """Export a model as a SavedModel for TensorFlow Serving.
 

@@ -35,69 +35,78 @@ def setting(help: str, **options: Any) -> Any:
     return typer.Option(help=help, show_default=False, rich_help_panel=panel, **options)
 
 
+Run = Annotated[
+    Path,
+    typer.Option(
+        help="Folder of the run. If it holds a run already, that run is continued.",
+        show_default=False,
+    ),
+]
+PresetName = Annotated[str, typer.Option(help="Which model; `kav presets` lists them.")]
+
+VocabularySize = Annotated[
+    int | None, size("Subwords of both languages together.", min=1)
+]
+Layers = Annotated[int | None, size("Encoder blocks, and decoder blocks.", min=1)]
+Width = Annotated[int | None, size("Of embeddings and layers.", min=1)]
+FeedForward = Annotated[int | None, size("Of feed-forward sub-layers.", min=1)]
+Heads = Annotated[int | None, size("Of every attention layer.", min=1)]
+
+Steps = Annotated[int | None, setting("Number of updates.", min=1)]
+Minutes = Annotated[float | None, setting("End earlier, when the time is up.")]
+BatchTokens = Annotated[
+    int | None, setting("Source and target positions of an update.", min=1)
+]
+LearningRate = Annotated[
+    float | None,
+    setting("Highest rate (1e-3) of a linear rise and an inverse square-root decay."),
+]
+WarmupSteps = Annotated[int | None, setting("Updates of that rise (1000).", min=1)]
+Dropout = Annotated[float | None, setting("On embeddings and sub-layers.")]
+LabelSmoothing = Annotated[float | None, setting("Probability taken from the label.")]
+
+PrecisionOption = Annotated[
+    TrainingPrecision,
+    typer.Option("--precision", help="auto: the faster one on this machine."),
+]
+Seed = Annotated[
+    int, typer.Option(help="Of weights, dropout and the order of the batches.")
+]
+ValidateEvery = Annotated[
+    int, typer.Option(help="Updates between two validations.", min=1)
+]
+BleuSentences = Annotated[
+    int,
+    typer.Option(
+        help="Number of validation sentences to translate in each validation. The "
+        "best model is then that of highest BLEU instead of lowest loss.",
+        min=0,
+    ),
+]
+
+
 def train(
     data: Data,
     source: Source,
     target: Target,
-    run: Annotated[
-        Path,
-        typer.Option(
-            help="Folder of the run. If it holds a run already, that run is continued.",
-            show_default=False,
-        ),
-    ],
-    preset: Annotated[
-        str, typer.Option(help="Which model; `kav presets` lists them.")
-    ] = "kav/hc-sa/bible",
-    vocabulary_size: Annotated[
-        int | None, size("Subwords of both languages together.", min=1)
-    ] = None,
-    layers: Annotated[
-        int | None, size("Encoder blocks, and decoder blocks.", min=1)
-    ] = None,
-    width: Annotated[int | None, size("Of embeddings and layers.", min=1)] = None,
-    feed_forward: Annotated[
-        int | None, size("Of feed-forward sub-layers.", min=1)
-    ] = None,
-    heads: Annotated[int | None, size("Of every attention layer.", min=1)] = None,
-    steps: Annotated[int | None, setting("Number of updates.", min=1)] = None,
-    minutes: Annotated[
-        float | None, setting("End earlier, when the time is up.")
-    ] = None,
-    batch_tokens: Annotated[
-        int | None, setting("Source and target positions of an update.", min=1)
-    ] = None,
-    learning_rate: Annotated[
-        float | None,
-        setting(
-            "Highest rate (default 1e-3) of a linear rise and an inverse square-root "
-            "decay."
-        ),
-    ] = None,
-    warmup_steps: Annotated[
-        int | None, setting("Updates of that rise (default 1000).", min=1)
-    ] = None,
-    dropout: Annotated[float | None, setting("On embeddings and sub-layers.")] = None,
-    label_smoothing: Annotated[
-        float | None, setting("Probability taken from the label.")
-    ] = None,
-    precision: Annotated[
-        TrainingPrecision, typer.Option(help="auto: the faster one on this machine.")
-    ] = TrainingPrecision.AUTO,
-    seed: Annotated[
-        int, typer.Option(help="Of weights, dropout and the order of the batches.")
-    ] = 1,
-    validate_every: Annotated[
-        int, typer.Option(help="Updates between two validations.", min=1)
-    ] = 500,
-    bleu_sentences: Annotated[
-        int,
-        typer.Option(
-            help="Number of validation sentences to translate in each validation. The "
-            "best model is then that of highest BLEU instead of lowest loss.",
-            min=0,
-        ),
-    ] = 0,
+    run: Run,
+    preset: PresetName = "kav/hc-sa/bible",
+    vocabulary_size: VocabularySize = None,
+    layers: Layers = None,
+    width: Width = None,
+    feed_forward: FeedForward = None,
+    heads: Heads = None,
+    steps: Steps = None,
+    minutes: Minutes = None,
+    batch_tokens: BatchTokens = None,
+    learning_rate: LearningRate = None,
+    warmup_steps: WarmupSteps = None,
+    dropout: Dropout = None,
+    label_smoothing: LabelSmoothing = None,
+    precision: PrecisionOption = TrainingPrecision.AUTO,
+    seed: Seed = 1,
+    validate_every: ValidateEvery = 500,
+    bleu_sentences: BleuSentences = 0,
 ) -> None:
     """Train a translation model on a parallel corpus.
 
@@ -107,53 +116,73 @@ def train(
     [bold]Example:[/bold] kav train --data multi30k --source en --target de
     --run runs/multi30k --preset kav/hc-sa/multi30k
     """
-    sizes = {
-        "num_layers": layers,
-        "hidden_dim": width,
-        "intermediate_dim": feed_forward,
-        "num_heads": heads,
-        "dropout": dropout,
-    }
-    settings = {
-        "steps": steps,
-        "label_smoothing": label_smoothing,
-        "validate_every": validate_every,
-    }
     with clear_errors():
         import_tensorflow()
-        import keras_attnvariants as kav
-
-        found = kav.presets.get(preset)
-        limit = None if minutes is None else kav.training.TimeLimit(minutes)
-        if (learning_rate, warmup_steps) != (None, None):
-            settings["learning_rate"] = kav.training.NoamSchedule.from_peak(
-                1e-3 if learning_rate is None else learning_rate,
-                1000 if warmup_steps is None else warmup_steps,
-            )
-        corpus = kav.data.load_corpus(data, source, target)
-        typer.echo(corpus.report)
-        with kav.training.ProgressBar(steps or found.training.steps, limit) as bar:
-            kav.training.train_preset(
-                found,
-                corpus,
-                run,
-                vocabulary_size=vocabulary_size,
-                batch_tokens=batch_tokens,
-                sizes=given(sizes),
-                settings=given(settings),
-                precision=precision.value,
-                seed=seed,
-                bleu_sentences=bleu_sentences,
-                callbacks=[bar] if limit is None else [limit, bar],
-                verbose=0,
-            )
-        here = f"--data {data} --source {source} --target {target}"
-        typer.echo(
-            f"Next: kav evaluate --model {run} {here}\n"
-            f"      kav translate --model {run} 'A sentence.'"
+        sizes = given(
+            num_layers=layers,
+            hidden_dim=width,
+            intermediate_dim=feed_forward,
+            num_heads=heads,
+            dropout=dropout,
         )
+        settings = given(
+            steps=steps,
+            learning_rate=schedule(learning_rate, warmup_steps),
+            label_smoothing=label_smoothing,
+            validate_every=validate_every,
+        )
+        options = {
+            "vocabulary_size": vocabulary_size,
+            "batch_tokens": batch_tokens,
+            "sizes": sizes,
+            "settings": settings,
+            "precision": precision.value,
+            "seed": seed,
+            "bleu_sentences": bleu_sentences,
+        }
+        train_with_progress((data, source, target), preset, run, minutes, options)
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def train_with_progress(
+    corpus: tuple[str, str, str],
+    preset: str,
+    run: Path,
+    minutes: float | None,
+    options: dict[str, Any],
+) -> None:
+    """Trains, with a progress bar, and says what can be done with the run."""
+    import keras_attnvariants as kav
+
+    data, source, target = corpus
+    chosen = kav.presets.get(preset)
+    limit = None if minutes is None else kav.training.TimeLimit(minutes)
+    loaded = kav.data.load_corpus(data, source, target)
+    typer.echo(loaded.report)
+    steps = options["settings"].get("steps", chosen.training.steps)
+    with kav.training.ProgressBar(steps, limit) as bar:
+        callbacks = [bar] if limit is None else [limit, bar]
+        kav.training.train_preset(
+            chosen, loaded, run, callbacks=callbacks, verbose=0, **options
+        )
+    here = f"--data {data} --source {source} --target {target}"
+    typer.echo(
+        f"Next: kav evaluate --model {run} {here}\n"
+        f"      kav translate --model {run} 'A sentence.'"
+    )
+
+
+def schedule(learning_rate: float | None, warmup_steps: int | None) -> Any:
+    """The schedule that the options describe; `None` for that of the preset."""
+    if learning_rate is None and warmup_steps is None:
+        return None
+    from keras_attnvariants.training import NoamSchedule
+
+    return NoamSchedule.from_peak(
+        1e-3 if learning_rate is None else learning_rate,
+        1000 if warmup_steps is None else warmup_steps,
+    )
+
+
+def given(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}

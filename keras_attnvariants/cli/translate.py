@@ -22,29 +22,33 @@ from keras_attnvariants.cli.texts import FIRST_CHUNK
 from keras_attnvariants.cli.texts import read_lines
 from keras_attnvariants.cli.texts import translated
 
+Texts = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Sentences; without any, one per line of standard input.",
+        show_default=False,
+    ),
+]
+Input = Annotated[
+    Path | None,
+    typer.Option(
+        help="File to read instead, one sentence per line.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        help="File to write to; default: standard output.", show_default=False
+    ),
+]
+
 
 def translate(
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Sentences; without any, one per line of standard input.",
-            show_default=False,
-        ),
-    ] = None,
+    texts: Texts = None,
     model: Model = None,
     saved_model: SavedModel = None,
-    input: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to read instead, one sentence per line.", show_default=False
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write to; default: standard output.", show_default=False
-        ),
-    ] = None,
+    input: Input = None,
+    output: Output = None,
     beam_size: BeamSize = 4,
     length_penalty: LengthPenalty = 0.6,
     precision: PrecisionOption = None,

@@ -34,8 +34,11 @@ def test_a_split_that_is_not_there(kav, corpus, run_folder):
     check_error(result, "'test2016'", "'train', 'validation', 'test'")
 
 
-def test_one_file_for_the_translations_of_two_systems(kav, corpus, tmp_path):
-    systems = ("--model", tmp_path, "--saved-model", tmp_path)
+def test_one_file_for_the_translations_of_two_systems(
+    kav, corpus, run_folder, tmp_path
+):
+    (tmp_path / "saved_model.pb").touch()
+    systems = ("--model", run_folder, "--saved-model", tmp_path)
     result = kav("evaluate", *corpus, *systems, "--output", tmp_path / "lines")
     check_error(result, "--output", "one system")
 

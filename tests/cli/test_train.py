@@ -93,4 +93,4 @@ def test_a_number_that_is_none(kav, tmp_path, folder):
 
 
 def test_options_that_were_not_given_leave_the_presets_values():
-    assert given({"a": None, "b": 0, "c": 2.5}) == {"b": 0, "c": 2.5}
+    assert given(a=None, b=0, c=2.5) == {"b": 0, "c": 2.5}
