@@ -1,6 +1,7 @@
 """How many multiply-adds a decoder needs, which bounds what a variant can gain."""
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
@@ -10,9 +11,6 @@ from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
-from keras_attnvariants.presets.counting import depths
-from keras_attnvariants.presets.counting import head_widths
-from keras_attnvariants.presets.counting import with_defaults
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +49,7 @@ def decoding_step(
     """
     config = with_defaults(Transformer, config)
     width = config["hidden_dim"]
-    _, num_layers = depths(config)
+    num_layers = config["num_decoder_layers"] or config["num_layers"]
     projections = products = 0.0
     lengths = {"decoder_attention": (steps + 1) / 2, "cross_attention": source_length}
     for role, length in lengths.items():
@@ -98,3 +96,17 @@ def _(layer: HardCodedAttention, width, length, is_cross):
     _, values = head_widths(layer, width)
     kernel, _ = layer.kernel(causal=True)
     return 2 * width * values, values * len(kernel)
+
+
+def head_widths(layer, width: int) -> tuple[int, int]:
+    """The widths of the keys and of the values of all heads together."""
+    heads = layer.num_heads
+    widths = getattr(layer, "key_dim", None), layer.value_dim
+    keys, values = (heads * (head or width // heads) for head in widths)
+    return keys, values
+
+
+def with_defaults(model: type, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a model, with defaults for those that are missing."""
+    parameters = inspect.signature(model).parameters.values()
+    return {**{p.name: p.default for p in parameters}, **config}

@@ -165,8 +165,8 @@ def report_rows(measured: dict[str, dict[int, list[int]]], budget: float) -> lis
     for name, points in measured.items():
         slope, intercept, distance = line(points)
         fits[name] = (budget - intercept) / slope
-        published = kav.presets.get(PRESET.format(name)).published.tokens_per_batch
-        base = kav.presets.get(PRESET.format("base")).published.tokens_per_batch
+        published = kav.presets.get(PRESET.format(name)).published.max_batch_tokens
+        base = kav.presets.get(PRESET.format("base")).published.max_batch_tokens
         rows.append(
             {
                 "model": name,

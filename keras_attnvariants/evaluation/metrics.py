@@ -1,7 +1,7 @@
 """Corpus scores of translations, computed by sacrebleu.
 
-A score is comparable with another one only if both were computed alike, so every
-score carries sacrebleu's signature: version, tokenisation, case, number of references.
+Two scores are comparable only if they were computed in the same way. So each score
+carries sacrebleu's signature: version, tokenization, case, number of references.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Score:
     Attributes:
         name: `"BLEU"`, `"chrF2"` (`"chrF2++"` with words), `"TER"`.
         value: between 0 and 100; TER can exceed 100, and lower is better there.
-        signature: sacrebleu's account of the settings; quote it with the value.
+        signature: sacrebleu's signature of the settings, to be quoted with the value.
         details: for BLEU the four precisions, brevity penalty and lengths.
     """
 
@@ -42,20 +42,20 @@ class Score:
 def corpus_bleu(
     hypotheses: Sequence[str], references: References, **options: Any
 ) -> Score:
-    """BLEU (Papineni et al. 2002) of a corpus of detokenised translations.
+    """BLEU (Papineni et al. 2002) of detokenized translations.
 
     Args:
         hypotheses: one translation per sentence.
         references: one reference per sentence, or several such sequences.
-        options: of `sacrebleu.metrics.BLEU`, such as `lowercase` or `tokenize`
-            (`"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …).
+        **options: arguments of `sacrebleu.metrics.BLEU`, such as `lowercase` or
+            `tokenize` (`"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …).
 
     Returns:
         A `Score` between 0 and 100.
 
     Raises:
-        ValueError: there is nothing to score, counts differ, or an entry is not
-            a string.
+        ValueError: there is nothing to score, the numbers of hypotheses and
+            references differ, or an entry is not a string.
 
     Example:
 
@@ -69,18 +69,18 @@ def corpus_bleu(
 def corpus_chrf(
     hypotheses: Sequence[str], references: References, **options: Any
 ) -> Score:
-    """chrF (Popović 2015), the F-score of character n-grams, of a corpus.
+    """chrF (Popović 2015), the F-score of character n-grams.
 
     Args:
         hypotheses: one translation per sentence.
         references: one reference per sentence, or several such sequences.
-        options: of `sacrebleu.metrics.CHRF`; `word_order=2` gives chrF++.
+        **options: arguments of `sacrebleu.metrics.CHRF`; `word_order=2` gives chrF++.
 
     Returns:
         A `Score` between 0 and 100.
 
     Raises:
-        ValueError: as `corpus_bleu`.
+        ValueError: as for `corpus_bleu`.
 
     Example:
 
@@ -94,18 +94,18 @@ def corpus_chrf(
 def corpus_ter(
     hypotheses: Sequence[str], references: References, **options: Any
 ) -> Score:
-    """TER (Snover et al. 2006), edits and shifts per reference word, of a corpus.
+    """TER (Snover et al. 2006), edits and shifts per reference word.
 
     Args:
         hypotheses: one translation per sentence.
         references: one reference per sentence, or several such sequences.
-        options: of `sacrebleu.metrics.TER`; `case_sensitive` is off by default.
+        **options: arguments of `sacrebleu.metrics.TER`; the default ignores case.
 
     Returns:
         A `Score` in percent; lower is better, and it can exceed 100.
 
     Raises:
-        ValueError: as `corpus_bleu`.
+        ValueError: as for `corpus_bleu`.
 
     Example:
 
@@ -129,13 +129,17 @@ def corpus_score(
 
 
 def check_texts(name: str, texts: Any) -> list[str]:
-    """`texts` as a list of strings; `ValueError` if it is empty or anything else."""
+    """`texts` as a list.
+
+    Raises:
+        ValueError: it is not a sequence of strings, or it is empty.
+    """
     if isinstance(texts, str) or not isinstance(texts, Sequence):
         raise ValueError(
             f"`{name}` must be a sequence of strings. Received: {type(texts).__name__}"
         )
     if not texts:
-        raise ValueError(f"`{name}` holds no sentence. Received: {texts!r}")
+        raise ValueError(f"`{name}` must not be empty. Received: {texts!r}")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(
@@ -145,7 +149,11 @@ def check_texts(name: str, texts: Any) -> list[str]:
 
 
 def check_references(references: Any, count: int) -> list[list[str]]:
-    """References as sacrebleu wants them: a list of sets, each of `count` strings."""
+    """The references in sacrebleu's form: a list of sets, each of `count` strings.
+
+    Raises:
+        ValueError: they are not, or there is nothing in them.
+    """
     several = (
         isinstance(references, Sequence)
         and not isinstance(references, str)

@@ -1,4 +1,4 @@
-"""Where the parameters of a model are."""
+"""Parameters of a model by place and kind of layer."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from keras_attnvariants.attention import BaseAttention
 PLACES = ("embeddings", "encoder", "decoder", "other")
 KINDS = ("embeddings", "attention", "feed-forward", "normalization", "other")
 
-# How the name of a class ends tells what it is for, in Keras as well as here.
+# The end of a class name says what the layer is for, in Keras as well as here.
 KIND_OF_CLASS = {
     "Attention": "attention",
     "Embedding": "embeddings",
@@ -26,12 +26,12 @@ KIND_OF_CLASS = {
 
 @dataclass(frozen=True)
 class ParameterSummary:
-    """Numbers of parameters; a matrix that several layers share counts once.
+    """Numbers of parameters; a weight that several layers share is counted once.
 
     Attributes:
-        counts: parameters by (place, kind), of which there are `PLACES` and
+        counts: number of parameters by place, one of `PLACES`, and kind, one of
             `KINDS`; zeros are left out.
-        trainable: how many of all are trained.
+        trainable: how many of all parameters are trainable.
     """
 
     counts: dict[tuple[str, str], int]
@@ -39,21 +39,21 @@ class ParameterSummary:
 
     @property
     def total(self) -> int:
-        """The parameters of the whole model."""
+        """Number of parameters of the whole model."""
         return sum(self.counts.values())
 
     @property
     def by_place(self) -> dict[str, int]:
-        """Parameters of the embeddings, the encoder, the decoder and the rest."""
+        """Numbers of parameters in embeddings, encoder, decoder and elsewhere."""
         return {place: self.count(place=place) for place in PLACES}
 
     @property
     def by_kind(self) -> dict[str, int]:
-        """Parameters of the embeddings, of attention, feed-forward and the rest."""
+        """Numbers of parameters by kind of layer, one of `KINDS`."""
         return {kind: self.count(kind=kind) for kind in KINDS}
 
     def count(self, place: str | None = None, kind: str | None = None) -> int:
-        """Parameters in one place, of one kind, or both."""
+        """Number of parameters in one place, of one kind, or both."""
         return sum(
             size
             for (its_place, its_kind), size in self.counts.items()
@@ -61,7 +61,7 @@ class ParameterSummary:
         )
 
     def to_dict(self) -> dict[str, int | dict[str, int]]:
-        """A form that JSON can hold."""
+        """A JSON-able dict."""
         return {
             "total": self.total,
             "trainable": self.trainable,
@@ -78,26 +78,26 @@ class ParameterSummary:
         for kind in KINDS:
             cells = [f"{self.count(place, kind):,}" for place in PLACES]
             table.add_row(kind, *cells, f"{self.count(kind=kind):,}")
-        table.caption = f"{self.trainable:,} of {self.total:,} are trained"
+        table.caption = f"{self.trainable:,} of {self.total:,} are trainable"
         return table
 
 
 def parameter_summary(model: keras.Model) -> ParameterSummary:
     """Counts the parameters of a model by place and by kind.
 
-    The place is told by the names of attributes, layers and classes
-    (`encoder_blocks`, `DecoderBlock`, …), the kind by the class: any layer
-    called `…Attention`, `…Embedding`, `…FeedForward` or `…Normalization`, with
-    all that is inside it, and every `BaseAttention`.
+    The place follows from the names of attributes, layers and classes
+    (`encoder_blocks`, `DecoderBlock`, …), the kind from the class: every
+    `BaseAttention`, and any layer whose class name ends in `Attention`, `Embedding`,
+    `FeedForward`, `Normalization`, …, with all layers inside it.
 
     Args:
-        model: any built Keras model or layer.
+        model: a built Keras model or layer. Its weights need no values.
 
     Returns:
-        A `ParameterSummary`, printed as a table by `rich.print`.
+        A `ParameterSummary`, shown as a table by `rich.print`.
 
     Raises:
-        ValueError: the model was never built and has no weights yet.
+        ValueError: the model is not built and has no weights yet.
 
     Example:
 
@@ -119,7 +119,13 @@ def parameter_summary(model: keras.Model) -> ParameterSummary:
 def owned_weights(
     layer: keras.layers.Layer, place: str | None, kind: str | None, seen: set[int]
 ) -> Iterator[tuple[keras.Variable, str, str]]:
-    """Each weight once, with the outermost place and kind that a name tells."""
+    """Each weight once, with its place and kind.
+
+    Args:
+        layer: a built layer.
+        place, kind: those of the layers around it, if known.
+        seen: ids of layers and weights that were found before; is added to.
+    """
     seen.add(id(layer))
     for name, child in children(layer):
         if id(child) not in seen:
@@ -136,9 +142,10 @@ def children(
     layer: keras.layers.Layer,
 ) -> Iterator[tuple[str, keras.layers.Layer]]:
     """The layers directly inside a layer, with the attribute that holds them."""
-    attributes = [(n, v) for n, v in vars(layer).items() if not n.startswith("_")]
-    # The layers of a functional model are held by no attribute of their own.
-    for name, value in [*attributes, ("", layer._layers)]:
+    # The names of public attributes say more than those of private ones. The layers of
+    # a functional model have none.
+    attributes = sorted(vars(layer).items(), key=lambda item: item[0].startswith("_"))
+    for name, value in [*attributes, ("", getattr(layer, "layers", ()))]:
         if isinstance(value, dict):
             value = list(value.values())
         for entry in value if isinstance(value, list | tuple) else [value]:
@@ -147,7 +154,7 @@ def children(
 
 
 def place_of(attribute: str, layer: keras.layers.Layer) -> str | None:
-    """Embeddings, encoder or decoder, if a name tells."""
+    """Embeddings, encoder or decoder, if a name says so."""
     if kind_of(layer) == "embeddings":
         return "embeddings"
     names = f"{attribute} {layer.name} {type(layer).__name__}".lower()
@@ -155,7 +162,7 @@ def place_of(attribute: str, layer: keras.layers.Layer) -> str | None:
 
 
 def kind_of(layer: keras.layers.Layer) -> str | None:
-    """What a layer is for, if its class tells."""
+    """What a layer is for, if its class says so."""
     if isinstance(layer, BaseAttention):
         return "attention"
     name = type(layer).__name__

@@ -1,4 +1,4 @@
-"""All that a test set tells about a system, in one report."""
+"""Quality, speed and size of a translation system, in one report."""
 
 import json
 import os
@@ -7,12 +7,14 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import keras
 import sacrebleu
 from rich.console import Group
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +28,10 @@ from keras_attnvariants.evaluation.metrics import corpus_ter
 from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.evaluation.speed import Speed
+from keras_attnvariants.evaluation.speed import Translate
 from keras_attnvariants.evaluation.speed import measure_speed
+from keras_attnvariants.evaluation.speed import timed
+from keras_attnvariants.utils.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -34,32 +39,31 @@ class Report:
     """Quality, speed and size of a system on one test set.
 
     Attributes:
-        scores: BLEU, chrF and TER.
-        speed: of the translation, on the machine described by `environment`.
-        parameters: of the model, if it was given.
-        environment: versions and machine.
+        scores: BLEU, chrF and TER, each with its signature.
+        translations: what was scored, one string per source.
+        speed: speed of translation, if it was measured, on the machine described by
+            `environment`.
+        parameters: parameters of the model, if it was given.
+        environment: versions of the software, and the machine.
     """
 
     scores: tuple[Score, ...]
-    speed: Speed
+    translations: list[str] = field(repr=False)
+    speed: Speed | None
     parameters: ParameterSummary | None
     environment: dict[str, str | int]
 
-    @property
-    def translations(self) -> list[str]:
-        """What was scored, one string per source."""
-        return self.speed.translations
-
     def to_dict(self) -> dict[str, Any]:
-        """A form that JSON can hold; without the translations."""
+        """A JSON-able dict, without the translations."""
         return {
+            "sentences": len(self.translations),
             "scores": {score.name: asdict(score) for score in self.scores},
-            "speed": self.speed.to_dict(),
+            "speed": self.speed and self.speed.to_dict(),
             "parameters": self.parameters and self.parameters.to_dict(),
             "environment": self.environment,
         }
 
-    def write(self, path: str | os.PathLike) -> Path:
+    def write(self, path: str | os.PathLike[str]) -> Path:
         """Writes the report as JSON and returns the path."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,47 +71,56 @@ class Report:
         path.write_text(text + "\n", encoding="utf-8")
         return path
 
-    def __rich__(self) -> Group:
-        quality = Table("Metric", title=f"Quality on {self.speed.sentences} sentences")
-        quality.add_column("Score", justify="right")
-        quality.add_column("Signature", overflow="fold")
+    def to_table(self) -> Table:
+        """The scores with their signatures, for `rich`."""
+        table = Table("Metric", title=f"Quality on {len(self.translations)} sentences")
+        table.add_column("Score", justify="right")
+        table.add_column("Signature", overflow="fold")
         for score in self.scores:
-            # Text, because rich would read square brackets as markup.
-            quality.add_row(score.name, f"{score.value:.2f}", Text(score.signature))
-        parts = [quality, self.speed, self.parameters]
-        return Group(*(part for part in parts if part is not None))
+            # `Text`, because rich would interpret square brackets as markup.
+            table.add_row(score.name, f"{score.value:.2f}", Text(score.signature))
+        return table
+
+    def __rich__(self) -> Group:
+        parts: list[RenderableType] = [self.to_table()]
+        if self.speed is not None:
+            parts.append(self.speed)
+        if self.parameters is not None:
+            parts.append(self.parameters)
+        return Group(*parts)
 
 
 def evaluate(
-    translate: Callable[[list[str]], list[str]],
+    translate: Translate,
     sources: Sequence[str],
     references: References,
+    *,
     model: keras.Model | None = None,
-    runs: int = 1,
-    count_tokens: Callable[[str], int] | None = None,
     tokenize: str = "13a",
+    speed_runs: int = 0,
+    count_tokens: Callable[[str], int] | None = None,
 ) -> Report:
-    """Translates a test set and reports quality, speed and size.
+    """Translates a test set and reports quality, and optionally speed and size.
 
     Args:
-        translate: takes a list of strings, returns one string for each; such as
+        translate: takes a list of strings and returns one string for each, such as
             `Translator.translate`.
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
-        model: its parameters are counted too.
-        runs: number of timed translations of the whole test set, after the one
-            that is scored.
-        count_tokens: number of tokens of one translation, for the speed; `None`
-            counts what white space separates.
-        tokenize: tokenisation of BLEU; for Chinese `"zh"`, for Japanese `"char"`,
-            or `"ja-mecab"` where sacrebleu has MeCab.
+        model: model whose parameters are to be reported.
+        tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
+            `"ja-mecab"` for Japanese, …
+        speed_runs: how many times the test set is translated again to measure the
+            speed, after the translation that is scored; 0 for no measurement.
+        count_tokens: returns the number of tokens of a translation, for the speed;
+            `None` splits at white space.
 
     Returns:
         A `Report`; `rich.print` shows it, `write` stores it as JSON.
 
     Raises:
-        ValueError: there is nothing to translate, counts differ, or something
-            other than strings was given or came back.
+        ValueError: there is nothing to translate, the numbers of sources and
+            references differ, or `translate` does not return one string per source.
 
     Example:
 
@@ -116,20 +129,37 @@ def evaluate(
     [('BLEU', 100), ('chrF2', 100), ('TER', 0)]
     """
     sources = check_texts("sources", sources)
-    # Found out now, not after an hour of translation.
+    # Before the translation, which may take an hour.
     check_references(references, len(sources))
-    speed = measure_speed(translate, sources, runs, count_tokens)
-    scores = (
-        corpus_bleu(speed.translations, references, tokenize=tokenize),
-        corpus_chrf(speed.translations, references),
-        corpus_ter(speed.translations, references),
+    check_integer("speed_runs", speed_runs, minimum=0)
+    speed = None
+    if speed_runs:
+        speed = measure_speed(translate, sources, speed_runs, count_tokens)
+        translations = speed.translations
+    else:
+        _, translations = timed(translate, sources)
+    return Report(
+        scores=corpus_scores(translations, references, tokenize),
+        translations=translations,
+        speed=speed,
+        parameters=None if model is None else parameter_summary(model),
+        environment=environment(),
     )
-    parameters = None if model is None else parameter_summary(model)
-    return Report(scores, speed, parameters, environment())
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], references: References, tokenize: str = "13a"
+) -> tuple[Score, Score, Score]:
+    """BLEU, chrF and TER of a corpus; arguments as for `evaluate`."""
+    return (
+        corpus_bleu(hypotheses, references, tokenize=tokenize),
+        corpus_chrf(hypotheses, references),
+        corpus_ter(hypotheses, references),
+    )
 
 
 def environment() -> dict[str, str | int]:
-    """Versions and machine, without which no speed means anything."""
+    """Versions of the software, and the machine."""
     return {
         "python": platform.python_version(),
         "keras": keras.__version__,

@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or was only lucky in its test set."""
+"""Whether the difference between two systems is significant."""
 
 import os
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import check_references
 from keras_attnvariants.evaluation.metrics import check_texts
+from keras_attnvariants.utils.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,14 @@ class Comparison:
     """One system under one metric, compared with the baseline.
 
     Attributes:
-        system: its name.
+        system: name of the system.
         metric: name of the metric, such as `"BLEU"`.
         value: score on the test set.
         mean: mean score over the resampled test sets.
-        interval: half the width of the 95 % interval around `mean`.
-        p_value: how often chance alone makes a difference to the baseline as
-            large as this one; `None` for the baseline, 1 for the same texts.
-        signature: sacrebleu's account of the settings.
+        interval: half the width of the 95 % confidence interval around `mean`.
+        p_value: probability that chance alone makes a difference to the baseline of
+            this size or more; `None` for the baseline, 1 for identical texts.
+        signature: sacrebleu's signature of the settings.
     """
 
     system: str
@@ -59,17 +60,16 @@ def paired_bootstrap(
         systems: translations of the same test set by name; the first system is
             the baseline that the others are compared with.
         references: one reference per sentence, or several such sequences.
-        metrics: `"bleu"`, `"chrf"`, `"ter"`, or metrics of sacrebleu with
-            settings of their own.
+        metrics: `"bleu"`, `"chrf"`, `"ter"`, or sacrebleu's own metric objects.
         samples: number of resampled test sets.
-        seed: of the resampling; the same seed gives the same figures.
+        seed: positive seed of the resampling; equal seeds give equal figures.
 
     Returns:
         One `Comparison` per metric and system, in the order given.
 
     Raises:
-        ValueError: there are fewer than two systems, a metric is unknown, counts
-            differ, or a number is out of range.
+        ValueError: there are fewer than two systems, a metric is unknown, numbers of
+            sentences differ, or `samples` or `seed` is not positive.
 
     Example:
 
@@ -84,9 +84,9 @@ def paired_bootstrap(
     """
     named = check_systems(systems)
     references = check_references(references, len(named[0][1]))
-    check_at_least_one("samples", samples)
-    # sacrebleu takes 0 for "draw a seed", which no one could repeat.
-    check_at_least_one("seed", seed)
+    check_integer("samples", samples)
+    # With a seed of 0, sacrebleu draws one, and the figures could not be repeated.
+    check_integer("seed", seed)
     chosen = {str(metric): make_metric(metric) for metric in metrics}
     with sacrebleu_seed(seed):
         test = PairedTest(named, chosen, references, "bs", n_samples=samples)
@@ -108,15 +108,15 @@ def paired_bootstrap(
 
 
 def p_value(result: Result, same_texts: bool) -> float | None:
-    """The p-value; `None` for the baseline, which is compared with nothing."""
-    # sacrebleu counts the draws that differ by more than the test set does. For a
-    # copy of the baseline none does, and it would call the two different.
+    """The p-value; `None` for the baseline."""
+    # sacrebleu counts the samples that differ by more than the test set does. For a
+    # copy of the baseline there are none, and the p-value would be close to 0.
     return 1.0 if same_texts and result.p_value is not None else result.p_value
 
 
 def comparison_table(rows: Sequence[Comparison]) -> Table:
     """The result of `paired_bootstrap` as a table for `rich.print`."""
-    # Names and signatures are `Text`: rich would read square brackets as markup.
+    # `Text`, because rich would interpret square brackets as markup.
     table = Table("System", "Metric", title="Paired bootstrap", caption_justify="left")
     for heading in ("Score", "Mean and 95 % interval", "p"):
         table.add_column(heading, justify="right")
@@ -134,7 +134,11 @@ def comparison_table(rows: Sequence[Comparison]) -> Table:
 
 
 def check_systems(systems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
-    """Names and translations; `ValueError` unless there are two that can be paired."""
+    """The systems as pairs of a name and a list of translations.
+
+    Raises:
+        ValueError: there are fewer than two, or they cannot be paired.
+    """
     if not isinstance(systems, Mapping) or len(systems) < 2:
         raise ValueError(
             "`systems` must map the names of two or more systems to their "
@@ -154,7 +158,7 @@ def check_systems(systems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[
 
 
 def make_metric(metric: str | Metric) -> Metric:
-    """A metric of sacrebleu, by name or as it is."""
+    """The metric of this name; a metric of sacrebleu is returned as it is."""
     if isinstance(metric, Metric):
         return metric
     if metric not in METRICS:
@@ -165,15 +169,9 @@ def make_metric(metric: str | Metric) -> Metric:
     return METRICS[metric]()
 
 
-def check_at_least_one(name: str, value: int) -> None:
-    """Raises `ValueError` unless `value` is a positive integer."""
-    if not isinstance(value, int) or value < 1:
-        raise ValueError(f"`{name}` must be a positive integer. Received: {value!r}")
-
-
 @contextmanager
 def sacrebleu_seed(seed: int) -> Iterator[None]:
-    """Sets the environment variable that is sacrebleu's only way to take a seed."""
+    """Sets the environment variable from which sacrebleu takes its seed."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
     try:

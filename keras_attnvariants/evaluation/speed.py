@@ -10,6 +10,9 @@ from statistics import median
 from rich.table import Table
 
 from keras_attnvariants.evaluation.metrics import check_texts
+from keras_attnvariants.utils.checks import check_integer
+
+Translate = Callable[[list[str]], list[str]]
 
 
 @dataclass(frozen=True)
@@ -17,10 +20,11 @@ class Speed:
     """How fast texts were translated.
 
     Attributes:
-        sentences, tokens: number translated in one run; tokens of the output.
-        seconds: of each timed run.
-        warm_up_seconds: of the run before them, which compiles.
-        translations: of the warm-up run.
+        sentences: number of texts translated in one run.
+        tokens: number of tokens in their translations.
+        seconds: duration of each timed run.
+        warm_up_seconds: duration of the run before them, which includes compilation.
+        translations: the output of that run.
     """
 
     sentences: int
@@ -31,16 +35,16 @@ class Speed:
 
     @property
     def sentences_per_second(self) -> float:
-        """Of the run that took the median time."""
+        """Sentences per second at the median duration."""
         return self.sentences / median(self.seconds)
 
     @property
     def tokens_per_second(self) -> float:
-        """Of the run that took the median time."""
+        """Output tokens per second at the median duration."""
         return self.tokens / median(self.seconds)
 
     def to_dict(self) -> dict[str, float | list[float]]:
-        """A form that JSON can hold."""
+        """A JSON-able dict, without the translations."""
         return {
             "sentences_per_second": self.sentences_per_second,
             "tokens_per_second": self.tokens_per_second,
@@ -60,7 +64,7 @@ class Speed:
 
 
 def measure_speed(
-    translate: Callable[[list[str]], list[str]],
+    translate: Translate,
     texts: Sequence[str],
     runs: int = 3,
     count_tokens: Callable[[str], int] | None = None,
@@ -68,18 +72,18 @@ def measure_speed(
     """Times a function that translates texts.
 
     Args:
-        translate: takes a list of strings, returns one string for each.
+        translate: takes a list of strings and returns one string for each.
         texts: what to translate.
-        runs: number of timed runs; a run before them warms up and is timed apart.
-        count_tokens: number of tokens of one translation; `None` counts what
-            white space separates.
+        runs: number of timed runs; one more run precedes them as a warm-up.
+        count_tokens: returns the number of tokens of a translation; `None` splits
+            at white space.
 
     Returns:
-        A `Speed`, printed as a table by `rich.print`.
+        A `Speed`, shown as a table by `rich.print`.
 
     Raises:
-        ValueError: `texts` is empty or holds something else than strings, `runs`
-            is not positive, or `translate` does not return a string per text.
+        ValueError: `texts` is empty or not a sequence of strings, `runs` is not
+            positive, or `translate` does not return one string per text.
 
     Example:
 
@@ -88,23 +92,31 @@ def measure_speed(
     (['A B'], 2)
     """
     texts = check_texts("texts", texts)
-    if not isinstance(runs, int) or runs < 1:
-        raise ValueError(f"`runs` must be a positive integer. Received: {runs!r}")
+    check_integer("runs", runs)
     warm_up, translations = timed(translate, texts)
+    seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
+    tokens = sum(map(count_tokens or count_words, translations))
+    return Speed(len(texts), tokens, seconds, warm_up, translations)
+
+
+def timed(translate: Translate, texts: list[str]) -> tuple[float, list[str]]:
+    """The seconds that a translation took, and the translations.
+
+    Raises:
+        ValueError: there is not one string per text.
+    """
+    start = time.perf_counter()
+    translations = translate(texts)
+    seconds = time.perf_counter() - start
     translations = check_texts("translate(texts)", translations)
     if len(translations) != len(texts):
         raise ValueError(
             f"`translate` must return one string per text. "
             f"Received: {len(translations)} strings for {len(texts)} texts"
         )
-    seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
-    count = count_tokens or (lambda text: len(text.split()))
-    tokens = sum(count(text) for text in translations)
-    return Speed(len(texts), tokens, seconds, warm_up, translations)
+    return seconds, translations
 
 
-def timed(translate: Callable, texts: list[str]) -> tuple[float, list[str]]:
-    """The seconds that a translation took, and the translation."""
-    start = time.perf_counter()
-    translations = translate(texts)
-    return time.perf_counter() - start, translations
+def count_words(text: str) -> int:
+    """Number of words, separated by white space."""
+    return len(text.split())

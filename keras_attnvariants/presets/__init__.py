@@ -6,17 +6,30 @@
 15476430
 >>> preset.published.bleu["en-de"]
 30.3
+
+`presets.list()` gives them all, or those that fit a filter, as a sequence that prints
+as a table.
 """
 
-# Importing a paper's module registers its presets; ours, which refer to them, import
-# those of all papers.
+# Importing a paper's module registers its presets; our own refer to those of the
+# papers and import them.
 from keras_attnvariants.presets import kav as _kav  # noqa: F401
+from keras_attnvariants.presets.listing import PresetList
+from keras_attnvariants.presets.listing import list_presets as list
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import names
-from keras_attnvariants.presets.registry import print_table as list
 from keras_attnvariants.presets.registry import register
 
-__all__ = ["Preset", "Published", "Training", "get", "list", "names", "register"]
+__all__ = [
+    "Preset",
+    "PresetList",
+    "PublishedFigures",
+    "TrainingSettings",
+    "get",
+    "list",
+    "names",
+    "register",
+]

@@ -1,8 +1,8 @@
 """Chen, Ling and Rivera 2019: two LSTM models and two small Transformers.
 
-A class report. The recurrent models and the data follow the released code; of the
-Transformers the report gives depth, heads, width and dropout, and what it leaves open
-is said in the notes of the presets.
+A course report. The LSTM models and the data follow the released code. For the
+Transformers the report gives depth, heads, width and dropout; the notes of the presets
+say what it leaves open.
 """
 
 from collections.abc import Callable
@@ -10,21 +10,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
-from keras_attnvariants.presets.counting import count_lstm_parameters
-from keras_attnvariants.presets.layers import layer
+from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
 
 PAPER = "Chen, Ling and Rivera 2019, a report for CS287 at Harvard University"
 
-# Words seen five times or more in the training data.
+# Words that occur at least five times in the training data.
 VOCABULARIES = {"vocabulary_size": 11_560, "source_vocabulary_size": 13_353}
 
-TRAINING = Training(
-    # A rate that never changes.
-    schedule=layer("LinearDecay", initial=1e-3, final=1e-3, steps=1),
+TRAINING = TrainingSettings(
+    # A constant learning rate.
+    schedule=layer_config("LinearDecay", initial=1e-3, final=1e-3, steps=1),
     batch_sentences=32,
     batch_tokens=800,
     epochs=10,
@@ -35,24 +34,24 @@ TRAINING = Training(
     beam_size=3,
     length_penalty=0.0,
     extra_length=30,
-    vocabulary="spaCy words seen at least 5 times, one vocabulary per language",
+    vocabulary="spaCy words that occur at least 5 times, one vocabulary per language",
     metric="multi-bleu.perl on cased tokens, apparently of tst2013, the validation set",
 )
 
 DATA_NOTE = (
-    "Pairs of at most 20 tokens on either side, for training and validation; training "
+    "Training and validation use pairs of at most 20 tokens on either side. Training "
     "ends when the validation loss rises, and the best epoch is kept. The released "
-    "beam search returns the best 10 hypotheses, none longer than 50 tokens."
+    "beam search returns the best 10 hypotheses of at most 50 tokens."
 )
 
 TRANSFORMER_NOTE = (
-    "Width of heads and of the feed-forward sub-layers are not published: the model "
-    "width by the number of heads, rounded up, and 800 are assumed. The released "
-    "modules have errors that may explain the figures: one projection for queries, "
-    "keys and values; a softmax over queries; a decoder that drops its self-attention; "
-    "a decoder mask that shows the future and hides the past; layer normalisation with "
-    "a bias that starts at 1 and an epsilon added to the unbiased standard deviation. "
-    "This is the Transformer that was meant."
+    "The widths of heads and of feed-forward sub-layers are not published: the width "
+    "of the model divided by the number of heads, rounded up, and 800 are assumed. The "
+    "released modules have errors that may explain the scores: one projection for "
+    "queries, keys and values; a softmax over queries; a decoder that drops its "
+    "self-attention; a decoder mask that shows the future and hides the past; layer "
+    "normalization with a bias that starts at 1 and an epsilon that is added to the "
+    "unbiased standard deviation. This preset is the Transformer that was intended."
 )
 
 
@@ -67,13 +66,13 @@ def transformer(
     """The arguments of `Transformer`, in the form of its `get_config`.
 
     Args:
-        num_heads: heads of every attention layer; need not divide the width.
+        num_heads: number of heads per attention layer; need not divide the width.
         hidden_dim: width of the model.
-        position_dim: how much of that width the positions take.
-        dropout: rate, also of attention weights.
-        **options: further arguments, handed on as they are.
+        position_dim: width of the position embeddings, which is part of `hidden_dim`.
+        dropout: rate, also for attention weights.
+        **options: further arguments, passed on unchanged.
     """
-    attention = layer(
+    attention = layer_config(
         "DotProductAttention",
         num_heads=num_heads,
         key_dim=-(-hidden_dim // num_heads),
@@ -87,7 +86,7 @@ def transformer(
         "encoder_attention": attention,
         "decoder_attention": attention,
         "cross_attention": attention,
-        "positions": layer(
+        "positions": layer_config(
             "ConcatenatedPositions", position_dim=position_dim, max_position=20
         ),
         "embedding_scale": False,
@@ -113,7 +112,7 @@ def preset(
         architecture=architecture,
         options={**VOCABULARIES, **options},
         training=TRAINING,
-        published=Published({"de-en": bleu}, loss=loss, perplexity=perplexity),
+        published=PublishedFigures({"de-en": bleu}, loss=loss, perplexity=perplexity),
         notes=f"{DATA_NOTE} {notes}",
         **model,
     )
@@ -123,14 +122,14 @@ LSTMS = {
     "seq2seq": (
         {"hidden_dim": 100, "bidirectional": False, "attention": False},
         (3.23, 25.36, 6.32),
-        "Its validation loss is flat from epoch 8 on. Units and vocabularies are those "
+        "The validation loss is flat from epoch 8 on. Units and vocabularies are those "
         "of the released code and of another solution of the same assignment.",
     ),
     "seq2seq-attn": (
         {"hidden_dim": 200, "bidirectional": True, "attention": True},
         (2.71, 15.05, 17.77),
-        "Training ended after epoch 7. The released code masks no padding: build with "
-        "`mask_padding=False` for that.",
+        "Training ended after epoch 7. The released code does not mask padding; build "
+        "with `mask_padding=False` for the same.",
     ),
 }
 
@@ -152,8 +151,7 @@ TRANSFORMER_SIZES = {"hidden_dim": 200, "intermediate_dim": 800, "position_dim":
 
 for _name, (_options, _figures, _notes) in LSTMS.items():
     _options = {**LSTM_SIZES, **_options}
-    _model = {"model": Seq2SeqLSTM, "count": count_lstm_parameters}
-    register(preset(_name, lstm, _options, _figures, _notes, **_model))
+    register(preset(_name, lstm, _options, _figures, _notes, model=Seq2SeqLSTM))
 for _name, (_options, _figures, _notes) in TRANSFORMERS.items():
     _options = {**TRANSFORMER_SIZES, **_options}
     _notes = f"{TRANSFORMER_NOTE} {_notes}"

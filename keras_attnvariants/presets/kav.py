@@ -1,32 +1,33 @@
-"""One variant of every family in sizes that train on a CPU: our own presets.
+"""Our own presets: variants of every family, in sizes that train on a CPU.
 
-The settings are starting points, not results; figures are measured, not published.
+The settings are starting points. They have no published figures; docs/RESULTS.md has
+those that we measured.
 """
 
 from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
 
-# Their presets have to be registered before ours refer to them.
+# Importing them registers the presets that ours refer to.
 from keras_attnvariants.presets import cs287 as _cs287  # noqa: F401
 from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
 from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
 from keras_attnvariants.presets import rosendahl2021 as _rosendahl2021  # noqa: F401
 from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import register
-from keras_attnvariants.presets.variants import INITIALIZERS
+from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
 
 PAPER = "none: configurations of this project"
 
-# Deep stacks of post-normalisation need a long warm-up, which small budgets lack.
+# Post-normalization needs a long warm-up, for which short trainings have no time.
 NORMALIZATION = "pre"
 
 
 def cosine(peak: float, warmup_steps: int, steps: int) -> dict:
-    """A linear rise to the highest rate, then half a cosine down to 2 % of it."""
+    """A linear warm-up to the peak rate, then cosine decay to 2 % of it."""
     config = {
         "initial_learning_rate": 0.0,
         "decay_steps": steps - warmup_steps,
@@ -38,8 +39,8 @@ def cosine(peak: float, warmup_steps: int, steps: int) -> dict:
 
 
 OPTIONS = {
-    # The tiny Transformer of the Multi30k literature; captions have few words, and a
-    # small vocabulary leaves most of the time to the layers.
+    # The tiny Transformer of the Multi30k literature. Captions have few words, and with
+    # a small vocabulary most of the time is spent in the layers.
     "multi30k": {
         "vocabulary_size": 2000,
         "num_layers": 4,
@@ -59,7 +60,7 @@ OPTIONS = {
 }
 
 TRAINING = {
-    "multi30k": Training(
+    "multi30k": TrainingSettings(
         schedule=cosine(peak=3e-3, warmup_steps=1000, steps=24000),
         batch_tokens=2048,
         steps=24000,
@@ -67,7 +68,7 @@ TRAINING = {
         averaged_checkpoints=4,
         vocabulary="joint SentencePiece, 2,000 tokens",
     ),
-    "bible": Training(
+    "bible": TrainingSettings(
         schedule=cosine(peak=1.5e-3, warmup_steps=400, steps=5000),
         batch_tokens=2048,
         steps=5000,
@@ -77,7 +78,7 @@ TRAINING = {
     ),
 }
 
-# Whose architecture each of ours has, at our sizes.
+# The published preset whose architecture each of ours has.
 MAIN = {
     "base": "you2020/base/iwslt16-en-de",
     "hc-sa": "you2020/hc-sa/iwslt16-en-de",
@@ -86,7 +87,7 @@ MAIN = {
 }
 
 ALL = MAIN | {
-    # Cross-attention with each of the nine recurrences
+    # Cross-attention with each of the nine recurrences.
     "context": "rosendahl2021/context/wmt16-ro-en",
     "weights": "rosendahl2021/weights/wmt16-ro-en",
     "accumulated-weights": "rosendahl2021/accumulated-weights/wmt16-ro-en",
@@ -96,21 +97,22 @@ ALL = MAIN | {
     "expanded-head-key": "rosendahl2021/expanded-head-key/wmt16-ro-en",
     "accumulated-energies": "rosendahl2021/accumulated-energies/wmt16-ro-en",
     "subtracted-weights": "rosendahl2021/subtracted-weights/wmt16-ro-en",
-    # Phrases of one and two tokens, in every structure and with both scorings
+    # Phrases of one and two tokens, in every structure and with both scorings.
     "homogeneous-conv-kv": "nguyen2018/homogeneous-conv-kv-44/wmt16-en-de",
     "homogeneous-query-k": "nguyen2018/homogeneous-query-k-44/wmt16-en-de",
     "heterogeneous-conv-kv": "nguyen2018/heterogeneous-conv-kv-12/wmt16-en-de",
     "heterogeneous-query-k": "nguyen2018/heterogeneous-query-k-12/wmt16-en-de",
     "interleaved-conv-kv": "nguyen2018/interleaved-conv-kv/wmt16-en-de",
     "interleaved-query-k": "nguyen2018/interleaved-query-k/wmt16-en-de",
-    # N-grams, attention as near, and both: n-grams in the lower half of the layers
+    # N-grams, attention to the same window, and n-grams below learned attention.
     "neural-ngram": "loem2022/neural-ngram/wmt16-en-de",
     "local-attention": "loem2022/local-attention/wmt16-en-de",
     "concatenated-ngram": "loem2022/concatenated-ngram/wmt16-en-de",
     "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
 }
 
-# What is no mixture of attention layers keeps all of its paper but the sizes.
+# Models without attention layers of their own keep every published setting except
+# sizes.
 OTHERS = {
     "lstm": "cs287/seq2seq-attn/iwslt16-de-en",
     "lstm-no-attention": "cs287/seq2seq/iwslt16-de-en",
@@ -123,7 +125,7 @@ TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
 
 
 def attention_options(model: Preset, corpus: str) -> dict[str, Any]:
-    """Our sizes, and whatever else makes the attention the only difference."""
+    """Our sizes, and settings that leave attention as the only difference."""
     options = {**OPTIONS[corpus], "normalization": NORMALIZATION}
     if "length_ratio" in model.options:
         options["length_ratio"] = 1.0
@@ -133,7 +135,7 @@ def attention_options(model: Preset, corpus: str) -> dict[str, Any]:
 
 
 def other_options(model: Preset, corpus: str) -> dict[str, Any]:
-    """Published options with our sizes and one vocabulary."""
+    """The published options, with our sizes and one joint vocabulary."""
     sizes = OPTIONS[corpus]
     if model.model is Seq2SeqLSTM:
         sizes = {**sizes, **LSTM_SIZES}
@@ -143,7 +145,7 @@ def other_options(model: Preset, corpus: str) -> dict[str, Any]:
 
 
 def preset(name: str, published: str, corpus: str) -> Preset:
-    """The architecture of a published preset in our size for a corpus."""
+    """A preset with the architecture of a published one, in our size for a corpus."""
     model = get(published)
     options = other_options if name in OTHERS else attention_options
     return Preset(
@@ -152,9 +154,8 @@ def preset(name: str, published: str, corpus: str) -> Preset:
         architecture=model.architecture,
         options=options(model, corpus),
         training=TRAINING[corpus],
-        notes=f"Ours, after {published}; settings to start from, not results.",
+        notes=f"Our own, after {published}. The settings are a starting point.",
         model=model.model,
-        count=model.count,
     )
 
 

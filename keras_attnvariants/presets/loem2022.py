@@ -1,31 +1,30 @@
 """Loem, Takase, Kaneko and Okazaki 2022: multi-head neural n-grams.
 
-Neural n-grams, local attention or learned attention in the place of self-attention,
-layer by layer where a stack is mixed. What the paper does not say follows the
-original Transformer: post-normalisation, and biases in attention as its library has.
+Neural n-grams, local attention or learned attention take the place of self-attention,
+in all layers or in some. What the paper leaves open follows the original Transformer:
+post-normalization, and biases in attention as in the library that the paper used.
 
-Neural n-grams have here the form whose size is the published one: without output
-projection and with windows of `n` vectors in encoders too. `neural-ngram-as-written`
-follows the text to the letter instead.
+Neural n-grams have the form whose number of parameters is the published one: no output
+projection, and windows of `n` vectors in the encoder too. `neural-ngram-as-written`
+follows the text of the paper instead.
 
-Table 5, on speech, has no presets: its models read sound, through a front-end that
-`Transformer` does not have. Its word error rates on LibriSpeech (dev-clean, dev-other,
-test-clean, test-other) are 3.58, 8.86, 4.06, 8.67 for self-attention, 5.91, 10.02,
-6.43, 10.46 for local attention and 3.27, 8.83, 3.52, 8.70 for neural n-grams, with 52M
-parameters each.
-"""
+There are no presets for Table 5, on speech: its models need a front end for audio,
+which `Transformer` does not have. Its word error rates on LibriSpeech (dev-clean,
+dev-other, test-clean, test-other) are 3.58, 8.86, 4.06, 8.67 for self-attention, 5.91,
+10.02, 6.43, 10.46 for local attention and 3.27, 8.83, 3.52, 8.70 for neural n-grams,
+with 52M parameters each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
 
-from keras_attnvariants.presets import mixtures
-from keras_attnvariants.presets.layers import BASE
-from keras_attnvariants.presets.layers import layer
+from keras_attnvariants.presets import loem2022_architectures as architectures
+from keras_attnvariants.presets.configs import BASE
+from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
 
 PAPER = (
@@ -35,16 +34,16 @@ PAPER = (
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Loem2022Corpus:
     """One of the four corpora.
 
     Attributes:
         vocabulary_size: number of tokens.
-        vocabulary: how words are cut into tokens.
-        metric: what the published figures are.
-        options: arguments of `Transformer` that are not those of the base model.
-        training: arguments of `Training` that are not those of wmt16-en-de.
-        direction: of translation; `None` for summaries.
+        vocabulary: how words are split into tokens.
+        metric: how the published figures were computed.
+        options: arguments of `Transformer` that differ from the base model.
+        training: arguments of `TrainingSettings` that differ from wmt16-en-de.
+        direction: direction of translation; `None` for summarization.
     """
 
     vocabulary_size: int
@@ -55,16 +54,16 @@ class Corpus:
     direction: str | None = None
 
 
-SUMMARIES = Corpus(32_768, "joint BPE, 32K merges", "F1 of ROUGE, test set")
+SUMMARIES = Loem2022Corpus(32_768, "joint BPE, 32K merges", "F1 of ROUGE, test set")
 
 CORPORA = {
-    "wmt16-en-de": Corpus(
+    "wmt16-en-de": Loem2022Corpus(
         32_768,
         "joint BPE, 32K merges",
         "BLEU, mean of three seeds, newstest2014; newstest2013 for development",
         direction="en-de",
     ),
-    "iwslt14-de-en": Corpus(
+    "iwslt14-de-en": Loem2022Corpus(
         10_000,
         "joint BPE, 10K merges",
         "BLEU, mean of three seeds, test set",
@@ -78,19 +77,19 @@ CORPORA = {
 
 
 @dataclass(frozen=True)
-class Row:
+class Loem2022Row:
     """One row of a table, for one corpus.
 
     Attributes:
-        variant: what stands in the place of self-attention.
-        depth: number of layers, of encoder and decoder if they differ.
-        parameters: in millions, as printed.
-        test, dev: BLEU.
+        architecture: what takes the place of self-attention.
+        depth: number of layers; a pair if encoder and decoder differ.
+        parameters: number of parameters in millions, as printed.
+        test, dev: BLEU on the test set and on the development set.
         rouge: ROUGE-1, ROUGE-2 and ROUGE-L.
         notes: what to know about the row.
     """
 
-    variant: mixtures.Variant
+    architecture: architectures.Loem2022Architecture
     depth: int | tuple[int, int]
     parameters: int | None = None
     test: float | None = None
@@ -100,61 +99,74 @@ class Row:
 
 
 WRITTEN_NOTE = (
-    "The paper's text describes this form, its sizes fit that of neural-ngram, which "
-    "has the figures: this form has 67M parameters where the paper prints 62M, and 43M "
-    "where it prints 36M."
+    "The paper's text describes this form, but its parameter counts are those of "
+    "neural-ngram, where the scores are. This form has 67M parameters where the paper "
+    "prints 62M, and 43M where it prints 36M."
 )
 
 SIX_NOTE = (
-    "The paper's 62M parameters are not reproduced: with 6 layers and all else equal "
-    "no reading makes as many. Something must have been widened."
+    "The paper's 62M parameters are not reproduced: with 6 layers and all else equal, "
+    "no reading gives that many. Some width must have been increased."
 )
 
 SINGLE_NOTE = (
-    "The paper's 62M parameters are not reproduced: one head as wide as the model "
-    "has more in 8 layers. Something must have been narrowed."
+    "The paper's 62M parameters are not reproduced: 8 layers with one head as wide as "
+    "the model have more. Some width must have been reduced."
 )
 
 CONCATENATED_NOTE = (
-    "The paper's 62M parameters are not reproduced: it does not say how it extends the "
-    "language model of Sun and Iyyer to an encoder and a decoder. One far window of 16 "
-    "tokens is our choice. In the released code of that model the layers above add the "
-    "far means again, whose weights can be learned; here they do neither."
+    "The paper's 62M parameters are not reproduced: it does not say how the language "
+    "model of Sun and Iyyer is extended to an encoder and a decoder. One distant "
+    "window of 16 tokens is our choice. In the released code of that model, the layers "
+    "above add the means of the distant windows again, and the weights of the means "
+    "can be learned; neither is the case here."
 )
 
 HYBRID_NOTE = (
-    "The paper does not print the depths; here each side has that of the model which "
-    "has the same on both sides."
+    "The paper does not give the depths. Here each side is as deep as in the model "
+    "that has the same layers on both sides."
 )
 
-LOWEST_NOTE = "The paper draws the figures (Figure 3) and prints one: 0.50 above 26.02."
+LOWEST_NOTE = (
+    "The paper plots the scores in Figure 3 and prints one: 0.50 more than 26.02."
+)
 
-TABLES: dict[str, dict[str, Row]] = {
+TABLES: dict[str, dict[str, Loem2022Row]] = {
     "wmt16-en-de": {
-        "self-attention": Row(mixtures.SELF_ATTENTION, 6, 61, test=27.20, dev=26.02),
-        "local-attention": Row(mixtures.LOCAL_ATTENTION, 6, 61, test=26.71, dev=25.50),
-        "concatenated-ngram": Row(
-            mixtures.CONCATENATED_NGRAM, 6, 62, dev=25.41, notes=CONCATENATED_NOTE
+        "self-attention": Loem2022Row(
+            architectures.SELF_ATTENTION, 6, 61, test=27.20, dev=26.02
         ),
-        "neural-ngram": Row(mixtures.NEURAL_NGRAM, 8, 62, test=27.15, dev=26.00),
-        "neural-ngram-depth-6": Row(
-            mixtures.NEURAL_NGRAM, 6, 62, dev=25.69, notes=SIX_NOTE
+        "local-attention": Loem2022Row(
+            architectures.LOCAL_ATTENTION, 6, 61, test=26.71, dev=25.50
         ),
-        "neural-ngram-single-head": Row(
-            mixtures.SINGLE_HEAD, 8, 62, dev=25.33, notes=SINGLE_NOTE
+        "concatenated-ngram": Loem2022Row(
+            architectures.CONCATENATED_NGRAM, 6, 62, dev=25.41, notes=CONCATENATED_NOTE
         ),
-        "neural-ngram-no-global": Row(mixtures.NO_GLOBAL, 8, 62, dev=25.80),
-        "neural-ngram-growing": Row(mixtures.GROWING, 8, 62, dev=26.11),
-        "neural-ngram-as-written": Row(mixtures.AS_WRITTEN, 8, notes=WRITTEN_NOTE),
-        "decoder-ngram": Row(
-            mixtures.DECODER_NGRAM, (6, 8), dev=26.46, notes=HYBRID_NOTE
+        "neural-ngram": Loem2022Row(
+            architectures.NEURAL_NGRAM, 8, 62, test=27.15, dev=26.00
         ),
-        "encoder-ngram": Row(
-            mixtures.ENCODER_NGRAM, (8, 6), dev=25.95, notes=HYBRID_NOTE
+        "neural-ngram-depth-6": Loem2022Row(
+            architectures.NEURAL_NGRAM, 6, 62, dev=25.69, notes=SIX_NOTE
+        ),
+        "neural-ngram-single-head": Loem2022Row(
+            architectures.SINGLE_HEAD, 8, 62, dev=25.33, notes=SINGLE_NOTE
+        ),
+        "neural-ngram-no-global": Loem2022Row(
+            architectures.NO_GLOBAL, 8, 62, dev=25.80
+        ),
+        "neural-ngram-growing": Loem2022Row(architectures.GROWING, 8, 62, dev=26.11),
+        "neural-ngram-as-written": Loem2022Row(
+            architectures.AS_WRITTEN, 8, notes=WRITTEN_NOTE
+        ),
+        "decoder-ngram": Loem2022Row(
+            architectures.DECODER_NGRAM, (6, 8), dev=26.46, notes=HYBRID_NOTE
+        ),
+        "encoder-ngram": Loem2022Row(
+            architectures.ENCODER_NGRAM, (8, 6), dev=25.95, notes=HYBRID_NOTE
         ),
         **{
-            f"lowest-{m}-ngram": Row(
-                mixtures.lowest_ngrams(m),
+            f"lowest-{m}-ngram": Loem2022Row(
+                architectures.lowest_ngrams(m),
                 6,
                 dev=26.52 if m == 3 else None,
                 notes=LOWEST_NOTE,
@@ -163,44 +175,52 @@ TABLES: dict[str, dict[str, Row]] = {
         },
     },
     "iwslt14-de-en": {
-        "self-attention": Row(mixtures.SELF_ATTENTION, 6, 36, test=35.34),
-        "local-attention": Row(mixtures.LOCAL_ATTENTION, 6, 36, test=34.77),
-        "neural-ngram": Row(mixtures.NEURAL_NGRAM, 9, 36, test=35.49),
-        "neural-ngram-as-written": Row(mixtures.AS_WRITTEN, 9, notes=WRITTEN_NOTE),
+        "self-attention": Loem2022Row(architectures.SELF_ATTENTION, 6, 36, test=35.34),
+        "local-attention": Loem2022Row(
+            architectures.LOCAL_ATTENTION, 6, 36, test=34.77
+        ),
+        "neural-ngram": Loem2022Row(architectures.NEURAL_NGRAM, 9, 36, test=35.49),
+        "neural-ngram-as-written": Loem2022Row(
+            architectures.AS_WRITTEN, 9, notes=WRITTEN_NOTE
+        ),
     },
     "gigaword": {
-        "self-attention": Row(
-            mixtures.SELF_ATTENTION, 6, 61, rouge=(37.80, 18.91, 34.91)
+        "self-attention": Loem2022Row(
+            architectures.SELF_ATTENTION, 6, 61, rouge=(37.80, 18.91, 34.91)
         ),
-        "local-attention": Row(
-            mixtures.LOCAL_ATTENTION, 6, 61, rouge=(34.72, 17.34, 31.75)
+        "local-attention": Loem2022Row(
+            architectures.LOCAL_ATTENTION, 6, 61, rouge=(34.72, 17.34, 31.75)
         ),
-        "neural-ngram": Row(mixtures.NEURAL_NGRAM, 8, 62, rouge=(37.71, 19.02, 35.17)),
+        "neural-ngram": Loem2022Row(
+            architectures.NEURAL_NGRAM, 8, 62, rouge=(37.71, 19.02, 35.17)
+        ),
     },
     "cnn-dailymail": {
-        "self-attention": Row(
-            mixtures.SELF_ATTENTION, 6, 61, rouge=(39.15, 17.21, 36.43)
+        "self-attention": Loem2022Row(
+            architectures.SELF_ATTENTION, 6, 61, rouge=(39.15, 17.21, 36.43)
         ),
-        "local-attention": Row(
-            mixtures.LOCAL_ATTENTION, 6, 61, rouge=(34.27, 14.57, 32.24)
+        "local-attention": Loem2022Row(
+            architectures.LOCAL_ATTENTION, 6, 61, rouge=(34.27, 14.57, 32.24)
         ),
-        "neural-ngram": Row(mixtures.NEURAL_NGRAM, 8, 62, rouge=(39.04, 17.38, 36.01)),
+        "neural-ngram": Loem2022Row(
+            architectures.NEURAL_NGRAM, 8, 62, rouge=(39.04, 17.38, 36.01)
+        ),
     },
 }
 
 SETTINGS_NOTE = (
-    "The paper gives neither optimiser, batch, number of updates, dropout nor beam: "
-    "the usual ones are taken."
+    "The paper gives no optimizer, batch size, number of updates, dropout or beam "
+    "size; the usual values are assumed."
 )
 
 
-def published(row: Row, direction: str | None) -> Published:
+def published(row: Loem2022Row, direction: str | None) -> PublishedFigures:
     """The paper's figures of a row."""
     bleu, dev_bleu = (
         {} if score is None else {direction: score} for score in (row.test, row.dev)
     )
     measures = ("rouge-1", "rouge-2", "rouge-l")
-    return Published(
+    return PublishedFigures(
         bleu,
         dev_bleu=dev_bleu,
         rouge=dict(zip(measures, row.rouge, strict=False)),
@@ -224,7 +244,7 @@ def preset(name: str, corpus_name: str) -> Preset:
     else:
         options["num_layers"] = row.depth
     training = {
-        "schedule": layer("NoamSchedule", hidden_dim=512, warmup_steps=4000),
+        "schedule": layer_config("NoamSchedule", hidden_dim=512, warmup_steps=4000),
         "batch_tokens": 2 * 25_000,
         "steps": 100_000,
         **corpus.training,
@@ -232,9 +252,9 @@ def preset(name: str, corpus_name: str) -> Preset:
     return Preset(
         name=f"loem2022/{name}/{corpus_name}",
         paper=PAPER,
-        architecture=row.variant.architecture,
+        architecture=row.architecture.arguments,
         options=options,
-        training=Training(
+        training=TrainingSettings(
             **training,
             label_smoothing=0.1,
             vocabulary=corpus.vocabulary,

@@ -1,9 +1,8 @@
-"""Nguyen and Joty 2018: phrase-based attention, in all published configurations.
+"""Nguyen and Joty 2018: phrase-based attention.
 
-Every attention layer of a Transformer, cross-attention too, sees n-grams. What the
-paper does not say follows the library it used: pre-normalisation, no biases in
-attention, dropout inside attention and feed-forward sub-layers.
-"""
+Every attention layer of the Transformer, cross-attention included, attends to n-grams.
+What the paper leaves open follows the library that it used: pre-normalization, no
+biases in attention, dropout inside attention and feed-forward sub-layers."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -11,39 +10,39 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from keras_attnvariants.presets.layers import BASE
-from keras_attnvariants.presets.layers import layer
-from keras_attnvariants.presets.layers import learned
+from keras_attnvariants.presets.configs import BASE
+from keras_attnvariants.presets.configs import layer_config
+from keras_attnvariants.presets.configs import learned_attention
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
 
 PAPER = "Nguyen and Joty 2018, Phrase-Based Attentions, arXiv 1810.03444"
 
 
-# The structures, by place and number of heads
+# Structures, by place and number of heads.
 
 
 def homogeneous(place: str, num_heads: int, shares: tuple[int, ...]) -> dict[str, Any]:
-    """Heads for unigrams, bigrams, … in these proportions."""
+    """Separate heads for unigrams, bigrams, …, in these proportions."""
     heads = [num_heads * share // sum(shares) for share in shares]
     if sum(heads) != num_heads:
         raise ValueError(
             f"`num_heads` must be divisible in the proportions of {shares}. "
             f"Received: {num_heads}"
         )
-    return layer("Homogeneous", heads=heads)
+    return layer_config("Homogeneous", heads=heads)
 
 
 def heterogeneous(place: str, num_heads: int, longest: int) -> dict[str, Any]:
-    """Every head with n-grams of all orders up to the longest."""
-    return layer("Heterogeneous", orders=list(range(1, longest + 1)))
+    """N-grams of all orders up to the longest in every head."""
+    return layer_config("Heterogeneous", orders=list(range(1, longest + 1)))
 
 
 def interleaved(place: str, num_heads: int) -> dict[str, Any]:
-    """Two query streams, of tokens and of phrases; encoders look ahead."""
-    return layer("Interleaved", look_ahead=place == "encoder")
+    """Queries of tokens and queries of phrases; in encoders phrases look ahead."""
+    return layer_config("Interleaved", look_ahead=place == "encoder")
 
 
 def architecture(
@@ -56,19 +55,19 @@ def architecture(
     """The arguments of `Transformer`, in the form of its `get_config`.
 
     Args:
-        structure: makes the structure of a place for a number of heads; `None` for
-            plain attention.
-        scoring: `"conv_kv"` or `"query_k"`; `None` with plain attention.
-        num_heads: heads per attention layer.
+        structure: returns the structure for a place and a number of heads; `None` for
+            learned dot-product attention.
+        scoring: `"conv_kv"` or `"query_k"`; `None` if `structure` is.
+        num_heads: number of heads per attention layer.
         attention: further arguments of all attention layers.
-        **sizes: further arguments, handed on as they are.
+        **sizes: further arguments, passed on unchanged.
     """
     options = {"num_heads": num_heads, **(attention or {})}
 
     def sublayer(place: str) -> dict[str, Any]:
         if structure is None:
-            return learned(**options)
-        return layer(
+            return learned_attention(**options)
+        return layer_config(
             "PhraseAttention",
             structure=structure(place, num_heads),
             scoring=scoring,
@@ -80,15 +79,15 @@ def architecture(
 
 
 @dataclass(frozen=True)
-class Row:
+class Nguyen2018Row:
     """One row of Tables 1 and 2.
 
     Attributes:
-        architecture: takes the sizes.
-        parameters: in millions, as printed.
-        bleu: of en-de, de-en, en-ru, ru-en, as far as they are given.
-        sizes: other than those of the base model.
-        training: other than that of the base model.
+        architecture: maps sizes to the arguments of `Transformer`.
+        parameters: number of parameters in millions, as printed.
+        bleu: BLEU of en-de, de-en, en-ru and ru-en, as far as given.
+        sizes: sizes that differ from the base model.
+        training: settings that differ from the base model.
         notes: what to know about the row.
     """
 
@@ -101,33 +100,35 @@ class Row:
 
 
 def noam(hidden_dim: int) -> dict[str, Any]:
-    """The learning rate, whose highest value is 7e-4 for the base model."""
-    return layer("NoamSchedule", hidden_dim=hidden_dim, warmup_steps=16_000, scale=2.0)
+    """The learning rate; its peak is 7e-4 for the base model."""
+    return layer_config(
+        "NoamSchedule", hidden_dim=hidden_dim, warmup_steps=16_000, scale=2.0
+    )
 
 
 THREE_ORDERS_NOTE = (
     "The paper's 74M parameters are not reproduced: three unigram, two bigram and "
-    "three trigram heads make 72.5M under every reading of the text. It would be 74.0M "
-    "with the vocabulary of en-ru, which fits none of the other counts."
+    "three trigram heads give 72.5M in every reading of the text. The vocabulary of "
+    "en-ru would give 74.0M, but it fits none of the other counts."
 )
 
 DEEP_NOTE = (
-    "The paper's 91M parameters are not reproduced: ten layers of the base model make "
+    "The paper's 91M parameters are not reproduced: ten layers of the base model have "
     "92.5M. The paper calls its counts approximate."
 )
 
 SHARED_NOTE = (
-    "The paper's 116M parameters are not reproduced: with keys and values shared by "
-    "both query streams, as with query_k, there are 97.7M. Separate ones and an "
-    "output projection of their own would make 116.5M; the paper probably repeats "
-    "the count of query_k."
+    "The paper's 116M parameters are not reproduced: with keys and values that token "
+    "and phrase queries share, as with query_k, there are 97.7M. Separate keys, values "
+    "and output projections would give 116.5M; the paper probably repeats the count of "
+    "query_k."
 )
 
 plain = partial(architecture, None, None)
 
 
 def phrases(structure: Callable, scoring: str, **options: Any) -> Callable:
-    """The architecture with a structure and a scoring."""
+    """The architecture with this structure and scoring."""
     return partial(architecture, partial(structure, **options), scoring)
 
 
@@ -135,14 +136,14 @@ CONV, QUERY = "conv_kv", "query_k"
 SHARES_44, SHARES_323 = (4, 4), (3, 2, 3)
 
 ROWS = {
-    "base": Row(
+    "base": Nguyen2018Row(
         plain,
         63,
         (26.07, 29.82, 35.64, 34.56),
-        notes="Reported elsewhere for en-de, with 8 GPUs and larger batches: 27.30; "
-        "with relative positions, 26.80.",
+        notes="Others report 27.30 for en-de, with 8 GPUs and larger batches, and "
+        "26.80 with relative positions.",
     ),
-    "big": Row(
+    "big": Nguyen2018Row(
         plain,
         214,
         (26.63, None, 34.64, None),
@@ -152,75 +153,77 @@ ROWS = {
             "batch_tokens": 2 * 2048,
             "steps": 1_000_000,
         },
-        notes="Reported elsewhere for en-de, with 8 GPUs and larger batches: 28.40; "
-        "the large weighted Transformer, 28.90.",
+        notes="Others report 28.40 for en-de, with 8 GPUs and larger batches, and "
+        "28.90 with the large weighted Transformer.",
     ),
-    "base-depth-10": Row(
+    "base-depth-10": Nguyen2018Row(
         plain, 91, (26.60,), sizes={"num_layers": 10}, notes=DEEP_NOTE
     ),
-    "homogeneous-conv-kv-44": Row(
+    "homogeneous-conv-kv-44": Nguyen2018Row(
         phrases(homogeneous, CONV, shares=SHARES_44), 67, (26.60, 30.17, 36.14, 34.75)
     ),
-    "homogeneous-conv-kv-323": Row(
+    "homogeneous-conv-kv-323": Nguyen2018Row(
         phrases(homogeneous, CONV, shares=SHARES_323),
         74,
         (26.55, 30.03, 36.31, 34.65),
         notes=THREE_ORDERS_NOTE,
     ),
-    "homogeneous-query-k-44": Row(
+    "homogeneous-query-k-44": Nguyen2018Row(
         phrases(homogeneous, QUERY, shares=SHARES_44), 67, (26.78, 30.03, 36.01, 34.35)
     ),
-    "homogeneous-query-k-323": Row(
+    "homogeneous-query-k-323": Nguyen2018Row(
         phrases(homogeneous, QUERY, shares=SHARES_323),
         74,
         (26.86, 29.87, 36.10, 34.59),
         notes=THREE_ORDERS_NOTE,
     ),
-    "heterogeneous-conv-kv-12": Row(
+    "heterogeneous-conv-kv-12": Nguyen2018Row(
         phrases(heterogeneous, CONV, longest=2), 81, (27.04, 30.09, 36.83, 35.10)
     ),
-    "conv-kv-12-depth-4": Row(
+    "conv-kv-12-depth-4": Nguyen2018Row(
         phrases(heterogeneous, CONV, longest=2), 60, (26.63,), sizes={"num_layers": 4}
     ),
-    "heterogeneous-conv-kv-123": Row(
+    "heterogeneous-conv-kv-123": Nguyen2018Row(
         phrases(heterogeneous, CONV, longest=3), 110, (27.15, 30.29, 36.90, 35.68)
     ),
-    "heterogeneous-conv-kv-1234": Row(
+    "heterogeneous-conv-kv-1234": Nguyen2018Row(
         phrases(heterogeneous, CONV, longest=4), 148, (27.15, 30.09, 37.28, 35.91)
     ),
-    "heterogeneous-query-k-12": Row(
+    "heterogeneous-query-k-12": Nguyen2018Row(
         phrases(heterogeneous, QUERY, longest=2), 81, (26.95, 30.20, 36.75, 35.01)
     ),
-    "heterogeneous-query-k-123": Row(
+    "heterogeneous-query-k-123": Nguyen2018Row(
         phrases(heterogeneous, QUERY, longest=3), 110, (27.09, 30.29, 37.16, 35.17)
     ),
-    "heterogeneous-query-k-1234": Row(
+    "heterogeneous-query-k-1234": Nguyen2018Row(
         phrases(heterogeneous, QUERY, longest=4), 148, (27.08, 30.21, 37.39, 35.43)
     ),
-    "interleaved-conv-kv": Row(
+    "interleaved-conv-kv": Nguyen2018Row(
         phrases(interleaved, CONV),
         116,
         (27.33, 30.17, 37.16, 34.70),
         notes=SHARED_NOTE,
     ),
-    "interleaved-query-k": Row(
+    "interleaved-query-k": Nguyen2018Row(
         phrases(interleaved, QUERY), 116, (27.40, 30.30, 37.24, 34.60)
     ),
 }
 
-# The directions, and the merges of the joint BPE, taken as the size of the vocabulary.
+# Directions, and merges of the joint BPE, which are assumed as size of the vocabulary.
 CORPORA = {
     "wmt16-en-de": (("en-de", "de-en"), 37_000),
     "wmt16-en-ru": (("en-ru", "ru-en"), 40_000),
 }
 
-SIZE_NOTE = "As many tokens as merges are assumed. Trained on one GPU."
+SIZE_NOTE = (
+    "The vocabulary is assumed to have one token per BPE merge. Trained on one GPU."
+)
 
-METRIC = "cased BLEU on newstest2014; the paper names no tool and no tokenisation"
+METRIC = "cased BLEU on newstest2014; the paper names no tool and no tokenization"
 
 
 def preset(name: str, corpus: str) -> Preset | None:
-    """The preset of a row on a corpus; `None` if the paper has no figure for it."""
+    """The preset of a row on a corpus; `None` if the paper has no score for it."""
     row = ROWS[name]
     directions, vocabulary_size = CORPORA[corpus]
     start = 2 * list(CORPORA).index(corpus)
@@ -247,7 +250,7 @@ def preset(name: str, corpus: str) -> Preset | None:
             "attention": {"dropout": 0.1},
             "normalization": "pre",
         },
-        training=Training(
+        training=TrainingSettings(
             **training,
             label_smoothing=0.1,
             averaged_checkpoints=5,  # one every 10,000 updates
@@ -255,7 +258,7 @@ def preset(name: str, corpus: str) -> Preset | None:
             vocabulary=f"joint BPE, {vocabulary_size:,} merges",
             metric=METRIC,
         ),
-        published=Published(
+        published=PublishedFigures(
             bleu, parameters=row.parameters * 10**6 if corpus == "wmt16-en-de" else None
         ),
         notes=f"{row.notes} {SIZE_NOTE}".strip(),

@@ -10,29 +10,33 @@ import keras
 
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_parameters
+from keras_attnvariants.utils.typing import DType
 
 
 @dataclass(frozen=True)
-class Training:
-    """How a configuration is trained and evaluated; `dataclasses.asdict` is JSON-able.
+class TrainingSettings:
+    """How a configuration is trained, decoded and scored.
+
+    `dataclasses.asdict` gives values that JSON can hold.
 
     Attributes:
-        schedule: the learning rate, as `keras.optimizers.schedules.deserialize`
-            takes it.
-        batch_tokens: source and target tokens of one update together.
+        schedule: the learning rate, in the form that
+            `keras.optimizers.schedules.deserialize` takes.
+        batch_tokens: source and target tokens per update, together.
         steps: number of updates.
-        label_smoothing: mass taken from the label.
-        beta_1, beta_2, epsilon: of Adam.
-        averaged_checkpoints: how many of the last ones make the final weights.
-        beam_size: hypotheses kept per sentence.
-        length_penalty: exponent of the GNMT length normalisation.
-        extra_length: a translation may be that many tokens longer than its source.
-        vocabulary: how words are cut into the model's tokens.
-        metric: what the published figures are, as precisely as is known.
-        batch_sentences: pairs of one update, where the paper counts those; what
-            `batch_tokens` says is then about as much.
-        epochs: passes over the data, where the paper counts those; what `steps` says
-            is then about as many.
+        label_smoothing: probability mass taken from the label.
+        beta_1, beta_2, epsilon: settings of Adam.
+        averaged_checkpoints: how many of the last checkpoints are averaged into the
+            final weights.
+        beam_size: number of hypotheses per sentence in beam search.
+        length_penalty: exponent of the GNMT length normalization.
+        extra_length: by how many tokens a translation may exceed its source.
+        vocabulary: how words are split into tokens.
+        metric: how the published figures were computed, as far as the paper says.
+        batch_sentences: sentence pairs per update, where the paper counts pairs;
+            `batch_tokens` is then an estimate.
+        epochs: passes over the data, where the paper counts epochs; `steps` is then
+            an estimate.
     """
 
     schedule: Mapping[str, Any]
@@ -53,52 +57,51 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedFigures:
     """What the paper reports.
 
     Attributes:
-        bleu: by direction, such as `"en-de"`.
-        sentences_per_second: speed of translation, on the paper's GPU.
-        tokens_per_batch: largest training batch that fits into the paper's GPU.
-        ter: translation edit rate by direction; less is better.
-        dev_bleu, dev_ter: the same on the development set, where the paper reports
-            both sets or this one only.
+        bleu: BLEU on the test set by direction, such as `"en-de"`.
+        sentences_per_second: speed of translation on the paper's GPU.
+        max_batch_tokens: tokens of the largest training batch that fits into the
+            memory of the paper's GPU.
+        ter: translation edit rate on the test set by direction; lower is better.
+        dev_bleu, dev_ter: the same on the development set.
         rouge: F1 of summaries by measure, such as `"rouge-1"`.
-        parameters: number of parameters as the paper prints it, in whole millions.
-        training_time: of an epoch, in epochs of the paper's baseline.
+        parameters: number of parameters as printed, in whole millions.
+        relative_training_time: training time, the paper's baseline being 1.
         loss: cross-entropy per token, in nats.
-        perplexity: its exponential.
+        perplexity: exponential of the loss.
     """
 
     bleu: Mapping[str, float] = field(default_factory=dict)
     sentences_per_second: float | None = None
-    tokens_per_batch: int | None = None
+    max_batch_tokens: int | None = None
     ter: Mapping[str, float] = field(default_factory=dict)
     dev_bleu: Mapping[str, float] = field(default_factory=dict)
     dev_ter: Mapping[str, float] = field(default_factory=dict)
     rouge: Mapping[str, float] = field(default_factory=dict)
     parameters: int | None = None
-    training_time: float | None = None
+    relative_training_time: float | None = None
     loss: float | None = None
     perplexity: float | None = None
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One configuration of the zoo.
+    """A published configuration, or one of our own.
 
     Attributes:
-        name: `family/variant/data`.
-        paper: the publication, or a description of our own.
-        architecture: maps `options` to the arguments of `model`, in the form of its
-            `get_config`.
-        options: sizes and whatever else the architecture leaves open, with the
-            values of the publication. `build` takes others.
-        training: how it was trained.
-        published: what it scored; empty where nothing was published.
-        notes: what else a reader of the figures should know.
-        model: the class of the model.
-        count: the number of parameters, as a function of the model's arguments.
+        name: `paper/variant/corpus`, such as `"you2020/hc-sa/iwslt16-en-de"`.
+        paper: the publication, or a description of our own configurations.
+        architecture: function that maps `options` to the arguments of `model`, in
+            the form of its `get_config`.
+        options: sizes and all else that the architecture leaves open, with the
+            published values; `build` accepts others.
+        training: how it was trained and decoded.
+        published: its scores; empty where nothing was published.
+        notes: what to know about the figures.
+        model: class of the model.
 
     Example:
 
@@ -113,11 +116,20 @@ class Preset:
     paper: str
     architecture: Callable[..., dict[str, Any]]
     options: Mapping[str, Any]
-    training: Training
-    published: Published = Published()
+    training: TrainingSettings
+    published: PublishedFigures = PublishedFigures()
     notes: str = ""
     model: type[keras.Model] = Transformer
-    count: Callable[[Mapping[str, Any]], int] = count_parameters
+
+    @property
+    def variant(self) -> str:
+        """The middle part of the name, such as `"hc-sa"`."""
+        return self.name.split("/")[1]
+
+    @property
+    def corpus(self) -> str:
+        """The last part of the name, such as `"iwslt16-en-de"`."""
+        return self.name.split("/")[2]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -126,27 +138,41 @@ class Preset:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters; nothing is allocated to count them."""
-        return self.count(self.config)
+        """Number of parameters; no array is allocated to count them."""
+        return count_parameters(self.model, self.config)
+
+    @property
+    def attention(self) -> frozenset[str]:
+        """Names of the attention classes in the model; none for a `Seq2SeqLSTM`.
+
+        >>> from keras_attnvariants import presets
+        >>> sorted(presets.get("you2020/hc-sa/iwslt16").attention)
+        ['DotProductAttention', 'HardCodedAttention']
+        """
+        config = self.config
+        places = ("encoder_attention", "decoder_attention", "cross_attention")
+        values = [config.get(place) for place in places]
+        entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
+        return frozenset(e["class_name"].split(">")[-1] for e in entries if e)
 
     def build(
         self,
         vocabulary_size: int | None = None,
-        dtype: Any = None,
+        dtype: DType = None,
         **overrides: Any,
     ) -> keras.Model:
         """A new model of this configuration, with random weights.
 
         Args:
-            vocabulary_size: number of tokens of a joint vocabulary; `None` for what
-                the publication has, be it one vocabulary or two.
-            dtype: dtype policy of the model; `None` for Keras' current one.
-            **overrides: other values for `options` (what depends on them, such as
-                lists of one entry per layer, follows), or any other argument of
-                `model`.
+            vocabulary_size: number of tokens of a joint vocabulary; `None` for the
+                published vocabulary, or vocabularies.
+            dtype: dtype policy of the model; `None` for Keras' current policy.
+            **overrides: other values for `options`, or any other argument of
+                `model`. What depends on an option follows it, such as a list with
+                one entry per layer.
 
         Raises:
-            ValueError: `overrides` names no argument, or a value is out of range.
+            ValueError: an override names no argument, or a value is out of range.
         """
         if vocabulary_size is not None:
             overrides = {"source_vocabulary_size": None, **overrides}

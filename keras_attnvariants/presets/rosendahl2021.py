@@ -1,10 +1,10 @@
 """Rosendahl, Herold, Petrick and Ney 2021: recurrent cross-attention.
 
-The paper's Transformer with one of nine recurrences in every cross-attention. What
-the paper does not say follows a later public configuration of the same group for
-Romanian: pre-normalisation, no biases in attention, a bias of the softmax, dropout
-inside attention and feed-forward sub-layers, initial weights of attention, Adam's
-settings, beam and vocabulary.
+A Transformer with one of nine recurrences in every cross-attention. What the paper
+leaves open follows a later public configuration of the same group for Romanian:
+pre-normalization, no biases in attention, a bias in the output projection, dropout
+inside attention and feed-forward sub-layers, initializers of attention, settings of
+Adam, beam size and vocabulary.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from keras_attnvariants.presets.layers import BASE
-from keras_attnvariants.presets.layers import layer
-from keras_attnvariants.presets.layers import learned
+from keras_attnvariants.presets.configs import BASE
+from keras_attnvariants.presets.configs import layer_config
+from keras_attnvariants.presets.configs import learned_attention
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
 
 FAN_IN = {
@@ -40,15 +40,18 @@ def architecture(
     """The arguments of `Transformer`, in the form of its `get_config`.
 
     Args:
-        recurrence: of all cross-attention; `None` for plain attention.
-        num_heads: heads per attention layer.
+        recurrence: recurrence of all cross-attention; `None` for learned dot-product
+            attention.
+        num_heads: number of heads per attention layer.
         attention: further arguments of all attention layers.
-        **sizes: further arguments, handed on as they are.
+        **sizes: further arguments, passed on unchanged.
     """
     options = {"num_heads": num_heads, **(attention or {})}
-    plain = cross = learned(**options)
+    plain = cross = learned_attention(**options)
     if recurrence is not None:
-        cross = layer("RecurrentCrossAttention", recurrence=recurrence, **options)
+        cross = layer_config(
+            "RecurrentCrossAttention", recurrence=recurrence, **options
+        )
     return {
         **sizes,
         "encoder_attention": plain,
@@ -57,7 +60,7 @@ def architecture(
     }
 
 
-# By equation: 2, 3 and 4, 5 to 8, 9, 10.
+# Equation 2, equations 3 and 4, 5 to 8, 9, and 10.
 VARIANTS = {"baseline": partial(architecture, None)} | {
     name.replace("_", "-"): partial(architecture, name)
     for name in (
@@ -75,17 +78,17 @@ VARIANTS = {"baseline": partial(architecture, None)} | {
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Rosendahl2021Corpus:
     """One of the three corpora.
 
     Attributes:
-        direction: of translation.
+        direction: direction of translation.
         vocabulary_size: number of tokens.
-        vocabulary: how words are cut into tokens.
-        dropout: of all kinds.
-        test: the test set.
-        best: Table 2, the best BLEU published by others.
-        scores: Table 2, BLEU and TER by variant.
+        vocabulary: how words are split into tokens.
+        dropout: rate of all kinds of dropout.
+        test: name of the test set.
+        best: best BLEU of others, from Table 2.
+        scores: BLEU and TER by variant, from Table 2.
     """
 
     direction: str
@@ -98,7 +101,7 @@ class Corpus:
 
 
 CORPORA = {
-    "wmt16-ro-en": Corpus(
+    "wmt16-ro-en": Rosendahl2021Corpus(
         "ro-en",
         19_093,
         "joint BPE, 20,000 merges",
@@ -115,7 +118,7 @@ CORPORA = {
             "subtracted-weights": (34.3, 53.2),
         },
     ),
-    "wmt18-tr-en": Corpus(
+    "wmt18-tr-en": Rosendahl2021Corpus(
         "tr-en",
         20_000,
         "joint BPE, 20,000 merges",
@@ -132,7 +135,7 @@ CORPORA = {
             "subtracted-weights": (19.5, 71.2),
         },
     ),
-    "iwslt17-en-it": Corpus(
+    "iwslt17-en-it": Rosendahl2021Corpus(
         "en-it",
         8_000,
         "joint BPE, 8,000 merges",
@@ -174,15 +177,16 @@ TRAINING_TIME = {
 STEPS = 100_000
 
 TRAINING_NOTE = (
-    "The paper gives no schedule and no number of updates; the latter is assumed, and "
-    "so is the length penalty of 0.6. The later configuration starts at the rate given "
-    "here, multiplies it by 0.7 when the development score has not improved over 9 "
-    "sub-epochs, 4 of which are an epoch, and adds up the gradients of 3 batches. It "
-    "trains on sentences of up to 100 tokens, and outputs are at most 3 times as long "
-    "as their source. It draws all matrices uniformly, with variance 1 / fan-in; here "
-    "feed-forward sub-layers and embeddings start as in all models of this package. Of "
-    "9,600 tokens per batch, taken as those of either side, some recurrent models of "
-    "the paper had 7,600. The weights that score best on the development set are kept."
+    "The paper gives no learning rate schedule and no number of updates; the number of "
+    "updates and the length penalty of 0.6 are assumed. The later configuration starts "
+    "at the learning rate given here and multiplies it by 0.7 when the development "
+    "score has not improved for 9 quarters of an epoch. It accumulates the gradients "
+    "of 3 batches, trains on sentences of up to 100 tokens, and limits outputs to 3 "
+    "times the length of the source. It draws all matrices uniformly, with variance 1 "
+    "/ fan-in; here feed-forward sub-layers and embeddings have the initializers of "
+    "all models of this package. The paper's 9,600 tokens per batch are taken as those "
+    "of one side; some of its recurrent models had 7,600. The weights with the best "
+    "development score are kept."
 )
 
 COUNTS_NOTE = "The paper prints no parameter counts."
@@ -190,12 +194,12 @@ COUNTS_NOTE = "The paper prints no parameter counts."
 ASSUMED_SIZE_NOTE = "The size of the vocabulary is assumed."
 
 UNROLLED_NOTE = (
-    "`training_time` is that of a decoder unrolled step by step; this package runs a "
-    "light scan instead."
+    "`relative_training_time` is that of a decoder unrolled step by step; this package "
+    "runs a scan instead."
 )
 
 
-def published(variant: str, corpus_name: str) -> Published:
+def published(variant: str, corpus_name: str) -> PublishedFigures:
     """The paper's figures for a variant on a corpus."""
     corpus = CORPORA[corpus_name]
     figures: dict[str, Any] = {}
@@ -203,18 +207,18 @@ def published(variant: str, corpus_name: str) -> Published:
         bleu, ter = corpus.scores[variant]
         figures |= {"bleu": {corpus.direction: bleu}, "ter": {corpus.direction: ter}}
     if corpus_name == "wmt16-ro-en":
-        figures["training_time"] = TRAINING_TIME.get(variant)
+        figures["relative_training_time"] = TRAINING_TIME.get(variant)
         if variant in DEVELOPMENT:
             bleu, ter = DEVELOPMENT[variant]
             figures["dev_bleu"] = {corpus.direction: bleu}
             figures["dev_ter"] = {corpus.direction: ter}
-    return Published(**figures)
+    return PublishedFigures(**figures)
 
 
 def notes(variant: str, corpus_name: str) -> str:
-    """What a reader of the figures should know."""
+    """What to know about the figures."""
     best = CORPORA[corpus_name].best
-    parts = [COUNTS_NOTE, f"The best BLEU of others that it lists is {best}."]
+    parts = [COUNTS_NOTE, f"The best BLEU of others in its Table 2 is {best}."]
     if corpus_name != "wmt16-ro-en":
         parts.append(ASSUMED_SIZE_NOTE)
     elif variant in TRAINING_TIME and variant != "baseline":
@@ -239,8 +243,8 @@ def preset(variant: str, corpus_name: str) -> Preset:
             "normalization": "pre",
             "softmax_bias": True,
         },
-        training=Training(
-            schedule=layer("LinearDecay", initial=1e-4, final=1e-4, steps=STEPS),
+        training=TrainingSettings(
+            schedule=layer_config("LinearDecay", initial=1e-4, final=1e-4, steps=STEPS),
             batch_tokens=2 * 9600,
             steps=STEPS,
             label_smoothing=0.1,

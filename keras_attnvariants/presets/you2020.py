@@ -1,25 +1,25 @@
-"""You, Sun and Iyyer 2020: hard-coded Gaussian attention, in all published sizes.
+"""You, Sun and Iyyer 2020: hard-coded Gaussian attention.
 
-A preset is a variant, a corpus, and the size that the paper uses for that corpus.
-What the paper does not say follows its released code: post-normalisation, dropout on
-embeddings and sub-layer outputs only, no biases in attention, all embeddings tied.
-"""
+Each preset is one architecture on one corpus, in the size that the paper uses for the
+corpus. What the paper leaves open follows its released code: post-normalization,
+dropout on embeddings and sub-layer outputs only, no biases in attention, all embeddings
+tied."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keras_attnvariants.presets.layers import BASE
-from keras_attnvariants.presets.layers import layer
+from keras_attnvariants.presets.configs import BASE
+from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import Published
-from keras_attnvariants.presets.preset import Training
+from keras_attnvariants.presets.preset import PublishedFigures
+from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
-from keras_attnvariants.presets.variants import CROSS_HEADS
-from keras_attnvariants.presets.variants import MAIN
-from keras_attnvariants.presets.variants import OFFSETS
-from keras_attnvariants.presets.variants import VARIANTS
-from keras_attnvariants.presets.variants import Variant
+from keras_attnvariants.presets.you2020_architectures import ARCHITECTURES
+from keras_attnvariants.presets.you2020_architectures import CROSS_HEADS
+from keras_attnvariants.presets.you2020_architectures import MAIN
+from keras_attnvariants.presets.you2020_architectures import OFFSETS
+from keras_attnvariants.presets.you2020_architectures import You2020Architecture
 
 PAPER = "You, Sun and Iyyer 2020, Hard-Coded Gaussian Attention for NMT, ACL 2020"
 
@@ -27,12 +27,12 @@ SIGNATURE = "BLEU+case.mixed+numrefs.1+smooth.exp+tok.intl+version.1.2.11"
 
 
 @dataclass(frozen=True)
-class Size:
-    """One of the two sizes of model, and how the paper trains it.
+class You2020Size:
+    """One of the paper's two model sizes, and how models of this size are trained.
 
     Attributes:
         options: arguments of `Transformer`.
-        training: arguments of `Training`.
+        training: arguments of `TrainingSettings`.
     """
 
     options: Mapping[str, Any]
@@ -40,24 +40,24 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Corpus:
-    """One of the five corpora.
+class You2020Corpus:
+    """One of the five corpora; one of them is used in both sizes.
 
     Attributes:
         size: of the models trained on it.
-        length_ratio: mean source length over mean target length in the training
-            data, in words, for the first of the two directions.
-        metric: what the published figures are.
-        vocabulary: how words are cut into tokens.
+        length_ratio: mean source length divided by mean target length of the
+            training data, in words, for the first direction.
+        metric: how the published figures were computed.
+        vocabulary: how words are split into tokens.
     """
 
-    size: Size
+    size: You2020Size
     length_ratio: float
     metric: str
     vocabulary: str = "joint BPE, 32,000 merges"
 
 
-SMALL = Size(
+SMALL = You2020Size(
     options={
         "num_layers": 5,
         "hidden_dim": 288,
@@ -65,17 +65,19 @@ SMALL = Size(
         "num_heads": 4,
     },
     training={
-        "schedule": layer("LinearDecay", initial=3e-4, final=1e-5, steps=100_000),
+        "schedule": layer_config(
+            "LinearDecay", initial=3e-4, final=1e-5, steps=100_000
+        ),
         "batch_tokens": 6000,
         "steps": 100_000,
         "label_smoothing": 0.0,
     },
 )
 
-LARGE = Size(
+LARGE = You2020Size(
     options=BASE,
     training={
-        "schedule": layer("NoamSchedule", hidden_dim=512, warmup_steps=4000),
+        "schedule": layer_config("NoamSchedule", hidden_dim=512, warmup_steps=4000),
         "batch_tokens": 3175 * 8 * 2,  # on each of 8 GPUs, 2 batches per update
         "steps": 100_000,
         "label_smoothing": 0.1,
@@ -84,31 +86,31 @@ LARGE = Size(
 )
 
 CORPORA = {
-    "iwslt16-en-de": Corpus(
+    "iwslt16-en-de": You2020Corpus(
         SMALL, 4_215_814 / 4_186_988, f"{SIGNATURE} on tst2013, the development set"
     ),
-    "iwslt17-en-ja": Corpus(
+    "iwslt17-en-ja": You2020Corpus(
         SMALL,
         22.9 / 16.0,
-        "detokenised SacreBLEU on the test set (1,452 sentences)",
+        "detokenized SacreBLEU on the test set (1,452 sentences)",
         vocabulary="joint SentencePiece, 32,000 tokens",
     ),
-    "wmt16-en-ro": Corpus(
-        LARGE, 27.4 / 28.3, "detokenised SacreBLEU on the test set (1,999 sentences)"
+    "wmt16-en-ro": You2020Corpus(
+        LARGE, 27.4 / 28.3, "detokenized SacreBLEU on the test set (1,999 sentences)"
     ),
-    # Figure 7 has the small models on a large corpus.
-    "small-wmt16-en-ro": Corpus(
-        SMALL, 27.4 / 28.3, "detokenised SacreBLEU on the test set (1,999 sentences)"
+    # Figure 7 has small models on a large corpus.
+    "small-wmt16-en-ro": You2020Corpus(
+        SMALL, 27.4 / 28.3, "detokenized SacreBLEU on the test set (1,999 sentences)"
     ),
-    "wmt14-en-de": Corpus(
+    "wmt14-en-de": You2020Corpus(
         LARGE, 28.5 / 29.6, f"{SIGNATURE} on the test set (3,003 sentences)"
     ),
-    "wmt14-en-fr": Corpus(
+    "wmt14-en-fr": You2020Corpus(
         LARGE, 26.0 / 28.8, f"{SIGNATURE} on the test set (3,003 sentences)"
     ),
 }
 
-# Table 2: BLEU of base, hc-sa, hc-all, sh-x by corpus and direction.
+# Table 2: BLEU of base, hc-sa, hc-all and sh-x by corpus and direction.
 MAIN_BLEU = {
     "iwslt16-en-de": {
         "en-de": (30.0, 30.3, 21.1, 28.2),
@@ -126,7 +128,7 @@ MAIN_BLEU = {
     "wmt14-en-fr": {"en-fr": (40.3, 39.1, 35.6, 37.1)},
 }
 
-# Tables 3 and 7 (without self-attention), 5 and 6, for the first direction.
+# Tables 3 and 7 (models without self-attention), 5 and 6: BLEU for the first direction.
 OTHER_BLEU = {
     "iwslt16-en-de": {
         "base-no-sa": 22.8,
@@ -145,7 +147,7 @@ OTHER_BLEU = {
     },
 }
 
-# Tables 7 and 3: sentences per second, and tokens that fit into a batch, on one
+# Tables 7 and 3: sentences per second, and the largest training batch in tokens, on one
 # RTX 2080 Ti.
 EFFICIENCY = {
     "iwslt16-en-de": {
@@ -165,30 +167,31 @@ EFFICIENCY = {
 }
 
 NOTES = {
-    ("sh-x", "iwslt16-en-de"): "28.1 en-de in the text and in Table 7.",
-    ("sh-x", "wmt16-en-ro"): "30.3 en-ro in Table 3.",
-    ("hc-sa", "wmt16-en-ro"): "32.4 en-ro in Table 5, for an unnamed architecture.",
-    ("conv", "wmt16-en-ro"): "The paper does not say for which architecture.",
-    ("index", "wmt16-en-ro"): "The paper does not say for which architecture.",
+    ("sh-x", "iwslt16-en-de"): "The text and Table 7 give 28.1 for en-de.",
+    ("sh-x", "wmt16-en-ro"): "Table 3 gives 30.3 for en-ro.",
+    ("hc-sa", "wmt16-en-ro"): "Table 5 gives 32.4 for en-ro and names no architecture.",
+    ("conv", "wmt16-en-ro"): "The paper does not name the architecture.",
+    ("index", "wmt16-en-ro"): "The paper does not name the architecture.",
 }
 
-COUNTS_NOTE = "The paper prints no parameter counts; a vocabulary of 32,000 is assumed."
+COUNTS_NOTE = "The paper prints no parameter counts. A vocabulary of 32,000 is assumed."
 
-FIGURE_NOTE = "The paper draws the figures (Figure 7) and does not print them."
+FIGURE_NOTE = "The paper plots the scores in Figure 7 and does not print them."
 
 RATIO_NOTE = (
-    "`length_ratio` counts words, en to the other language: give its inverse for the "
-    "other direction, or better, the ratio in tokens of your own data. In the released "
-    "code it has no effect, so that the published figures may be those of 1.0."
+    "`length_ratio` is in words, from English to the other language. For the other "
+    "direction use its inverse or, better, the ratio in tokens of your own data. In "
+    "the released code it has no effect; the published figures may be those of a ratio "
+    "of 1.0."
 )
 
 IWSLT16_RATIO_NOTE = (
-    "Table 1 repeats the mean lengths of wmt14-en-de for this corpus (ratio 0.963); "
-    "`length_ratio` is that of the word totals kept in the released code."
+    "For this corpus Table 1 repeats the mean lengths of wmt14-en-de (ratio 0.963). "
+    "`length_ratio` follows from the numbers of words in the released code instead."
 )
 
 
-def published(variant: str, corpus: str) -> Published:
+def published(variant: str, corpus: str) -> PublishedFigures:
     """The paper's figures for a variant on a corpus."""
     column = list(MAIN).index(variant) if variant in MAIN else None
     directions = MAIN_BLEU.get(corpus, {})
@@ -197,11 +200,11 @@ def published(variant: str, corpus: str) -> Published:
         bleu = {way: scores[column] for way, scores in directions.items()}
     elif variant in OTHER_BLEU.get(corpus, {}):
         bleu = {next(iter(directions)): OTHER_BLEU[corpus][variant]}
-    return Published(bleu, *EFFICIENCY.get(corpus, {}).get(variant, ()))
+    return PublishedFigures(bleu, *EFFICIENCY.get(corpus, {}).get(variant, ()))
 
 
 def notes(variant: str, corpus: str, hard_coded_cross: bool) -> str:
-    """What a reader of the figures should know."""
+    """What to know about the figures."""
     parts = [NOTES.get((variant, corpus), ""), COUNTS_NOTE]
     if corpus == "small-wmt16-en-ro":
         parts.append(FIGURE_NOTE)
@@ -212,8 +215,8 @@ def notes(variant: str, corpus: str, hard_coded_cross: bool) -> str:
     return " ".join(part for part in parts if part)
 
 
-def preset(name: str, variant: Variant, corpus_name: str) -> Preset:
-    """The preset of a variant on a corpus."""
+def preset(name: str, architecture: You2020Architecture, corpus_name: str) -> Preset:
+    """The preset of an architecture on a corpus."""
     corpus = CORPORA[corpus_name]
     options = {
         **corpus.size.options,
@@ -221,15 +224,15 @@ def preset(name: str, variant: Variant, corpus_name: str) -> Preset:
         "dropout": 0.1,
         "normalization": "post",
     }
-    hard_coded_cross = variant.cross_attention == "gaussian"
+    hard_coded_cross = architecture.cross_attention == "gaussian"
     if hard_coded_cross:
         options["length_ratio"] = corpus.length_ratio
     return Preset(
         name=f"you2020/{name}/{corpus_name}",
         paper=PAPER,
-        architecture=variant.architecture,
+        architecture=architecture.arguments,
         options=options,
-        training=Training(
+        training=TrainingSettings(
             **corpus.size.training, vocabulary=corpus.vocabulary, metric=corpus.metric
         ),
         published=published(name, corpus_name),
@@ -238,9 +241,9 @@ def preset(name: str, variant: Variant, corpus_name: str) -> Preset:
 
 
 for _corpus in MAIN_BLEU:
-    for _name, _variant in VARIANTS.items():
-        register(preset(_name, _variant, _corpus))
-for _name, _variant in OFFSETS.items():
-    register(preset(_name, _variant, "iwslt16-en-de"))
-for _name, _variant in {"sh-x": MAIN["sh-x"], **CROSS_HEADS}.items():
-    register(preset(_name, _variant, "small-wmt16-en-ro"))
+    for _name, _architecture in ARCHITECTURES.items():
+        register(preset(_name, _architecture, _corpus))
+for _name, _architecture in OFFSETS.items():
+    register(preset(_name, _architecture, "iwslt16-en-de"))
+for _name, _architecture in {"sh-x": MAIN["sh-x"], **CROSS_HEADS}.items():
+    register(preset(_name, _architecture, "small-wmt16-en-ro"))

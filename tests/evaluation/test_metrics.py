@@ -90,9 +90,9 @@ def test_any_text_can_be_scored_against_itself(texts):
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
-        ([], [], r"`hypotheses` holds no sentence\. Received: \[\]"),
-        (["a"], [], r"`references` holds no sentence\. Received: \[\]"),
-        (["a"], [[]], r"`references` holds no sentence\. Received: \[\]"),
+        ([], [], r"`hypotheses` must not be empty\. Received: \[\]"),
+        (["a"], [], r"`references` must not be empty\. Received: \[\]"),
+        (["a"], [[]], r"`references` must not be empty\. Received: \[\]"),
         (["a"], ["a", "b"], "Received: 2 references for 1 hypotheses"),
         (["a", "b"], [["a", "b"], ["a"]], "Received: 1 references for 2 hypotheses"),
         ("a", ["a"], "`hypotheses` must be a sequence of strings. Received: str"),

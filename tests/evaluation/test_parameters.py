@@ -117,7 +117,7 @@ def test_table_names_every_part_and_the_total():
     text = console.export_text()
     for heading in ("encoder", "decoder", "attention", "feed-forward"):
         assert heading in text
-    assert f"{summary.total:,} of {summary.total:,} are trained" in text
+    assert f"{summary.total:,} of {summary.total:,} are trainable" in text
 
 
 @pytest.mark.parametrize("model", [None, np.zeros(3), keras.layers.Dense(2)])

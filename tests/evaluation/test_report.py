@@ -28,11 +28,31 @@ def test_scores_are_those_of_the_metrics():
     assert ter == corpus_ter(report.translations, REFERENCES)
     assert ter.value == 10
     assert report.translations == list(OUTPUT.values())
+
+
+def test_speed_and_parameters_are_reported_if_they_are_wanted():
+    calls = []
+
+    def counted(texts):
+        calls.append(texts)
+        return translate(texts)
+
+    stored = evaluate(counted, SOURCES, REFERENCES).to_dict()
+    assert len(calls) == 1
+    assert stored["speed"] is stored["parameters"] is None
+    report = evaluate(counted, SOURCES, REFERENCES, speed_runs=3)
+    assert len(calls) == 1 + 1 + 3
     assert report.speed.tokens == 9
+    assert report.translations == report.speed.translations
+    assert evaluate(
+        translate, SOURCES, REFERENCES, speed_runs=1, count_tokens=len
+    ).speed.tokens == sum(map(len, OUTPUT.values()))
 
 
-def test_report_without_a_model_has_no_parameters():
-    assert evaluate(translate, SOURCES, REFERENCES).to_dict()["parameters"] is None
+@pytest.mark.parametrize("speed_runs", [-1, 1.5, True])
+def test_a_number_of_runs_that_is_none_is_refused(speed_runs):
+    with pytest.raises(ValueError, match="`speed_runs` must be an integer >= 0"):
+        evaluate(translate, SOURCES, REFERENCES, speed_runs=speed_runs)
 
 
 def test_several_references_and_a_tokenisation():
@@ -47,10 +67,11 @@ def test_several_references_and_a_tokenisation():
 
 def test_file_holds_the_whole_report(tmp_path):
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
-    report = evaluate(translate, SOURCES, REFERENCES, model=model, runs=2)
+    report = evaluate(translate, SOURCES, REFERENCES, model=model, speed_runs=2)
     path = report.write(tmp_path / "new" / "report.json")
     stored = json.loads(path.read_text(encoding="utf-8"))
     assert stored == report.to_dict()
+    assert stored["sentences"] == 2
     assert stored["scores"]["TER"]["value"] == 10
     assert stored["parameters"]["total"] == 15
     assert len(stored["speed"]["seconds"]) == 2
@@ -61,13 +82,13 @@ def test_file_holds_the_whole_report(tmp_path):
 def test_shown_report_names_scores_with_signatures_and_speed():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     console = Console(width=120, record=True, file=StringIO())
-    console.print(evaluate(translate, SOURCES, REFERENCES, model=model))
+    console.print(evaluate(translate, SOURCES, REFERENCES, model=model, speed_runs=1))
     text = console.export_text()
     assert "Quality on 2 sentences" in text
     assert "10.00" in text
     assert "nrefs:1|case:lc|tok:tercom|norm:no" in text
     assert "tokens / s" in text
-    assert "15 of 15 are trained" in text
+    assert "15 of 15 are trainable" in text
 
 
 def test_wrong_references_are_found_before_anything_is_translated():
@@ -76,7 +97,7 @@ def test_wrong_references_are_found_before_anything_is_translated():
 
     with pytest.raises(ValueError, match="1 references for 2 hypotheses"):
         evaluate(never, SOURCES, REFERENCES[:1])
-    with pytest.raises(ValueError, match="`sources` holds no sentence"):
+    with pytest.raises(ValueError, match="`sources` must not be empty"):
         evaluate(never, [], [])
 
 

@@ -66,7 +66,7 @@ def test_dictionary_and_table_hold_the_figures():
 @pytest.mark.parametrize(
     ("translate", "texts", "runs", "message"),
     [
-        (list, [], 1, "`texts` holds no sentence"),
+        (list, [], 1, "`texts` must not be empty"),
         (list, "a", 1, "`texts` must be a sequence of strings. Received: str"),
         (list, ["a"], 0, "`runs` must be a positive integer. Received: 0"),
         (list, ["a"], 1.5, "`runs` must be a positive integer. Received: 1.5"),

@@ -47,7 +47,7 @@ def attention_of(name):
         yield getattr(block, "cross_attention", None)
 
 
-def test_learned_attention_starts_alike_in_all_mixtures_of_attention():
+def test_learned_attention_starts_alike_in_all_presets_with_attention_layers():
     starts = {
         json.dumps(keras.initializers.serialize(layer.kernel_initializer)["config"])
         for name in OURS
@@ -61,7 +61,7 @@ def test_learned_attention_starts_alike_in_all_mixtures_of_attention():
 @pytest.mark.parametrize("name", OURS)
 def test_ours_claim_no_published_figures_and_are_small(name):
     preset = presets.get(name)
-    assert preset.published == presets.Published()
+    assert preset.published == presets.PublishedFigures()
     assert preset.parameters < 10e6
     assert preset.config.get("normalization", NORMALIZATION) == NORMALIZATION
     assert preset.training.label_smoothing == 0.1

@@ -11,7 +11,7 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models import highest
-from keras_attnvariants.presets.variants import INITIALIZERS
+from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
 from tests.presets import tiny
 
 TINY = {"hidden_dim": 16, "intermediate_dim": 24, "num_layers": 2}

@@ -53,8 +53,17 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 def test_a_name_is_registered_once():
     preset = presets.get("you2020/base/iwslt16")
-    with pytest.raises(ValueError, match="exists already.*Received: 'you2020/base/"):
+    with pytest.raises(
+        ValueError, match="already registered.*Received: 'you2020/base/"
+    ):
         presets.register(dataclasses.replace(preset, notes="another"))
+
+
+@pytest.mark.parametrize("name", ["base", "you2020/base", "a/b/c/d"])
+def test_a_name_has_three_parts(name):
+    preset = presets.get("you2020/base/iwslt16")
+    with pytest.raises(ValueError, match=f"paper/variant/corpus. Received: '{name}'"):
+        presets.register(dataclasses.replace(preset, name=name))
 
 
 @pytest.mark.parametrize(
@@ -69,43 +78,3 @@ def test_a_name_is_registered_once():
 def test_the_nearest_names_are_sought_in_all_papers(wrong, near):
     with pytest.raises(ValueError, match=f"nearest are .*{near}.*Received: '{wrong}'"):
         presets.get(wrong)
-
-
-def printed_list(capsys, monkeypatch, *arguments):
-    monkeypatch.setenv("COLUMNS", "80")
-    presets.list(*arguments)
-    return capsys.readouterr().out
-
-
-def test_list_prints_whole_names_even_where_there_is_little_room(capsys, monkeypatch):
-    printed = printed_list(capsys, monkeypatch, "iwslt16")
-    for name in presets.names():
-        assert (name in printed) == ("iwslt16" in name)
-    assert "17.14M" in printed
-    assert "de-en\N{NO-BREAK SPACE}34.8" in printed
-
-
-def test_list_of_all_fits_into_80_columns_and_goes_by_paper(capsys, monkeypatch):
-    printed = printed_list(capsys, monkeypatch)
-    assert max(len(line) for line in printed.splitlines()) <= 80
-    assert all(name in printed for name in presets.names())
-    papers = [presets.get(name).paper for name in presets.names()]
-    titles = [printed.index(paper[:60]) for paper in dict.fromkeys(papers)]
-    assert titles == sorted(titles)
-    assert len(titles) >= 5
-    assert printed.count("\npreset ") == len(titles)
-
-
-def test_list_shows_the_figures_there_are_with_the_digits_of_the_paper(
-    capsys, monkeypatch
-):
-    def line(name):
-        words = printed_list(capsys, monkeypatch, name).replace("\xa0", " ")
-        return " ".join(words.split())
-
-    assert "6+8x512 62.23M dev en-de 26.46" in line("loem2022/decoder-ngram")
-    assert "rouge-1 37.80, rouge-2 18.91," in line("self-attention/gigaword")
-    both = line("nguyen2018/interleaved-query-k/wmt16-en-de")
-    assert "6x512 116.53M en-de 27.40, de-en 30.30" in line("nguyen2018/") + both
-    assert "you2020/base/wmt14-en-de 6x512 60.49M en-de 26.8" in line("base/wmt14")
-    assert line("kav/base/bible").endswith("kav/base/bible 3x256 4.97M")

@@ -46,13 +46,13 @@ def test_figures_of_the_paper():
     assert (published.bleu, published.ter) == ({"ro-en": 34.0}, {"ro-en": 53.6})
     assert published.dev_bleu == {"ro-en": 35.9}
     assert published.dev_ter == {"ro-en": 51.1}
-    assert published.training_time == 7.5
+    assert published.relative_training_time == 7.5
     assert ro_en("expanded-head-key").published.dev_ter == {"ro-en": 53.2}
     published = presets.get("rosendahl2021/subtracted-weights/wmt18").published
     assert (published.bleu, published.ter) == ({"tr-en": 19.5}, {"tr-en": 71.2})
     published = presets.get("rosendahl2021/weights/iwslt17").published
     assert (published.bleu, published.ter) == ({"en-it": 29.1}, {"en-it": 58.0})
-    assert published.training_time is None
+    assert published.relative_training_time is None
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_figures_of_the_paper():
     preset = presets.get("you2020/hc-sa/iwslt16")
     assert preset.published.bleu == {"en-de": 30.3, "de-en": 34.8}
     assert preset.published.sentences_per_second == 44.0
-    assert preset.published.tokens_per_batch == 15_100
+    assert preset.published.max_batch_tokens == 15_100
     assert presets.get("you2020/sh-x/wmt14-en-fr").published.bleu == {"en-fr": 37.1}
     assert presets.get("you2020/hc-all/iwslt17").published.bleu["ja-en"] == 6.1
     assert presets.get("you2020/base/-sa/wmt16").published.bleu == {"en-ro": 27.0}
@@ -206,7 +206,7 @@ def test_one_cross_attention_head_in_more_of_the_last_layers(layers):
     assert crosses[: 5 - layers] == [None] * (5 - layers)
     assert [cross.num_heads for cross in crosses[5 - layers :]] == [1] * layers
     assert "Figure 7" in preset.notes
-    assert preset.published == presets.Published()
+    assert preset.published == presets.PublishedFigures()
     fewer = {**TINY, "num_layers": layers - 1}
     with pytest.raises(ValueError, match=f"num_layers={layers - 1}. Received"):
         preset.build(**fewer)

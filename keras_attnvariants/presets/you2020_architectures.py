@@ -1,4 +1,4 @@
-"""What You et al. (2020) put in the place of attention, sub-layer by sub-layer."""
+"""The architectures of You et al. 2020: what stands in each attention sub-layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,40 +6,43 @@ from dataclasses import replace
 from typing import Any
 
 from keras_attnvariants.models import highest
-from keras_attnvariants.presets.layers import layer
-from keras_attnvariants.presets.layers import learned
+from keras_attnvariants.presets.configs import layer_config
+from keras_attnvariants.presets.configs import learned_attention
 
-# Queries, keys and values of one attention layer are initialised as one stacked
-# matrix of 3 d rows: Glorot's bound sqrt(6 / 4d), which is this scale on each part.
+# The released code initializes the projections to queries, keys and values as one
+# stacked matrix of 3 d rows. Glorot's bound is then sqrt(6 / 4d), which is a scale of
+# 0.5 for each projection.
 STACKED_GLOROT = {
     "class_name": "VarianceScaling",
     "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
 }
 
-# Those of learned attention in the released code.
+# Initializers of learned attention in the released code.
 INITIALIZERS = {
     "kernel_initializer": STACKED_GLOROT,
     "output_initializer": "glorot_uniform",
 }
 
-LEFT, CENTRE, RIGHT = -1, 0, 1
+LEFT, CENTER, RIGHT = -1, 0, 1
 
 
 @dataclass(frozen=True)
-class Variant:
-    """One row of the paper's tables, for any size.
+class You2020Architecture:
+    """One row of the paper's tables, in any size.
 
     Attributes:
-        self_attention: `"learned"`, `None` for no such sub-layer, or how the
-            hard-coded one is computed: `"gaussian"`, `"conv"`, `"index"`.
+        self_attention: `"learned"`, `None` for no self-attention, or the
+            implementation of hard-coded self-attention: `"gaussian"`, `"conv"` or
+            `"index"`.
         cross_attention: `"learned"`, `"gaussian"`, or `"last"`: learned in the last
-            decoder layers and nothing before.
-        last_layers: number of those layers.
-        last_heads: number of heads in each, which are together as wide as the model.
-        feed_forward: whether encoder and decoder have feed-forward sub-layers.
-        outer_offsets: offsets in the lowest and the highest layer, of the encoder
-            and of the decoder; those of all other layers are (left, right) and
-            (left, centre).
+            decoder layers and absent below.
+        last_layers: number of those layers, for `"last"`.
+        last_heads: number of heads in each of them; together they are as wide as the
+            model.
+        feed_forward: whether there are feed-forward sub-layers.
+        outer_offsets: offsets of the lowest and the highest layer, in the encoder and
+            in the decoder; those of all other layers are (left, right) in the encoder
+            and (left, center) in the decoder.
     """
 
     self_attention: str | None = "learned"
@@ -49,19 +52,19 @@ class Variant:
     feed_forward: bool = True
     outer_offsets: tuple[Sequence[int], Sequence[int]] = (
         (LEFT, RIGHT),
-        (LEFT, CENTRE),
+        (LEFT, CENTER),
     )
 
-    def architecture(
+    def arguments(
         self, num_layers: int, num_heads: int, length_ratio: float = 1.0, **sizes: Any
     ) -> dict[str, Any]:
         """The arguments of `Transformer`, in the form of its `get_config`.
 
         Args:
             num_layers: number of encoder blocks, and of decoder blocks.
-            num_heads: heads per attention layer, except those of `"last"`.
-            length_ratio: of hard-coded cross-attention.
-            **sizes: further arguments, handed on as they are.
+            num_heads: number of heads per attention layer, except for `"last"`.
+            length_ratio: length ratio of hard-coded cross-attention.
+            **sizes: further arguments, passed on unchanged.
         """
         outer_encoder, outer_decoder = self.outer_offsets
         return {
@@ -71,7 +74,7 @@ class Variant:
                 num_layers, num_heads, (LEFT, RIGHT), outer_encoder
             ),
             "decoder_attention": self.stack(
-                num_layers, num_heads, (LEFT, CENTRE), outer_decoder
+                num_layers, num_heads, (LEFT, CENTER), outer_decoder
             ),
             "cross_attention": self.cross(num_layers, num_heads, length_ratio),
             "feed_forward": self.feed_forward,
@@ -84,11 +87,11 @@ class Variant:
         offsets: Sequence[int],
         outer_offsets: Sequence[int],
     ) -> Any:
-        """The self-attention of all layers: one description, or one per layer."""
+        """The self-attention of one stack: one configuration, or one per layer."""
         if self.self_attention is None:
             return None
         if self.self_attention == "learned":
-            return learned(num_heads, **INITIALIZERS)
+            return learned_attention(num_heads, **INITIALIZERS)
         usual, outer = (
             hard_coded(num_heads, pair, self.self_attention)
             for pair in (offsets, outer_offsets)
@@ -98,14 +101,14 @@ class Variant:
         return [outer if i in (0, num_layers - 1) else usual for i in range(num_layers)]
 
     def cross(self, num_layers: int, num_heads: int, length_ratio: float) -> Any:
-        """The cross-attention of all layers: one description, or one per layer."""
+        """The cross-attention of the decoder: one configuration, or one per layer."""
         if self.cross_attention == "learned":
-            return learned(num_heads, **INITIALIZERS)
+            return learned_attention(num_heads, **INITIALIZERS)
         if self.cross_attention == "last":
-            heads = learned(self.last_heads, **INITIALIZERS)
+            heads = learned_attention(self.last_heads, **INITIALIZERS)
             return highest(self.last_layers, heads, None, num_layers)
-        # The paper lists left, centre and right; its released recipe has no centre.
-        return layer(
+        # The paper lists left, center and right; its released command has no center.
+        return layer_config(
             "HardCodedCrossAttention",
             num_heads=num_heads,
             offsets=[LEFT, RIGHT],
@@ -116,8 +119,8 @@ class Variant:
 def hard_coded(
     num_heads: int, offsets: Sequence[int], implementation: str
 ) -> dict[str, Any]:
-    """Hard-coded self-attention, by default with the initial weights of the paper."""
-    return layer(
+    """Hard-coded self-attention in serialized form."""
+    return layer_config(
         "HardCodedAttention",
         num_heads=num_heads,
         offsets=list(offsets),
@@ -125,8 +128,10 @@ def hard_coded(
     )
 
 
-def without_feed_forward(variants: dict[str, Variant]) -> dict[str, Variant]:
-    """The paper's `*/-ff`: the same variants, and names, with no feed-forward."""
+def without_feed_forward(
+    variants: dict[str, You2020Architecture],
+) -> dict[str, You2020Architecture]:
+    """The paper's `*/-ff`: the same architectures without feed-forward sub-layers."""
     return {
         f"{name}-no-ff": replace(variant, feed_forward=False)
         for name, variant in variants.items()
@@ -134,34 +139,34 @@ def without_feed_forward(variants: dict[str, Variant]) -> dict[str, Variant]:
 
 
 MAIN = {
-    "base": Variant(),
-    "hc-sa": Variant("gaussian"),
-    "hc-all": Variant("gaussian", "gaussian"),
-    "sh-x": Variant("gaussian", "last"),
+    "base": You2020Architecture(),
+    "hc-sa": You2020Architecture("gaussian"),
+    "hc-all": You2020Architecture("gaussian", "gaussian"),
+    "sh-x": You2020Architecture("gaussian", "last"),
 }
 
-VARIANTS = {
+ARCHITECTURES = {
     **MAIN,
-    "base-no-sa": Variant(None),
-    "sh-x-no-sa": Variant(None, "last"),
+    "base-no-sa": You2020Architecture(None),
+    "sh-x-no-sa": You2020Architecture(None, "last"),
     **without_feed_forward(MAIN),
-    "conv": Variant("conv"),
-    "index": Variant("index"),
+    "conv": You2020Architecture("conv"),
+    "index": You2020Architecture("index"),
 }
 
-# Table 6: encoder and decoder offsets of the outer layers; (lr | lc) is `hc-sa`.
+# Table 6: offsets of the outer layers of encoder and decoder; `hc-sa` has (lr | lc).
 OFFSETS = {
-    f"hc-sa-{encoder}-{decoder}": Variant(
+    f"hc-sa-{encoder}-{decoder}": You2020Architecture(
         "gaussian",
         outer_offsets=tuple(
-            tuple({"l": LEFT, "c": CENTRE, "r": RIGHT}[letter] for letter in pair)
+            tuple({"l": LEFT, "c": CENTER, "r": RIGHT}[letter] for letter in pair)
             for pair in (encoder, decoder)
         ),
     )
     for encoder, decoder in (("ll", "ll"), ("ll", "cc"), ("ll", "lc"))
 }
 
-# Figure 7: more heads in the last layer, or one head in more of the last layers.
+# Figure 7: more heads in the last layer, or one head in each of several last layers.
 CROSS_HEADS = {
     f"sh-x-{heads}-heads": replace(MAIN["sh-x"], last_heads=heads)
     for heads in (2, 3, 4)
