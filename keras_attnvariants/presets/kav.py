@@ -26,7 +26,7 @@ PAPER = "none: configurations of this project"
 NORMALIZATION = "pre"
 
 
-def cosine(peak: float, warmup_steps: int, steps: int) -> dict:
+def cosine(peak: float, warmup_steps: int, steps: int) -> dict[str, Any]:
     """A linear warm-up to the peak rate, then cosine decay to 2 % of it."""
     config = {
         "initial_learning_rate": 0.0,
@@ -111,8 +111,8 @@ ALL = MAIN | {
     "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
 }
 
-# Models without attention layers of their own keep every published setting except
-# sizes.
+# Models of other kinds keep every published setting except sizes, dropout and
+# vocabulary.
 OTHERS = {
     "lstm": "cs287/seq2seq-attn/iwslt16-de-en",
     "lstm-no-attention": "cs287/seq2seq/iwslt16-de-en",

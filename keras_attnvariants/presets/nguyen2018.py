@@ -127,7 +127,9 @@ SHARED_NOTE = (
 plain = partial(architecture, None, None)
 
 
-def phrases(structure: Callable, scoring: str, **options: Any) -> Callable:
+def phrases(
+    structure: Callable[..., dict[str, Any]], scoring: str, **options: Any
+) -> Callable[..., dict[str, Any]]:
     """The architecture with this structure and scoring."""
     return partial(architecture, partial(structure, **options), scoring)
 

@@ -156,14 +156,12 @@ ARCHITECTURES = {
 
 # Table 6: offsets of the outer layers of encoder and decoder; `hc-sa` has (lr | lc).
 OFFSETS = {
-    f"hc-sa-{encoder}-{decoder}": You2020Architecture(
-        "gaussian",
-        outer_offsets=tuple(
-            tuple({"l": LEFT, "c": CENTER, "r": RIGHT}[letter] for letter in pair)
-            for pair in (encoder, decoder)
-        ),
+    name: You2020Architecture("gaussian", outer_offsets=(encoder, decoder))
+    for name, encoder, decoder in (
+        ("hc-sa-ll-ll", (LEFT, LEFT), (LEFT, LEFT)),
+        ("hc-sa-ll-cc", (LEFT, LEFT), (CENTER, CENTER)),
+        ("hc-sa-ll-lc", (LEFT, LEFT), (LEFT, CENTER)),
     )
-    for encoder, decoder in (("ll", "ll"), ("ll", "cc"), ("ll", "lc"))
 }
 
 # Figure 7: more heads in the last layer, or one head in each of several last layers.
