@@ -119,8 +119,8 @@ def test_a_layer_of_ones_own_needs_no_formula():
 def test_a_class_that_is_registered_anew_is_counted_anew():
     def registered(units):
         class Variable(attention.DotProductAttention):
-            def build(self, *shapes):
-                super().build(*shapes)
+            def build(self, query_shape, value_shape=None, key_shape=None):
+                super().build(query_shape, value_shape, key_shape)
                 self.extra = self.add_weight(shape=(units,), initializer="ones")
 
         return keras.saving.register_keras_serializable(package="tests")(Variable)

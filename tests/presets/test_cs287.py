@@ -1,5 +1,6 @@
 """Chen, Ling and Rivera 2019: parameter counts, figures, what each model is."""
 
+import functools
 import math
 
 import pytest
@@ -20,7 +21,9 @@ def get(model):
     return presets.get(f"cs287/{model}/iwslt16-de-en")
 
 
+@functools.cache
 def tiny(model):
+    """A tiny model; tests must not change it."""
     sizes = TINY if "seq2seq" in model else TINY_TRANSFORMER
     return get(model).build(**sizes)
 

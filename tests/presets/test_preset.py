@@ -64,9 +64,9 @@ def test_two_builds_share_no_weights_and_leave_the_preset_as_it_was():
 @pytest.mark.parametrize("name", presets.names())
 def test_a_model_is_built_from_json_and_described_in_it(name):
     model = tiny.model(name)  # from JSON
-    config = model.get_config()
-    again = type(model).from_config(json.loads(json.dumps(config)))
-    assert tiny.without_names(again.get_config()) == tiny.without_names(config)
+    config = json.dumps(tiny.without_names(model.get_config()))
+    again = tiny.built(type(model), config)
+    assert tiny.without_names(again.get_config()) == json.loads(config)
 
 
 def test_layer_by_layer_a_model_made_in_python_is_that_of_the_preset():
@@ -111,3 +111,14 @@ def test_the_learning_rate_is_one_that_keras_can_deserialize():
     assert float(schedule(3999)) == pytest.approx((512 * 4000) ** -0.5, rel=1e-5)
     schedule = deserialize(presets.get("kav/base/bible").training.schedule)
     assert float(schedule(400)) == pytest.approx(1.5e-3, rel=1e-5)
+
+
+def test_parts_of_the_name_and_classes_of_attention():
+    preset = presets.get("kav/sh-x/multi30k")
+    assert (preset.variant, preset.corpus) == ("sh-x", "multi30k")
+    assert preset.attention == {"HardCodedAttention", "DotProductAttention"}
+    assert presets.get("kav/lstm/multi30k").attention == frozenset()
+    assert presets.get("kav/lowest-2-ngram/multi30k").attention == {
+        "NeuralNgram",
+        "DotProductAttention",
+    }
