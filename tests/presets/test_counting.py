@@ -12,6 +12,7 @@ from keras_attnvariants.models import Seq2SeqLSTM
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_built
 from keras_attnvariants.presets.counting import count_parameters
+from keras_attnvariants.presets.counting import to_json
 from tests.models import tiny as models
 from tests.presets import tiny
 
@@ -27,6 +28,8 @@ NOT_REPRODUCED = {
 }
 
 PRINTED = [name for name in presets.names() if presets.get(name).published.parameters]
+
+FAMILIES = sorted(set().union(*(preset.attention for preset in presets.list())))
 
 SIZES = {
     "vocabulary_size": 100,
@@ -52,9 +55,20 @@ def test_every_flavour_of_transformer_is_counted(flavour):
 
 
 @pytest.mark.parametrize("name", presets.names())
-def test_the_tiny_model_of_every_preset_is_counted(name):
+def test_the_parts_of_every_preset_add_up_to_the_whole(name):
+    model, config = presets.get(name).model, tiny.config(name)
+    assert count_parameters(model, config) == count_built(model, to_json(config))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tiny_model_of_every_attention_class_is_counted(family):
+    [name, *_] = presets.list(variant=family).names
     model = tiny.model(name)
     assert count_parameters(type(model), tiny.config(name)) == model.count_params()
+
+
+def test_every_attention_class_is_in_a_preset():
+    assert set(FAMILIES) == set(attention.variants())
 
 
 @pytest.mark.parametrize("name", ["you2020/sh-x/iwslt16", "cs287/seq2seq-attn/iwslt16"])
@@ -157,20 +171,18 @@ def test_an_argument_that_does_not_exist_is_refused():
 
 
 def test_counting_does_not_change_what_is_built_next():
-    def first_weights():
-        keras.utils.set_random_seed(7)
+    def kernel_and_number():
         dense = keras.layers.Dense(2)
         dense.build((None, 3))
         return keras.ops.convert_to_numpy(dense.kernel).tolist(), random.random()
 
-    expected = first_weights()
+    config = transformer_config(learned())
+    keras.utils.set_random_seed(7)
+    expected = kernel_and_number()
     count_built.cache_clear()
     keras.utils.set_random_seed(7)
-    count_parameters(Transformer, transformer_config(learned()))
-    dense = keras.layers.Dense(2)
-    dense.build((None, 3))
-    found = keras.ops.convert_to_numpy(dense.kernel).tolist(), random.random()
-    assert found == expected
+    count_parameters(Transformer, config)
+    assert kernel_and_number() == expected
 
 
 def test_nothing_is_allocated_for_large_models_then_or_later():
