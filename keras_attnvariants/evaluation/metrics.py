@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sacrebleu.metrics import BLEU
-from sacrebleu.metrics import CHRF
-from sacrebleu.metrics import TER
 from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 

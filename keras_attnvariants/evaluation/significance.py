@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -91,6 +92,8 @@ def paired_bootstrap(
     with sacrebleu_seed(seed):
         test = PairedTest(named, chosen, references, "bs", n_samples=samples)
     signatures, columns = test()
+    # The first column has names, all others results.
+    results: Mapping[str, Sequence[Any]] = columns
     baseline = named[0][1]
     return [
         Comparison(
@@ -103,7 +106,7 @@ def paired_bootstrap(
             signature=str(signature),
         )
         for metric, signature in signatures.items()
-        for (name, texts), result in zip(named, columns[metric], strict=True)
+        for (name, texts), result in zip(named, results[metric], strict=True)
     ]
 
 
@@ -133,7 +136,9 @@ def comparison_table(rows: Sequence[Comparison]) -> Table:
     return table
 
 
-def check_systems(systems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[str]]]:
+def check_systems(
+    systems: Mapping[str, Sequence[str]],
+) -> list[tuple[str, Sequence[str]]]:
     """The systems as pairs of a name and a list of translations.
 
     Raises:
@@ -145,7 +150,7 @@ def check_systems(systems: Mapping[str, Sequence[str]]) -> list[tuple[str, list[
             f"translations. Received: {type(systems).__name__} with "
             f"{list(systems) if isinstance(systems, Mapping) else systems!r}"
         )
-    named = [
+    named: list[tuple[str, Sequence[str]]] = [
         (name, check_texts(f"systems[{name!r}]", texts))
         for name, texts in systems.items()
     ]

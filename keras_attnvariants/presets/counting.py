@@ -11,7 +11,6 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from typing import Any
 
 import keras
@@ -29,6 +28,9 @@ WITHOUT_SUBLAYERS = {
     "cross_attention": None,
     "feed_forward": False,
 }
+
+# By class of the model, its arguments, and the class of a layer in them.
+_counts: dict[tuple[type[keras.Model], str, type | None], int] = {}
 
 
 def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int:
@@ -105,17 +107,24 @@ def registered_class(entry: Any) -> type | None:
     return keras.saving.get_registered_object(entry.get("class_name"))
 
 
-@lru_cache(maxsize=2048)
 def count_built(
     model: type[keras.Model], config: str, layer: type | None = None
 ) -> int:
-    """Number of parameters of a model that is built without its arrays.
+    """Number of parameters of a model that is built without its arrays, once.
 
     Args:
         model: class of the model.
         config: its arguments, as JSON.
-        layer: part of the key of the cache, and not used otherwise.
+        layer: a class that the name of a layer in `config` stands for.
     """
+    key = (model, config, layer)
+    if key not in _counts:
+        _counts[key] = build_and_count(model, config)
+    return _counts[key]
+
+
+def build_and_count(model: type[keras.Model], config: str) -> int:
+    """Builds a model in a thread of its own, which leaves no traces in this one."""
     # The seeds that layers draw would change the seeds of whatever is built next.
     state = random.getstate()
     try:
@@ -124,12 +133,12 @@ def count_built(
         # Keras lists variables without values, to give them some when it next leaves a
         # scope of this kind. Its list is the thread's and disappears with the thread.
         with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(build_and_count, model, arguments).result()
+            return thread.submit(count_without_arrays, model, arguments).result()
     finally:
         random.setstate(state)
 
 
-def build_and_count(model: type[keras.Model], arguments: dict[str, Any]) -> int:
+def count_without_arrays(model: type[keras.Model], arguments: dict[str, Any]) -> int:
     """Builds a model whose variables have shapes and no values, and counts them."""
     with keras.StatelessScope(initialize_variables=False):
         return model.from_config(arguments).count_params()

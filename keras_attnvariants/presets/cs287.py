@@ -118,7 +118,7 @@ def preset(
     )
 
 
-LSTMS = {
+LSTMS: dict[str, tuple[dict[str, Any], tuple[float, float, float], str]] = {
     "seq2seq": (
         {"hidden_dim": 100, "bidirectional": False, "attention": False},
         (3.23, 25.36, 6.32),
@@ -133,7 +133,7 @@ LSTMS = {
     ),
 }
 
-TRANSFORMERS = {
+TRANSFORMERS: dict[str, tuple[dict[str, Any], tuple[float, float, float], str]] = {
     "megatron": (
         {"num_layers": 3, "num_heads": 4, "dropout": 0.2},
         (2.7, 15.0, 9.68),

@@ -217,7 +217,8 @@ SETTINGS_NOTE = (
 def published(row: Loem2022Row, direction: str | None) -> PublishedFigures:
     """The paper's figures of a row."""
     bleu, dev_bleu = (
-        {} if score is None else {direction: score} for score in (row.test, row.dev)
+        {direction: score} if direction and score is not None else {}
+        for score in (row.test, row.dev)
     )
     measures = ("rouge-1", "rouge-2", "rouge-l")
     return PublishedFigures(
