@@ -18,6 +18,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from keras_attnvariants.decoding import Translator
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import Score
 from keras_attnvariants.evaluation.metrics import check_references
@@ -31,6 +32,7 @@ from keras_attnvariants.evaluation.speed import Speed
 from keras_attnvariants.evaluation.speed import Translate
 from keras_attnvariants.evaluation.speed import measure_speed
 from keras_attnvariants.evaluation.speed import timed
+from keras_attnvariants.models.saving import load_model
 from keras_attnvariants.utils.checks import check_integer
 
 
@@ -91,7 +93,7 @@ class Report:
 
 
 def evaluate(
-    translate: Translate,
+    system: Translate | str | os.PathLike[str],
     sources: Sequence[str],
     references: References,
     *,
@@ -103,11 +105,13 @@ def evaluate(
     """Translates a test set and reports quality, and optionally speed and size.
 
     Args:
-        translate: takes a list of strings and returns one string for each, such as
-            `Translator.translate`.
+        system: function that takes a list of strings and returns one string for
+            each, such as `Translator.translate`; or a model folder with a tokenizer,
+            which translates with the defaults of `Translator`.
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
-        model: model whose parameters are to be reported.
+        model: model whose parameters are to be reported; that of a model folder is
+            known.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
         speed_runs: how many times the test set is translated again to measure the
@@ -120,7 +124,9 @@ def evaluate(
 
     Raises:
         ValueError: there is nothing to translate, the numbers of sources and
-            references differ, or `translate` does not return one string per source.
+            references differ, `system` does not return one string per source, or the
+            folder has no tokenizer.
+        FileNotFoundError: there is no such model folder.
 
     Example:
 
@@ -132,6 +138,10 @@ def evaluate(
     # Before the translation, which may take an hour.
     check_references(references, len(sources))
     check_integer("speed_runs", speed_runs, minimum=0)
+    if callable(system):
+        translate = system
+    else:
+        translate, model = load_system(system)
     speed = None
     if speed_runs:
         speed = measure_speed(translate, sources, speed_runs, count_tokens)
@@ -145,6 +155,18 @@ def evaluate(
         parameters=None if model is None else parameter_summary(model),
         environment=environment(),
     )
+
+
+def load_system(folder: str | os.PathLike[str]) -> tuple[Translate, keras.Model]:
+    """What translates with the model in a folder, and the model."""
+    model, tokenizer = load_model(folder)
+    if tokenizer is None:
+        raise ValueError(
+            "`system` must be a function, or a model folder that contains a tokenizer. "
+            f"Received: {str(folder)!r}"
+        )
+    # Without XLA: compiling for every shape takes longer than a test set.
+    return Translator(model, tokenizer, xla=False).translate, model
 
 
 def corpus_scores(

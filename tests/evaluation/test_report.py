@@ -7,6 +7,11 @@ import keras
 import pytest
 from rich.console import Console
 
+from keras_attnvariants import DotProductAttention
+from keras_attnvariants import Tokenizer
+from keras_attnvariants import Transformer
+from keras_attnvariants import Translator
+from keras_attnvariants import save_model
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.evaluation import corpus_ter
 from keras_attnvariants.evaluation import evaluate
@@ -104,3 +109,32 @@ def test_wrong_references_are_found_before_anything_is_translated():
 def test_lost_translation_is_refused():
     with pytest.raises(ValueError, match="Received: 1 strings for 2 texts"):
         evaluate(lambda texts: translate(texts)[:1], SOURCES, REFERENCES)
+
+
+@pytest.fixture(scope="module")
+def tiny_system():
+    tokenizer = Tokenizer.train(SOURCES + REFERENCES, vocabulary_size=40)
+    attention = DotProductAttention(num_heads=2)
+    sizes = (tokenizer.vocabulary_size, 1, 8, 16)
+    return Transformer(
+        *sizes, attention, attention, attention, max_length=16
+    ), tokenizer
+
+
+def test_a_model_folder_is_loaded_and_its_parameters_are_counted(tiny_system, tmp_path):
+    model, tokenizer = tiny_system
+    folder = save_model(model, tmp_path / "model", tokenizer)
+    report = evaluate(folder, SOURCES, REFERENCES)
+    expected = Translator(model, tokenizer, xla=False).translate(SOURCES)
+    assert report.translations == expected
+    assert report.parameters.total == model.count_params()
+    assert evaluate(str(folder), SOURCES, REFERENCES).scores == report.scores
+
+
+def test_a_folder_that_cannot_translate_is_refused(tiny_system, tmp_path):
+    model, _ = tiny_system
+    folder = save_model(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="a tokenizer. Received: '.*model'"):
+        evaluate(folder, SOURCES, REFERENCES)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        evaluate(tmp_path / "nowhere", SOURCES, REFERENCES)
