@@ -119,12 +119,22 @@ def count_built(
     """
     key = (model, config, layer)
     if key not in _counts:
-        _counts[key] = build_and_count(model, config)
+        _counts[key] = build_without_arrays(model, config).count_params()
     return _counts[key]
 
 
-def build_and_count(model: type[keras.Model], config: str) -> int:
-    """Builds a model in a thread of its own, which leaves no traces in this one."""
+def build_without_arrays(model: type[keras.Model], config: str) -> keras.Model:
+    """A model whose weights have names and shapes, and no values.
+
+    Args:
+        model: class of the model.
+        config: its arguments, as JSON.
+    """
+
+    def build(arguments: dict[str, Any]) -> keras.Model:
+        with keras.StatelessScope(initialize_variables=False):
+            return model.from_config(arguments)
+
     # The seeds that layers draw would change the seeds of whatever is built next.
     state = random.getstate()
     try:
@@ -133,15 +143,9 @@ def build_and_count(model: type[keras.Model], config: str) -> int:
         # Keras lists variables without values, to give them some when it next leaves a
         # scope of this kind. Its list is the thread's and disappears with the thread.
         with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(count_without_arrays, model, arguments).result()
+            return thread.submit(build, arguments).result()
     finally:
         random.setstate(state)
-
-
-def count_without_arrays(model: type[keras.Model], arguments: dict[str, Any]) -> int:
-    """Builds a model whose variables have shapes and no values, and counts them."""
-    with keras.StatelessScope(initialize_variables=False):
-        return model.from_config(arguments).count_params()
 
 
 def to_json(config: Any) -> str:

@@ -96,7 +96,7 @@ def test_figures_have_the_digits_of_the_paper():
     assert "rouge-1 37.80, rouge-2 18.91," in words(
         presets.list("self-attention/gigaword")
     )
-    both = words(presets.list("nguyen2018/interleaved-query-k/wmt16-en-de"))
+    both = words(presets.list("nguyen2018/"))
     assert "6x512 116.53M en-de 27.40, de-en 30.30" in both
     base = words(presets.list("base/wmt14"))
     assert "you2020/base/wmt14-en-de 6x512 60.49M en-de 26.8" in base
