@@ -4,6 +4,9 @@ The settings are starting points. They have no published figures; docs/RESULTS.m
 those that we measured.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
@@ -14,6 +17,7 @@ from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
 from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
 from keras_attnvariants.presets import rosendahl2021 as _rosendahl2021  # noqa: F401
 from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
+from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import get
@@ -121,6 +125,35 @@ OTHERS = {
 
 LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
 
+
+def biased_attention(
+    class_name: str, decoder_options: Mapping[str, Any], num_heads: int, **sizes: Any
+) -> dict[str, Any]:
+    """The base architecture, with biases by distance in all self-attention.
+
+    Args:
+        class_name: class of the self-attention.
+        decoder_options: further arguments in the decoder.
+        num_heads: number of heads per attention layer.
+        **sizes: further arguments of the base architecture.
+    """
+    options = {"num_heads": num_heads, **INITIALIZERS}
+    return {
+        **get(MAIN["base"]).architecture(num_heads=num_heads, **sizes),
+        "encoder_attention": layer_config(class_name, **options),
+        "decoder_attention": layer_config(class_name, **options, **decoder_options),
+    }
+
+
+# Baselines of locality that none of the papers' presets have, beside the sinusoidal
+# positions of all models.
+BIASED = {
+    "alibi": partial(biased_attention, "AlibiAttention", {}),
+    "relative-bias": partial(
+        biased_attention, "RelativeBiasAttention", {"bidirectional": False}
+    ),
+}
+
 TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
 
 
@@ -159,6 +192,20 @@ def preset(name: str, published: str, corpus: str) -> Preset:
     )
 
 
+def biased_preset(name: str, corpus: str) -> Preset:
+    """A preset of `BIASED` in our size for a corpus."""
+    base = preset("base", MAIN["base"], corpus)
+    return replace(
+        base,
+        name=f"kav/{name}/{corpus}",
+        architecture=BIASED[name],
+        notes="Our own: kav/base with biases by distance in all self-attention, and "
+        "with its sinusoidal positions. The settings are a starting point.",
+    )
+
+
 for _corpus, _variants in TABLE.items():
     for _name, _published in _variants.items():
         register(preset(_name, _published, _corpus))
+for _name in BIASED:
+    register(biased_preset(_name, "multi30k"))

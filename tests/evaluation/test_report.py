@@ -113,7 +113,7 @@ def test_lost_translation_is_refused():
 
 @pytest.fixture(scope="module")
 def tiny_system():
-    tokenizer = Tokenizer.train(SOURCES + REFERENCES, vocabulary_size=40)
+    tokenizer = Tokenizer.train(SOURCES + REFERENCES, vocabulary_size=35)
     attention = DotProductAttention(num_heads=2)
     sizes = (tokenizer.vocabulary_size, 1, 8, 16)
     return Transformer(

@@ -9,6 +9,7 @@ import keras_attnvariants.training  # noqa: F401, for its schedules
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.presets.kav import BIASED
 from keras_attnvariants.presets.kav import NORMALIZATION
 from keras_attnvariants.presets.kav import OTHERS
 from keras_attnvariants.presets.kav import TABLE
@@ -22,7 +23,8 @@ def test_the_four_main_variants_on_two_corpora_and_every_family_on_one():
     assert len(names["bible"]) == 4
     assert "kav/hc-sa/multi30k" in OURS
     for corpus, table in TABLE.items():
-        assert names[corpus] == [f"kav/{variant}/{corpus}" for variant in table]
+        variants = [*table, *(BIASED if corpus == "multi30k" else ())]
+        assert names[corpus] == [f"kav/{variant}/{corpus}" for variant in variants]
     used = {type(layer) for name in OURS for layer in attention_of(name)}
     families = {variant.cls for variant in attention.variants().values()}
     assert families <= used
@@ -80,3 +82,17 @@ def test_the_learning_rate_reaches_its_peak_and_falls(name):
     rates = [float(schedule(step)) for step in (0, 300, 800, training.steps)]
     assert max(rates) > 10 * rates[0]
     assert rates[-1] < max(rates) / 3
+
+
+def test_biases_by_distance_are_in_all_self_attention_and_nowhere_else():
+    for name, cls in (
+        ("alibi", attention.AlibiAttention),
+        ("relative-bias", attention.RelativeBiasAttention),
+    ):
+        model = tiny.model(f"kav/{name}/multi30k")
+        blocks = (*model.encoder_blocks, *model.decoder_blocks)
+        assert {type(block.self_attention) for block in blocks} == {cls}
+        crosses = {type(block.cross_attention) for block in model.decoder_blocks}
+        assert crosses == {attention.DotProductAttention}
+    for block in model.decoder_blocks:
+        assert not block.self_attention.bidirectional
