@@ -117,7 +117,7 @@ def tiny_system():
     attention = DotProductAttention(num_heads=2)
     sizes = (tokenizer.vocabulary_size, 1, 8, 16)
     return Transformer(
-        *sizes, attention, attention, attention, max_length=16
+        *sizes, attention, attention, attention, max_length=32
     ), tokenizer
 
 
