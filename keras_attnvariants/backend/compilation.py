@@ -1,31 +1,43 @@
 """Compiling a function of tensors on whichever backend Keras runs."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
+
+from keras_attnvariants.backend.private import is_in_xla_context
 
 
 def name() -> str:
     """The name of the Keras backend in use: `"tensorflow"`, `"jax"`, …"""
-    return keras.config.backend()
+    return str(keras.config.backend())
 
 
-def jit(function, xla: bool = True):
+def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
     """Compiles a function of tensors; one compilation per set of input shapes.
 
     Args:
-        function: takes and returns (nested) tensors; arguments that are not
-            tensors belong into a closure.
+        function: takes and returns (nested) tensors. Other arguments have to be bound
+            beforehand, in a closure for example.
         xla: on TensorFlow, whether XLA compiles the graph. JAX always does.
 
     Returns:
         A callable with the signature of `function`.
 
     Raises:
-        ValueError: the backend has no compiler known here.
+        ValueError: the backend is neither TensorFlow nor JAX.
+
+    Example:
+
+    >>> from keras import ops
+    >>> double = jit(lambda x: 2 * x)
+    >>> [float(x) for x in double(ops.array([1.0, 2.0]))]
+    [2.0, 4.0]
     """
     if name() == "tensorflow":
         import tensorflow as tf
 
-        # Code here is written with `ops.while_loop`, so there is nothing to rewrite.
+        # The package writes loops with `ops.while_loop`: AutoGraph has nothing to do.
         return tf.function(
             function, jit_compile=xla, reduce_retracing=not xla, autograph=False
         )
@@ -34,29 +46,24 @@ def jit(function, xla: bool = True):
 
         return jax.jit(function)
     raise ValueError(
-        f"`jit` knows the backends 'tensorflow' and 'jax'. Received: {name()!r}"
+        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
     )
 
 
 def in_xla() -> bool:
-    """Whether what is computed now is traced for XLA. With JAX, always."""
-    if name() != "tensorflow":
-        return True
-    import tensorflow as tf
-    from tensorflow.python.ops import control_flow_util
-
-    graph = tf.compat.v1.get_default_graph()
-    return control_flow_util.GraphOrParentsInXlaContext(graph)
+    """Whether the current computation is traced for XLA; on JAX, always."""
+    return name() != "tensorflow" or is_in_xla_context()
 
 
-def gains_from_xla(model) -> bool:
+def gains_from_xla(model: Any) -> bool:
     """Whether a search is faster when XLA compiles it.
 
-    Not on a CPU where a model computes in half precision or with 8-bit integers: XLA
-    has no fast products of these there, and TensorFlow does.
+    It is not on a CPU, if the model computes in half precision or with 8-bit integers:
+    TensorFlow has fast products for these, and XLA has not.
 
     Args:
-        model: a model. Without dtype or quantization it counts as one of float32.
+        model: a Keras model or any step model. One without a `compute_dtype` counts as
+            float32, one without a `quantization` as not quantized.
     """
     if name() != "tensorflow":
         return True

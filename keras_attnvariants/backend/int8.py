@@ -1,30 +1,33 @@
 """Layers whose products of 8-bit integers are as fast as the processor allows.
 
-TensorFlow's own product of such matrices on a CPU takes several times as long as that
-of floats; the kernel that oneDNN brings takes a fraction of it. Keras quantizes the
-layers and knows what to do everywhere else.
+On a CPU, the usual product of TensorFlow takes several times as long for 8-bit integers
+as for floats; the kernel of oneDNN takes a fraction of it. Everything else about
+quantized layers, and every other device, is left to Keras.
 """
 
 import contextlib
 import contextvars
-import functools
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.onednn import onednn_product
+from keras_attnvariants.utils.typing import Tensor
 
+# 8-bit integers from minus this to this are used.
 LARGEST = 127.0
-KERNEL = "_QuantizedMatMul"
 
 _portable = contextvars.ContextVar("portable", default=False)
 
 
 @contextlib.contextmanager
 def portable() -> Iterator[None]:
-    """What is traced in this context runs wherever TensorFlow does, fast or not."""
+    """Graphs traced in this context run wherever TensorFlow does, fast or not."""
     token = _portable.set(True)
     try:
         yield
@@ -35,76 +38,83 @@ def portable() -> Iterator[None]:
 class Dense(keras.layers.Dense):
     """`keras.layers.Dense`, fast on a CPU once it is quantized to int8.
 
-    Inputs are made a matrix first, so that TensorFlow can add biases and apply
-    activations within the product.
+    Inputs `[..., I]` become a matrix `[N, I]` first, so that TensorFlow can add biases
+    and apply activations within the product.
     """
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
         outputs = super().call(rows, training)
         return ops.reshape(outputs, (*shape[:-1], self.units))
 
-    def quantize(self, mode=None, type_check=True, config=None):
-        """As in Keras, which would refuse a subclass."""
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """As in Keras, whose check of the type would refuse a subclass."""
         super().quantize(mode, type_check=False, config=config)
 
-    def _int8_call(self, inputs, training=None):
-        if not is_fast_here() or self.inputs_quantizer is None or self.lora_enabled:
-            return super()._int8_call(inputs, training)
-        outputs = multiply(inputs, self._kernel, self.kernel_scale)
+    def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        if not is_fast_for(self):
+            return super().quantized_call(inputs, training)
+        outputs = multiply(inputs, self.kernel, self.kernel_scale)
         if self.bias is not None:
             outputs = ops.add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
 
 
 class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`, fast once it is quantized to int8."""
+    """`keras.layers.ReversibleEmbedding`, fast on a CPU once quantized to int8."""
 
-    def quantize(self, mode=None, type_check=True, config=None):
-        """As in Keras, which would refuse a subclass."""
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """As in Keras, whose check of the type would refuse a subclass."""
         super().quantize(mode, type_check=False, config=config)
 
-    def _int8_call(self, inputs, reverse=False):
-        if not reverse or not self.tie_weights or not is_fast_here():
-            return super()._int8_call(inputs, reverse)
-        return multiply(inputs, self._embeddings, self.embeddings_scale, True)
+    def quantized_call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
+        is_plain = reverse and self.tie_weights and self.logit_soft_cap is None
+        if not is_plain or not is_fast_for(self):
+            return super().quantized_call(inputs, reverse)
+        return multiply(inputs, self.embeddings, self.embeddings_scale, True)
+
+
+def is_fast_for(layer: keras.layers.Layer) -> bool:
+    """Whether a quantized layer may be computed by `multiply`, here and now."""
+    is_plain_int8 = (
+        layer.quantization_mode == "int8"
+        and layer.inputs_quantizer is not None
+        and not layer.lora_enabled
+    )
+    return is_plain_int8 and is_fast_here()
 
 
 def is_fast_here() -> bool:
-    """Whether `multiply` works where this is computed: in a graph, on a CPU."""
+    """Whether `multiply` works in the current computation: in a graph, on a CPU."""
     if name() != "tensorflow" or _portable.get():
         return False
-    return in_graph() and not in_xla() and has_kernel()
+    return in_graph() and not in_xla() and has_onednn_product()
 
 
 def in_graph() -> bool:
-    """Whether TensorFlow is tracing a function; the kernel cannot be called else."""
+    """Whether TensorFlow is tracing a function; the kernel works in graphs only."""
     import tensorflow as tf
 
     return not tf.executing_eagerly()
 
 
-@functools.cache
-def has_kernel() -> bool:
-    """Whether this TensorFlow brings the kernel, and computes on a CPU."""
-    import tensorflow as tf
-    from tensorflow.python.framework import kernels
-
-    found = kernels.get_registered_kernels_for_op(KERNEL).kernel
-    return bool(found) and not tf.config.list_physical_devices("GPU")
-
-
-def multiply(inputs, kernel, kernel_scale, transposed: bool = False):
+def multiply(
+    inputs: Tensor, kernel: Tensor, kernel_scale: Tensor, transposed: bool = False
+) -> Tensor:
     """Product of floats with a matrix of 8-bit integers, which has a gradient.
 
-    Each row of the inputs is rounded to 8-bit integers of its own scale.
+    Each row of the inputs is rounded to 8-bit integers with a scale of its own.
 
     Args:
         inputs: `[..., I]`, in float32 or bfloat16, the dtype of the result.
         kernel: int8 `[I, O]`, or `[O, I]` if `transposed`.
-        kernel_scale: `[O]`, integers per unit of what they stand for.
-        transposed: how the kernel lies.
+        kernel_scale: `[O]`, integers per unit of the floats that they stand for.
+        transposed: whether the kernel is transposed.
 
     Returns:
         `[..., O]`.
@@ -116,8 +126,8 @@ def multiply(inputs, kernel, kernel_scale, transposed: bool = False):
     kernel_scale = tf.cast(tf.convert_to_tensor(kernel_scale), "float32")
 
     @tf.custom_gradient
-    def product(inputs):
-        def gradient(upstream):
+    def product(inputs: Tensor) -> tuple[Tensor, Any]:
+        def gradient(upstream: Tensor) -> Tensor:
             matrix = tf.cast(kernel, "float32")
             matrix /= kernel_scale[:, None] if transposed else kernel_scale
             matrix = matrix if transposed else tf.transpose(matrix)
@@ -127,48 +137,11 @@ def multiply(inputs, kernel, kernel_scale, transposed: bool = False):
         peak = tf.reduce_max(tf.abs(rows), axis=-1, keepdims=True)
         peak = tf.maximum(peak, keras.config.epsilon())
         integers = tf.cast(tf.round(rows * (LARGEST / peak)), "int8")
-        outputs = onednn_product(integers, kernel, kernel_scale, transposed)
+        # The floats that LARGEST stands for: in the inputs, and in each column.
+        ends = tf.constant(LARGEST), LARGEST / kernel_scale
+        outputs = onednn_product(integers, kernel, *ends, transposed)
         return tf.cast(outputs * (peak / LARGEST), dtype), gradient
 
     shape = ops.shape(inputs)
     outputs = product(tf.reshape(inputs, (-1, shape[-1])))
     return tf.reshape(outputs, (*shape[:-1], kernel_scale.shape[0]))
-
-
-def onednn_product(integers, kernel, kernel_scale, transposed: bool):
-    """Product of 8-bit integers, `[N, I]` with `[I, O]`, divided by scales `[O]`.
-
-    In float32: bfloat16 with several scales would be two hundred times as slow.
-    """
-    import tensorflow as tf
-    from tensorflow.python.framework import op_def_library
-
-    # What the integers from -LARGEST to LARGEST stand for.
-    ends = tf.constant(LARGEST), LARGEST / kernel_scale
-    outputs = op_def_library.apply_op(
-        KERNEL,
-        name="int8_product",
-        device_inputs=[
-            tf.bitcast(integers, "qint8"),
-            tf.bitcast(kernel, "qint8"),
-            tf.zeros_like(kernel_scale),
-        ],
-        host_inputs=[-ends[0], ends[0], -ends[1], ends[1]],
-        Tdevice_outputs=[tf.float32],
-        Thost_outputs=[],
-        T1=tf.qint8,
-        T2=tf.qint8,
-        Tbias=tf.float32,
-        U=tf.float32,
-        Tout=tf.float32,
-        transpose_a=False,
-        transpose_b=transposed,
-        # It would remember the kernel of the first call.
-        is_weight_const=False,
-        is_bias_const=False,
-        fused_ops=["BiasAdd", "Dequantize"],
-        input_quant_mode="SCALED",
-        output_quant_mode="SCALED",
-        leakyrelu_alpha=0.2,
-    )
-    return outputs[0][0]

@@ -1,20 +1,22 @@
-"""Layer normalization that remembers little for its gradient."""
+"""Layer normalization that keeps little in memory for its gradient."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attnvariants.backend.compilation import jit
+from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
 class LayerNormalization(keras.layers.LayerNormalization):
     """Drop-in for `keras.layers.LayerNormalization` over the last axis.
 
-    In training, its input is all that is remembered of a call: the gradient, in closed
-    form, computes the statistics again, and is one compiled pass over the input.
+    In training, only the input is kept for the backward pass. The gradient, in closed
+    form, computes the statistics again, in one compiled pass over the input.
 
     Args:
         epsilon: added to the variance.
@@ -27,21 +29,22 @@ class LayerNormalization(keras.layers.LayerNormalization):
     [[-1.0, 1.0]]
     """
 
-    def __init__(self, epsilon: float = 1e-3, **kwargs: Any):
+    def __init__(self, epsilon: float = 1e-3, **kwargs: Any) -> None:
         super().__init__(epsilon=epsilon, **kwargs)
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+        """`[..., D]` to `[..., D]`."""
         if not training:
             return super().call(inputs)
         # TensorFlow differentiates a custom gradient for tensors, not for variables.
         gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
-        return normalized(inputs, gamma, beta, self.epsilon)
+        return normalize(inputs, gamma, beta, self.epsilon)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**keras.layers.Layer.get_config(self), "epsilon": self.epsilon}
 
 
-def normalized(inputs, gamma, beta, epsilon: float):
+def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
     """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with its gradient.
 
     Args:
@@ -54,8 +57,8 @@ def normalized(inputs, gamma, beta, epsilon: float):
     """
 
     @ops.custom_gradient
-    def apply(x, gamma, beta):
-        def gradient(upstream):
+    def apply(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Any]:
+        def gradient(upstream: Tensor) -> tuple[Tensor, ...]:
             rows = (ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream))
             by_x, *others = compiled_gradients(epsilon)(*rows, gamma)
             return ops.reshape(by_x, ops.shape(x)), *others
@@ -67,13 +70,13 @@ def normalized(inputs, gamma, beta, epsilon: float):
 
 
 @functools.cache
-def compiled_gradients(epsilon: float):
-    """The gradients with respect to `x`, `gamma` and `beta`, as a compiled function.
+def compiled_gradients(epsilon: float) -> Callable[..., tuple[Tensor, ...]]:
+    """A compiled function of the gradients with respect to `x`, `gamma` and `beta`.
 
     It takes `x` and the gradient of the output, both `[N, D]`, and `gamma`, `[D]`.
     """
 
-    def gradients(x, upstream, gamma):
+    def gradients(x: Tensor, upstream: Tensor, gamma: Tensor) -> tuple[Tensor, ...]:
         dtypes = x.dtype, gamma.dtype
         dtype = keras.backend.result_type(x.dtype, "float32")
         x, upstream, gamma = (ops.cast(part, dtype) for part in (x, upstream, gamma))
@@ -92,6 +95,6 @@ def compiled_gradients(epsilon: float):
     return jit(gradients)
 
 
-def mean(x):
-    """Over the last axis, which stays."""
+def mean(x: Tensor) -> Tensor:
+    """The mean over the last axis: `[..., D]` to `[..., 1]`."""
     return ops.mean(x, axis=-1, keepdims=True)

@@ -1,20 +1,29 @@
 """A loop over time whose gradient works on every backend, compiled or not.
 
-`keras.ops.scan` has no gradient under XLA on TensorFlow, and takes no nested state
-there; `keras.ops.while_loop` has no gradient on JAX.
+On TensorFlow, `keras.ops.scan` has no gradient under XLA and takes no nested state. On
+JAX, `keras.ops.while_loop` has no gradient.
 """
+
+from collections.abc import Callable
 
 import keras
 
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Tensor
+
+# Of the state and one slice of the inputs: the new state and the output.
+Step = Callable[[NestedTensors, NestedTensors], tuple[NestedTensors, NestedTensors]]
 
 
-def scan(step, initial, inputs):
+def scan(
+    step: Step, initial: NestedTensors, inputs: NestedTensors
+) -> tuple[NestedTensors, NestedTensors]:
     """Runs `state, output = step(state, input)` along the first axis of the inputs.
 
-    The state, each input and each output may be a tensor, or dicts, lists and tuples
-    of tensors. The state keeps its structure, shapes and dtypes. Lengths may be
-    dynamic.
+    State, inputs and outputs may each be a tensor, or dicts, lists and tuples of
+    tensors. The state keeps its structure, shapes and dtypes. Lengths may be dynamic.
 
     Args:
         step: function of the state and of one slice of the inputs.
@@ -26,7 +35,7 @@ def scan(step, initial, inputs):
         The state after the last step, and the outputs of all steps `[T, ...]`.
 
     Raises:
-        ValueError: the backend has no such loop here.
+        ValueError: the backend is neither TensorFlow nor JAX.
 
     Example:
 
@@ -40,13 +49,16 @@ def scan(step, initial, inputs):
     if name() == "jax":
         import jax
 
-        return jax.lax.scan(step, initial, inputs)
+        state, outputs = jax.lax.scan(step, initial, inputs)
+        return state, outputs
     raise ValueError(
-        f"`scan` knows the backends 'tensorflow' and 'jax'. Received: {name()!r}"
+        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
     )
 
 
-def tensorflow_scan(step, initial, inputs):
+def tensorflow_scan(
+    step: Step, initial: NestedTensors, inputs: NestedTensors
+) -> tuple[NestedTensors, NestedTensors]:
     """`scan` as `tf.while_loop`; XLA needs its bound on iterations for gradients."""
     import tensorflow as tf
 
@@ -56,24 +68,21 @@ def tensorflow_scan(step, initial, inputs):
     first = tree.flatten(inputs)[0]
     length = first.shape[0] if first.shape[0] is not None else tf.shape(first)[0]
 
-    # What a step returns has to be known before the loop; a graph drops this step.
-    nothing = tree.map_structure(lambda x: tf.zeros(tf.shape(x)[1:], x.dtype), inputs)
-    nothing = tree.map_structure(
-        lambda zero, x: tf.ensure_shape(zero, x.shape[1:]), nothing, inputs
-    )
-    after, output = step(initial, nothing)
+    # The loop has to know beforehand what a step returns; a graph drops this step.
+    after, output = step(initial, tree.map_structure(zeros_like_a_slice, inputs))
     tree.assert_same_structure(initial, after)
 
-    def filled(x):
-        array = tf.TensorArray(x.dtype, length, element_shape=x.shape[1:])
-        return array.unstack(x)
-
-    sources = tree.map_structure(filled, inputs)
+    sources = tree.map_structure(
+        lambda x: tf.TensorArray(x.dtype, length, element_shape=x.shape[1:]).unstack(x),
+        inputs,
+    )
     results = tree.map_structure(
         lambda x: tf.TensorArray(x.dtype, length, element_shape=x.shape), output
     )
 
-    def body(time, state, results):
+    def body(
+        time: Tensor, state: NestedTensors, results: NestedTensors
+    ) -> tuple[Tensor, NestedTensors, NestedTensors]:
         state, output = step(state, tree.map_structure(lambda a: a.read(time), sources))
         results = tree.map_structure(lambda a, x: a.write(time, x), results, output)
         return time + 1, state, results
@@ -92,6 +101,13 @@ def tensorflow_scan(step, initial, inputs):
     return state, tree.map_structure(lambda a: a.stack(), results)
 
 
-def common_shape(first, second):
-    """The shape of both tensors, `None` where a dimension is known of one only."""
+def zeros_like_a_slice(x: Tensor) -> Tensor:
+    """Zeros of the shape of `x[0]`, which need not exist."""
+    import tensorflow as tf
+
+    return tf.ensure_shape(tf.zeros(tf.shape(x)[1:], x.dtype), x.shape[1:])
+
+
+def common_shape(first: Tensor, second: Tensor) -> Shape:
+    """The shape of two tensors, `None` where a size is known of one of them only."""
     return first.shape.most_specific_compatible_shape(second.shape)

@@ -1,25 +1,35 @@
-"""The one softmax over masked logits that every attention variant uses."""
+"""The softmax over masked logits that every attention variant uses."""
 
 from keras import ops
 
-# Far below any real logit, yet finite: a literal infinity turns a fully masked
-# row into NaN, and its gradient with it.
+from keras_attnvariants.utils.typing import Tensor
+
+# Far below any real logit, yet finite: with a literal infinity, a fully masked row and
+# its gradient would be NaN.
 MASKED_LOGIT = -1e9
 
 
-def masked_softmax(logits, mask=None, axis: int = -1):
+def masked_softmax(
+    logits: Tensor, mask: Tensor | None = None, axis: int = -1
+) -> Tensor:
     """Softmax in float32 that gives masked entries a weight of exactly 0.
 
-    Rows that are masked entirely get 0 everywhere, with gradients of 0.
+    A row whose entries are all masked has weights of 0, with gradients of 0.
 
     Args:
         logits: float tensor of any shape and dtype.
-        mask: boolean tensor that broadcasts to `logits`, True for entries that
-            take part; `None` for all of them.
+        mask: bool tensor that broadcasts to `logits`, true for entries that take part;
+            `None` for all of them.
         axis: the axis whose weights sum to 1.
 
     Returns:
         Weights in float32, of the shape of `logits`.
+
+    Example:
+
+    >>> weights = masked_softmax(ops.zeros((1, 3)), ops.array([True, True, False]))
+    >>> [float(weight) for weight in weights[0]]
+    [0.5, 0.5, 0.0]
     """
     logits = ops.cast(logits, "float32")
     if mask is None:
@@ -28,10 +38,11 @@ def masked_softmax(logits, mask=None, axis: int = -1):
     return ops.where(mask, weights, 0.0)
 
 
-def softmax(logits, axis: int):
-    """`keras.ops.softmax`, without its warning of an axis with one entry.
+def softmax(logits: Tensor, axis: int) -> Tensor:
+    """`keras.ops.softmax`, without its warning about an axis with one entry.
 
-    A source of one token is ordinary here, and has a gradient (of 0) like any other.
+    A source of one token is ordinary here. Its weight is 1 and its gradient 0, not
+    `None`, which an optimizer would complain about.
     """
     if logits.shape[axis] == 1:
         return logits * 0.0 + 1.0

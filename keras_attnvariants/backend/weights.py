@@ -1,12 +1,14 @@
-"""Weights in the dtype that they are used in, for loops that use them often."""
+"""Weights in the dtype in which they are used, for loops that use them often."""
 
 import contextlib
+from typing import Any
 
 import keras
 from keras import ops
 
-# Layers that look up or multiply a matrix in their compute dtype, and read it for
-# nothing else.
+from keras_attnvariants.backend.private import nested_layers
+
+# Layers that read a matrix in their compute dtype, and for one purpose only.
 MATRICES = {
     keras.layers.Dense: "kernel",
     keras.layers.EinsumDense: "kernel",
@@ -14,24 +16,24 @@ MATRICES = {
 }
 
 
-def cast_matrices(model) -> contextlib.AbstractContextManager:
-    """A scope in which a model's matrices are read in the dtype they are used in.
+def cast_matrices(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """A scope in which the matrices of a model have the dtype in which they are used.
 
-    With a mixed policy every use of a weight casts it. That is nothing beside a batch
-    of training, and half of a step of decoding. Within the scope every matrix is cast
-    once, outside of whatever loop reads it; results are the same. Nothing within it may
-    change a weight.
+    With a mixed policy, each use of a weight casts it. That is negligible in a batch of
+    training, but half of the time of a decoding step. Within the scope, each matrix is
+    cast once, outside the loop that reads it, and the results are the same. No weight
+    may be changed within the scope.
 
     Args:
-        model: a Keras model or layer. Anything else has no matrices.
+        model: a Keras model or layer. For any other object the scope has no effect.
     """
     if not isinstance(model, keras.layers.Layer):
-        # An empty scope would hide what a scope around it knows.
+        # An empty `StatelessScope` would hide the values of an outer one.
         return contextlib.nullcontext()
     scope = keras.StatelessScope()
     for variable in model.variables:
         scope.add_update((variable, variable.value))
-    for layer in model._flatten_layers():
+    for layer in nested_layers(model):
         matrix = matrix_of(layer)
         if matrix is not None and matrix.dtype != layer.compute_dtype:
             scope.add_update((matrix, ops.cast(matrix, layer.compute_dtype)))

@@ -1,4 +1,13 @@
-"""Beam search with exact early stopping, in static shapes."""
+"""Beam search with exact early stopping, in static shapes.
+
+It works eagerly, under `keras_attnvariants.backend.jit` and in a SavedModel, there with
+any batch size. A translation depends neither on the rest of the batch nor on padding,
+unless the logits of the model do: in half precision, their last bits may follow the
+shape of the batch.
+
+Equal scores are decided in favour of the hypothesis that finished first, then of the
+better parent, then of the smaller id.
+"""
 
 from typing import Any
 from typing import NamedTuple
@@ -6,59 +15,57 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
-from keras_attnvariants.decoding.candidates import candidates
+from keras_attnvariants.decoding.beams import Beams
+from keras_attnvariants.decoding.beams import collect_alignments
+from keras_attnvariants.decoding.beams import select
+from keras_attnvariants.decoding.candidates import find_candidates
+from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.constraints import check_search
-from keras_attnvariants.decoding.constraints import count_tokens
-from keras_attnvariants.decoding.greedy import greedy_search
+from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import is_possible
 from keras_attnvariants.decoding.hypotheses import length_factors
-from keras_attnvariants.decoding.stages import StagedSearch
-from keras_attnvariants.decoding.step_model import gather_beams
-from keras_attnvariants.decoding.step_model import reorder
+from keras_attnvariants.decoding.staged_search import StagedSearch
+from keras_attnvariants.decoding.states import gather_beams
+from keras_attnvariants.decoding.states import reorder
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
 
 
 def beam_search(
-    model,
-    source_ids,
+    model: StepModel,
+    source_ids: Any,
     beam_size: int = 4,
     length_penalty: float = 0.6,
     n_best: int = 1,
     min_length: int = 0,
     max_length: int | None = None,
-    prefix=None,
+    prefix: Any = None,
     block_unknown: bool = False,
     return_alignments: bool = False,
 ) -> Hypotheses:
-    """Finds the translations of the highest length-normalised log probability.
+    """Finds the translations of the highest length-normalized log probability.
 
-    A hypothesis `y` of length `|y|`, which counts EOS, scores
-    `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). At each
-    position the `2 K` best continuations are taken: those that end join the `n_best`
-    finished ones, the `K` best others live on. A sentence is done as soon as no
-    live hypothesis can beat its worst finished one whatever follows; from then on
-    its result is frozen. `beam_size=1` is greedy search: the first EOS ends it.
-
-    Works eagerly, under `keras_attnvariants.backend.jit` and in a SavedModel, there
-    with any batch size. A translation depends neither on the rest of the batch nor
-    on padding, as far as the logits of the model do not (in half precision their last
-    bits may follow the shape of the batch). Equal scores are decided in favour of the
-    hypothesis that finished first, then of the better parent, then of the smaller id.
+    A hypothesis of length `|y|`, which counts EOS, scores
+    `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the
+    `2 K` best continuations at each position, those that end join the `n_best` finished
+    hypotheses, and the `K` best others continue. A sentence is done when no live
+    hypothesis can beat its worst finished one. `beam_size=1` is greedy search.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
             has the empty translation, with log probability 0.
         beam_size: number `K` of live hypotheses.
-        length_penalty: the exponent. 0 compares log probabilities; the larger it
-            is, the longer the translations.
+        length_penalty: the larger, the longer the translations; 0 for no effect.
         n_best: number `N` of hypotheses to return, at most `beam_size`.
-        min_length: number of tokens before EOS, at least.
-        max_length: number of tokens with EOS, at most. By default those of the
+        min_length: smallest number of tokens before EOS.
+        max_length: largest number of tokens with EOS; by default those of the
             source plus 50, at most `model.max_length`.
-        prefix: int `[B, P]`, padded on the right: how each translation has to start.
+        prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
 
@@ -69,12 +76,10 @@ def beam_search(
         ValueError: an argument is out of range or of a wrong shape.
 
     Example:
-        >>> import numpy as np
         >>> import keras_attnvariants as kav
         >>> attention = kav.DotProductAttention(num_heads=2)
         >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
-        >>> source_ids = np.array([[5, 6, 7], [8, 9, 0]])
-        >>> found = kav.beam_search(model, source_ids, n_best=2, max_length=6)
+        >>> found = kav.beam_search(model, [[5, 6], [8, 0]], n_best=2, max_length=6)
         >>> tuple(found.ids.shape), tuple(found.scores.shape)
         ((2, 2, 6), (2, 2))
     """
@@ -92,34 +97,32 @@ def beam_search(
         return search.hypotheses(search.run())
 
 
-class _Beams(NamedTuple):
-    """`M` hypotheses per sentence."""
-
-    log_probs: Any  # float32 [B, M]
-    # int32 [B, M, T] each: the ids and, for alignments, the live row that predicted.
-    paths: tuple
-
-
 class _BeamState(NamedTuple):
-    position: Any  # int32 scalar
-    tokens: Any  # int32 [B, K], the last tokens of the live hypotheses
-    live: _Beams  # K, best first
-    finished: _Beams  # N, best first
-    scores: Any  # float32 [B, N], of the finished ones
-    done: Any  # bool [B]
-    model_state: Any  # nested [B, K, ...]
-    alignments: Any  # float32 [B, T, K, S] in the order of prediction, or ()
+    position: Tensor  # int32 scalar
+    tokens: Tensor  # int32 [B, K], the last tokens of the live hypotheses
+    live: Beams  # K, best first
+    finished: Beams  # N, best first
+    scores: Tensor  # float32 [B, N], of the finished ones
+    done: Tensor  # bool [B]
+    model_state: NestedTensors  # [B, K, ...]
+    alignments: Tensor  # float32 [B, T, K, S] in the order of prediction, or ()
 
 
 class _BeamSearch(StagedSearch):
-    """One search over a batch; holds what does not change in the loop."""
+    """One search over a batch, with all that does not change in its loop."""
 
     State = _BeamState
     RESULTS = ("finished", "scores", "alignments")
 
     def __init__(
-        self, model, constraints, beam_size, length_penalty, n_best, with_alignments
-    ):
+        self,
+        model: StepModel,
+        constraints: Constraints,
+        beam_size: int,
+        length_penalty: float,
+        n_best: int,
+        with_alignments: bool,
+    ) -> None:
         super().__init__(model, constraints, beam_size)
         self.n_best = n_best
         self.with_alignments = with_alignments
@@ -132,7 +135,7 @@ class _BeamSearch(StagedSearch):
         model, empty = self.model, self.constraints.empty
         batch, source_length = ops.shape(self.constraints.source_ids)
         beams, n_best, steps = self.beams, self.n_best, self.max_length
-        # All live hypotheses begin alike, so only the first may count.
+        # All live hypotheses begin alike: only the first is possible.
         live = ops.where(ops.equal(ops.arange(beams), 0), 0.0, IMPOSSIBLE)
         # A sentence without tokens is done from the start: [EOS], with certainty.
         is_first = ops.equal(ops.arange(n_best), 0)
@@ -141,21 +144,21 @@ class _BeamSearch(StagedSearch):
         is_end = ops.logical_and(is_empty[:, :, None], ops.equal(ops.arange(steps), 0))
         finished_ids = ops.where(is_end, model.eos_id, model.pad_id)
 
-        def paths(ids):
+        def paths(ids: Tensor) -> tuple[Tensor, ...]:
             return (ids, ops.zeros_like(ids)) if self.with_alignments else (ids,)
 
-        alignments = ()
+        alignments: Tensor = ()
         if self.with_alignments:
             shape = (batch, steps, beams, source_length)
             alignments = ops.zeros(shape, dtype="float32")
         return _BeamState(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch, beams), model.bos_id, dtype="int32"),
-            live=_Beams(
+            live=Beams(
                 ops.zeros((batch, 1), dtype="float32") + live,
                 paths(ops.full((batch, beams, steps), model.pad_id, dtype="int32")),
             ),
-            finished=_Beams(scores, paths(ops.cast(finished_ids, "int32"))),
+            finished=Beams(scores, paths(ops.cast(finished_ids, "int32"))),
             scores=scores,
             done=empty,
             model_state=model.initial_state(self.context, beams, room),
@@ -176,9 +179,9 @@ class _BeamSearch(StagedSearch):
 
         survivors = ops.where(is_end, IMPOSSIBLE, candidates.log_probs)
         log_probs, choice = ops.top_k(survivors, self.beams)
-        live = _select(_Beams(survivors, candidates.paths), log_probs, choice)
+        live = select(Beams(survivors, candidates.paths), log_probs, choice)
         done = self.is_decided(log_probs[:, 0], scores[:, -1], state.position)
-        alignments = ()
+        alignments: Tensor = ()
         if self.with_alignments:
             is_now = ops.equal(ops.arange(self.max_length), state.position)
             alignments = ops.where(
@@ -197,15 +200,22 @@ class _BeamSearch(StagedSearch):
             alignments=alignments,
         )
 
-    def expand(self, state: _BeamState, logits):
+    def expand(self, state: _BeamState, logits: Tensor) -> tuple[Beams, Tensor, Tensor]:
         """The `2 K` best continuations, with their parents and last tokens.
 
-        A parent has one continuation by EOS, so at least `K` others are among them.
+        A parent has one continuation with EOS, so at least `K` others are among them.
+
+        Args:
+            state: before this position.
+            logits: `[B, K, V]`.
+
+        Returns:
+            The continuations, and int32 `[B, 2 K]` each: parents and tokens.
         """
-        values, tokens, total = candidates(
+        values, tokens, normalizer = find_candidates(
             logits, self.constraints, state.position, 2 * self.beams
         )
-        gains = state.live.log_probs[:, :, None] - total
+        gains = state.live.log_probs[:, :, None] - normalizer
         totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
         batch, beams, count = ops.shape(totals)
         totals = ops.reshape(totals, (batch, beams * count))
@@ -219,16 +229,18 @@ class _BeamSearch(StagedSearch):
             ops.where(is_now, value[:, :, None], gather_beams(path, parents))
             for path, value in zip(state.live.paths, (tokens, parents), strict=False)
         )
-        return _Beams(totals, paths), parents, tokens
+        return Beams(totals, paths), parents, tokens
 
-    def finish(self, state: _BeamState, candidates: _Beams, is_end):
-        """The best finished hypotheses, old and new, and their scores."""
+    def finish(
+        self, state: _BeamState, candidates: Beams, is_end: Tensor
+    ) -> tuple[Beams, Tensor]:
+        """The best finished hypotheses, old and new, and their scores `[B, N]`."""
         counts = ops.logical_and(is_end, is_possible(candidates.log_probs))
         counts = ops.logical_and(counts, ops.logical_not(state.done)[:, None])
         factor = ops.take(self.factors, state.position + 1)
         scores = ops.where(counts, candidates.log_probs * factor, IMPOSSIBLE)
-        # Old ones first: they win ties, against impossible candidates above all.
-        pool = _Beams(
+        # Old ones first: they win ties, also against impossible candidates.
+        pool = Beams(
             ops.concatenate([state.finished.log_probs, candidates.log_probs], axis=1),
             tuple(
                 ops.concatenate(pair, axis=1)
@@ -237,13 +249,20 @@ class _BeamSearch(StagedSearch):
         )
         scores = ops.concatenate([state.scores, scores], axis=1)
         scores, choice = ops.top_k(scores, self.n_best)
-        return _select(pool, gather_beams(pool.log_probs, choice), choice), scores
+        return select(pool, gather_beams(pool.log_probs, choice), choice), scores
 
-    def is_decided(self, best_live, worst_finished, position):
-        """True for sentences whose finished hypotheses cannot be beaten any more.
+    def is_decided(
+        self, best_live: Tensor, worst_finished: Tensor, position: Tensor
+    ) -> Tensor:
+        """Whether the finished hypotheses cannot be beaten any more: bool `[B]`.
 
-        Log probabilities only fall, so a live hypothesis can reach at most what it
-        has times the best factor among the lengths it may end with.
+        Log probabilities only fall, so the score of a live hypothesis can reach at most
+        its log probability times the best factor among the lengths it may end with.
+
+        Args:
+            best_live: log probability of the best live hypothesis, `[B]`.
+            worst_finished: score of the worst finished hypothesis, `[B]`.
+            position: int32 scalar.
         """
         best_length = position + 2
         if self.longer_is_better:
@@ -254,10 +273,17 @@ class _BeamSearch(StagedSearch):
         )
 
     def hypotheses(self, state: _BeamState) -> Hypotheses:
+        """The results of the search in its final state."""
         ids = state.finished.paths[0]
         alignments = None
         if self.with_alignments:
-            alignments = self.trace(state)
+            is_token = ops.not_equal(ids, self.model.pad_id)
+            is_token = ops.logical_and(
+                is_token, ops.logical_not(self.constraints.empty)[:, None, None]
+            )
+            alignments = collect_alignments(
+                state.alignments, state.finished.paths[1], is_token
+            )
         return Hypotheses(
             ids=ids,
             scores=state.scores,
@@ -265,24 +291,3 @@ class _BeamSearch(StagedSearch):
             lengths=count_tokens(ids, self.model.pad_id),
             alignments=alignments,
         )
-
-    def trace(self, state: _BeamState):
-        """Collects alignments `[B, N, T, S]` from the rows that predicted them."""
-        ids, rows = state.finished.paths
-        weights = state.alignments
-        batch, steps, beams, source_length = ops.shape(weights)
-        weights = ops.reshape(weights, (batch, steps * beams, source_length))
-        index = rows + beams * ops.arange(steps, dtype="int32")  # [B, N, T]
-        index = ops.reshape(index, (batch, self.n_best * steps))
-        weights = ops.reshape(
-            gather_beams(weights, index), (batch, self.n_best, steps, source_length)
-        )
-        is_token = ops.not_equal(ids, self.model.pad_id)
-        is_token = ops.logical_and(
-            is_token, ops.logical_not(self.constraints.empty)[:, None, None]
-        )
-        return ops.where(is_token[:, :, :, None], weights, 0.0)
-
-
-def _select(beams: _Beams, log_probs, choice) -> _Beams:
-    return _Beams(log_probs, tuple(gather_beams(path, choice) for path in beams.paths))

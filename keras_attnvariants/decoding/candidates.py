@@ -2,35 +2,42 @@
 
 from keras import ops
 
+from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
-from keras_attnvariants.decoding.step_model import gather_beams
+from keras_attnvariants.decoding.states import gather_beams
+from keras_attnvariants.utils.typing import Tensor
 
+# Tokens per block of a large vocabulary, see `top_tokens`.
 BLOCK = 32
 
 
-def candidates(logits, constraints, position, count: int):
-    """The best tokens that may come next, and some that may not.
+def find_candidates(
+    logits: Tensor, constraints: Constraints, position: Tensor, count: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best allowed tokens, with some forbidden ones among them.
 
-    The vocabulary is searched once and its probabilities are added up once. What is
-    forbidden is sorted out afterwards, among the few.
+    The vocabulary is searched once, and its probabilities are summed once. Forbidden
+    tokens are marked afterwards, among the few that were found.
 
     Args:
         logits: `[B, K, V]`.
-        constraints: a `Constraints`.
+        constraints: which tokens are allowed.
         position: int32 scalar.
         count: number of allowed tokens to find.
 
     Returns:
         Logits, float32 `[B, K, M]`, best first but for forbidden tokens, which have
-        `IMPOSSIBLE`; tokens, int32 `[B, K, M]`; and what to subtract from logits for
-        log probabilities, float32 `[B, K, 1]`. `M` is at least `count`, or `V`.
+        `IMPOSSIBLE`; tokens, int32 `[B, K, M]`; and the normalizer, to be subtracted
+        from logits for log probabilities, float32 `[B, K, 1]`. `M` is at least `count`,
+        or `V`.
     """
     batch, beams, size = ops.shape(logits)
     rows = ops.reshape(logits, (batch * beams, size))
-    count = min(count + constraints.most_blocked, size)
+    count = min(count + constraints.max_forbidden, size)
     values, tokens = top_tokens(rows, count)
-    total = log_sum_exp(rows, values[:, :1], tokens[:, :1])
-    forced = ops.broadcast_to(constraints.forced(position)[:, None], (batch, beams))
+    normalizer = log_sum_exp(rows, values[:, :1], tokens[:, :1])
+    forced = constraints.forced_tokens(position)[:, None]
+    forced = ops.broadcast_to(forced, (batch, beams))
     forced = ops.reshape(forced, (batch * beams, 1))
     is_forced = ops.not_equal(forced, constraints.pad_id)
     forced_values = ops.cast(ops.take_along_axis(rows, forced, axis=1), "float32")
@@ -41,12 +48,15 @@ def candidates(logits, constraints, position, count: int):
     )
     tokens = ops.where(is_forced, forced, tokens)
     values = ops.where(is_forced, forced_values, values)
-    # An allowed token without probability is still better than a forbidden one.
+    # An allowed token of probability 0 is still better than a forbidden one.
     values = ops.where(allowed, ops.maximum(values, IMPOSSIBLE / 2), IMPOSSIBLE)
-    return tuple(ops.reshape(x, (batch, beams, -1)) for x in (values, tokens, total))
+    values, tokens, normalizer = (
+        ops.reshape(x, (batch, beams, -1)) for x in (values, tokens, normalizer)
+    )
+    return values, tokens, normalizer
 
 
-def log_sum_exp(logits, largest, place):
+def log_sum_exp(logits: Tensor, largest: Tensor, index: Tensor) -> Tensor:
     """`log(sum(exp(logits)))` over the last axis: float32 `[N, 1]`.
 
     The softmax of the largest logit is `1 / sum(exp(logits - largest))`, and every
@@ -54,19 +64,19 @@ def log_sum_exp(logits, largest, place):
 
     Args:
         logits: `[N, V]`.
-        largest, place: the largest of each row and where it is, `[N, 1]`.
+        largest, index: the largest logit of each row and its index, `[N, 1]`.
     """
-    shares = ops.softmax(ops.cast(logits, "float32"), axis=-1)
-    share = ops.take_along_axis(shares, place, axis=1)
-    return largest - ops.log(share)
+    probabilities = ops.softmax(ops.cast(logits, "float32"), axis=-1)
+    probability = ops.take_along_axis(probabilities, index, axis=1)
+    return largest - ops.log(probability)
 
 
-def top_tokens(scores, k: int):
+def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The `k` largest of every row, largest first, as `ops.top_k` finds them.
 
     A large vocabulary is searched in blocks of tokens: the `k` best are in the `k`
-    blocks of the largest maxima, and finding a maximum takes a fraction of the time of
-    keeping a list. Of equal tokens those with smaller ids come first.
+    blocks with the largest maxima, and finding a maximum takes a fraction of the time
+    of keeping a list. Of equal tokens, those with smaller ids come first.
 
     Args:
         scores: `[N, V]`, in any float dtype.
@@ -91,5 +101,5 @@ def top_tokens(scores, k: int):
         last = ops.broadcast_to(last, (rows, size - count * BLOCK))
         ids = ops.concatenate([ids, last], axis=1)
         values = ops.concatenate([values, scores[:, count * BLOCK :]], axis=1)
-    values, place = ops.top_k(ops.cast(values, "float32"), k)
-    return values, gather_beams(ids, ops.cast(place, "int32"))
+    values, index = ops.top_k(ops.cast(values, "float32"), k)
+    return values, gather_beams(ids, ops.cast(index, "int32"))

@@ -1,18 +1,22 @@
 """Log probabilities of given translations."""
 
+from typing import Any
+
 from keras import ops
 
-from keras_attnvariants.decoding.constraints import as_ids
-from keras_attnvariants.decoding.constraints import count_tokens
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.decoding.token_ids import to_token_ids
+from keras_attnvariants.utils.typing import Tensor
 
 
-def score(model, source_ids, target_ids):
+def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, Tensor]:
     """Log probability of target sentences and their EOS, given source sentences.
 
-    One teacher-forced pass over all positions. It equals the `log_probs` with which
-    a search found the same tokens, and is not normalised by length. Only an empty
-    source differs: a search translates it by nothing, with certainty, this asks the
-    model.
+    One teacher-forced pass over all positions. The result equals the `log_probs` with
+    which a search found the same tokens, and is not normalized by length. Only an empty
+    source differs: a search gives its empty translation probability 1, without asking
+    the model.
 
     Args:
         model: called with `{"source_ids": [B, S], "target_ids": [B, T + 1]}` (the
@@ -24,7 +28,7 @@ def score(model, source_ids, target_ids):
         Log probabilities, float32 `[B]`, and lengths, int32 `[B]`, EOS included.
 
     Raises:
-        ValueError: ids are no integers of rank 2.
+        ValueError: ids are not integers of two axes.
 
     Example:
         >>> import numpy as np
@@ -37,8 +41,8 @@ def score(model, source_ids, target_ids):
         >>> np.asarray(lengths).tolist()
         [4, 2]
     """
-    source_ids = as_ids(source_ids, "source_ids")
-    target_ids = as_ids(target_ids, "target_ids")
+    source_ids = to_token_ids("source_ids", source_ids)
+    target_ids = to_token_ids("target_ids", target_ids)
     batch, steps = ops.shape(target_ids)
     column = ops.full((batch, 1), model.pad_id, dtype="int32")
     inputs = ops.concatenate([ops.full_like(column, model.bos_id), target_ids], axis=1)

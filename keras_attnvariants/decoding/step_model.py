@@ -1,22 +1,27 @@
-"""What decoding asks of a model, and how it handles the model's state."""
+"""What decoding asks of a model."""
 
+from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
 
-import keras
-from keras import ops
-
-from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
 
 
 class StepModel(Protocol):
     """A model that predicts a target one position at a time.
 
     `context` has one row per sentence and is neither tiled nor reordered. `state` is
-    nested, every leaf `[B, K, ...]` has one row per hypothesis. At the start all
-    hypotheses of a sentence are equal, and so are their rows. A leaf that `step`
-    hands back untouched (the very same tensor) stays so and is not reordered; nor is
-    what stands under the key `SHARED` of a dict, which belongs to a whole sentence.
+    nested, and each of its tensors `[B, K, ...]` has one row per hypothesis. At the
+    start, all hypotheses of a sentence have equal rows. A tensor that `step` returns
+    unchanged (the very same object) is not reordered, nor are those under the key
+    `SHARED` of a dict, which belong to a whole sentence.
+
+    Attributes:
+        vocabulary_size: number of target tokens, `V`.
+        source_vocabulary_size: number of source tokens.
+        max_length: longest source or target, in tokens.
+        pad_id, bos_id, eos_id: ids of the special tokens.
     """
 
     vocabulary_size: int
@@ -26,51 +31,43 @@ class StepModel(Protocol):
     bos_id: int
     eos_id: int
 
-    def encode(self, source_ids) -> Any:
-        """Computes the context of source ids `[B, S]`."""
+    def __call__(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None
+    ) -> Tensor:
+        """Logits `[B, T, V]` of whole targets. Only `score` needs it.
 
-    def initial_state(self, context, beams: int, max_length: int) -> Any:
-        """Allocates the state of `beams` hypotheses per sentence."""
+        Args:
+            inputs: `source_ids`, int `[B, S]`, and `target_ids`, int `[B, T]`, which
+                start with BOS.
+            training: whether dropout is applied.
+        """
 
-    def step(self, tokens, position, state, context, return_attention_scores=False):
-        """Predicts from the previous tokens `[B, K]` what follows at `position`.
+    def encode(self, source_ids: Tensor) -> NestedTensors:
+        """The context of source ids, int `[B, S]`."""
+
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> NestedTensors:
+        """The state of `beams` hypotheses per sentence before the first position."""
+
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, ...]:
+        """Predicts the tokens that follow.
+
+        Args:
+            tokens: int `[B, K]`, the tokens at `position`, BOS at first.
+            position: int32 scalar, from 0.
+            state: what the previous step, or `initial_state`, returned.
+            context: what `encode` returned.
+            return_attention_scores: whether to return an alignment as well.
 
         Returns:
             Logits `[B, K, V]`, the next state and, if `return_attention_scores`,
             an alignment, float32 `[B, K, S]`.
         """
-
-
-def gather_beams(x, index):
-    """Rows of `x` `[B, M, ...]` by `index` `[B, J]` into its axis 1: `[B, J, ...]`."""
-    batch, beams, *inner = ops.shape(x)
-    rows = index + beams * ops.arange(batch, dtype="int32")[:, None]
-    return ops.take(ops.reshape(x, (batch * beams, *inner)), rows, axis=0)
-
-
-def reorder(new, old, parents):
-    """Lets hypothesis `k` continue from `parents[:, k]`, for a nested state.
-
-    Args:
-        new: the state that a step returned, leaves `[B, K, ...]`.
-        old: the state that went into that step. Leaves that are the same tensor in
-            both are equal for all hypotheses of a sentence and remain as they are.
-        parents: int32 `[B, K]`.
-
-    Returns:
-        The reordered state, in the structure of `old`.
-    """
-    paths = keras.tree.flatten_with_path(old)
-    leaves = [
-        x if x is y or SHARED in path else gather_beams(x, parents)
-        for x, (path, y) in zip(keras.tree.flatten(new), paths, strict=True)
-    ]
-    return keras.tree.pack_sequence_as(old, leaves)
-
-
-def same_structure(new, old):
-    """The leaves of `new` in the structure of `old`, as a loop needs them.
-
-    A model may return a list where it got a tuple; a TensorFlow loop minds that.
-    """
-    return keras.tree.pack_sequence_as(old, keras.tree.flatten(new))

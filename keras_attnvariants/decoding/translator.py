@@ -4,28 +4,32 @@ import functools
 import warnings
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
+from typing import Protocol
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.decoding.batching import check_sizes
+from keras_attnvariants.decoding.batching import pad_sequences
+from keras_attnvariants.decoding.batching import plan_batches
 from keras_attnvariants.decoding.beam_search import beam_search
-from keras_attnvariants.decoding.buckets import ascending
-from keras_attnvariants.decoding.buckets import pad
-from keras_attnvariants.decoding.buckets import plan
-from keras_attnvariants.decoding.constraints import check_lengths
-from keras_attnvariants.decoding.constraints import check_search
+from keras_attnvariants.decoding.checks import check_lengths
+from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.scoring import score
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.utils.typing import Tensor
 
 
 class Translation(NamedTuple):
     """One translation of a text.
 
     Attributes:
-        text: the detokenised translation.
-        score: log probability after length normalisation.
+        text: the detokenized translation.
+        score: log probability after length normalization.
         log_prob: log probability of the tokens and EOS.
     """
 
@@ -34,32 +38,41 @@ class Translation(NamedTuple):
     log_prob: float
 
 
+class TextTokenizer(Protocol):
+    """What `Translator` asks of a tokenizer, such as `keras_attnvariants.Tokenizer`."""
+
+    def encode(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        """The ids of each text, without BOS and EOS."""
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> Sequence[str]:
+        """The texts of lists of ids."""
+
+
 class Translator:
     """Translates lists of texts with a model and its tokenizer.
 
-    Texts are tokenised, sorted by length and packed into batches of the shapes
+    Texts are tokenized, sorted by length and packed into batches of the shapes
     `batch_sizes` x `source_lengths`. The search is compiled once for each shape that
-    occurs, so at most `len(batch_sizes) * len(source_lengths)` times, and the results
-    come back in the order of the texts. A translation does not depend on the texts
-    around it. An empty text, or one of white space, is translated by the empty text
-    without the model. A text of more tokens than the largest of `source_lengths` is
-    truncated to them, with a warning the first time.
+    occurs, at most `len(batch_sizes) * len(source_lengths)` times. Translations are in
+    the order of the texts, and do not depend on the texts around them. A text that is
+    empty or white space has the empty translation; the model is not asked. A text of
+    more tokens than the largest of `source_lengths` is truncated, with a warning the
+    first time.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`. Its current
             weights are used, also if they change after compilation.
-        tokenizer: has `encode(texts) -> lists of ids` without BOS and EOS and
-            `decode(lists of ids) -> texts`.
+        tokenizer: with `encode` and `decode`, see `TextTokenizer`.
         beam_size: number of live hypotheses; 1 is greedy search.
-        length_penalty: exponent of the length normalisation.
-        min_length: number of target tokens before EOS, at least.
-        max_length: number of target tokens with EOS, at most. By default those of
+        length_penalty: exponent of the length normalization.
+        min_length: smallest number of target tokens before EOS.
+        max_length: largest number of target tokens with EOS. By default those of
             the source plus 50, at most `model.max_length`.
         block_unknown: whether to forbid UNK in translations.
         batch_sizes: numbers of sentences in a batch.
         source_lengths: numbers of source tokens, at most `model.max_length` each.
-        xla: on TensorFlow, whether XLA compiles the search; `None` for where that is
-            the faster, see `keras_attnvariants.backend.gains_from_xla`.
+        xla: on TensorFlow, whether XLA compiles the search; `None` to let
+            `keras_attnvariants.backend.gains_from_xla` decide.
 
     Attributes:
         num_compilations: how often a search or a scoring was compiled so far.
@@ -82,8 +95,8 @@ class Translator:
 
     def __init__(
         self,
-        model,
-        tokenizer,
+        model: StepModel,
+        tokenizer: TextTokenizer,
         beam_size: int = 4,
         length_penalty: float = 0.6,
         min_length: int = 0,
@@ -92,20 +105,20 @@ class Translator:
         batch_sizes: Sequence[int] = (1, 8, 32),
         source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
         xla: bool | None = None,
-    ):
+    ) -> None:
         check_search(beam_size, length_penalty, 1)
         check_lengths(min_length, max_length, model.max_length)
         self.model = model
         self.tokenizer = tokenizer
         self.beam_size = beam_size
-        self.batch_sizes = ascending("batch_sizes", batch_sizes)
-        self.source_lengths = ascending(
-            "source_lengths", source_lengths, most=model.max_length
+        self.batch_sizes = check_sizes("batch_sizes", batch_sizes)
+        self.source_lengths = check_sizes(
+            "source_lengths", source_lengths, largest=model.max_length
         )
         self.xla = backend.gains_from_xla(model) if xla is None else xla
         self.num_compilations = 0
         self.num_truncated = 0
-        self._options = {
+        self._options: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
             "min_length": min_length,
@@ -113,7 +126,7 @@ class Translator:
             "block_unknown": block_unknown,
         }
         self._variables = getattr(model, "variables", [])
-        self._compiled: dict[tuple, Callable] = {}
+        self._compiled: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text.
@@ -128,15 +141,15 @@ class Translator:
     ) -> list[list[Translation]]:
         """The best translations of each text, best first.
 
-        Each new `n_best` compiles anew.
+        Each new value of `n_best` is compiled.
 
         Args:
-            texts: what to translate.
+            texts: the source texts.
             n_best: number of translations, at most and by default `beam_size`.
 
         Returns:
-            A list of `Translation` per text. It is shorter than `n_best` where the
-            search found fewer; different tokens may spell the same text.
+            A list of `Translation` per text, shorter than `n_best` if the search found
+            fewer. Two of them may have the same text, from different tokens.
 
         Raises:
             TypeError: `texts` is not a sequence of strings.
@@ -146,18 +159,18 @@ class Translator:
         check_search(self.beam_size, self._options["length_penalty"], n_best)
         sources = self._encode("texts", texts)
         results = [[Translation("", 0.0, 0.0)] for _ in sources]
-        places = [place for place, source in enumerate(sources) if source]
-        lengths = [len(sources[place]) for place in places]
-        for batch in plan(lengths, self.batch_sizes, self.source_lengths):
-            chosen = [places[index] for index in batch.indices]
-            ids = pad(
-                [sources[place] for place in chosen],
+        indices = [index for index, source in enumerate(sources) if source]
+        lengths = [len(sources[index]) for index in indices]
+        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
+            chosen = [indices[number] for number in batch.indices]
+            ids = pad_sequences(
+                [sources[index] for index in chosen],
                 batch.size,
                 batch.length,
                 self.model.pad_id,
             )
-            for place, result in zip(chosen, self._search(ids, n_best), strict=True):
-                results[place] = result
+            for index, result in zip(chosen, self._search(ids, n_best), strict=True):
+                results[index] = result
         return results
 
     def score(
@@ -166,33 +179,38 @@ class Translator:
         """Log probability of each target text given its source text.
 
         Returns:
-            Log probabilities of the tokens with EOS, float32 `[n]`, not normalised,
+            Log probabilities of the tokens with EOS, float32 `[n]`, not normalized,
             and numbers of tokens with EOS, int32 `[n]`.
 
         Raises:
             TypeError: `sources` or `targets` is not a sequence of strings.
-            ValueError: there are not as many targets as sources.
+            ValueError: the numbers of sources and targets differ.
         """
         if len(sources) != len(targets):
             raise ValueError(
-                "`sources` and `targets` have to be equally many. Received: "
+                "`sources` and `targets` must be of equal number. Received: "
                 f"{len(sources)} sources, {len(targets)} targets"
             )
         source_ids = self._encode("sources", sources)
         target_ids = self._encode("targets", targets, room_for=1)
-        # One length for both sides, or the number of shapes would be squared.
+        # One length for both sides: two would square the number of shapes.
         lengths = [
             max(len(source), len(target) + 1)
             for source, target in zip(source_ids, target_ids, strict=True)
         ]
         log_probs = np.zeros(len(lengths), dtype=np.float32)
         counts = np.zeros(len(lengths), dtype=np.int32)
-        for batch in plan(lengths, self.batch_sizes, self.source_lengths):
+        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
             sides = [
-                pad([side[i] for i in batch.indices], batch.size, length, pad_id)
-                for side, length, pad_id in (
-                    (source_ids, batch.length, self.model.pad_id),
-                    (target_ids, batch.length - 1, self.model.pad_id),
+                pad_sequences(
+                    [ids[i] for i in batch.indices],
+                    batch.size,
+                    length,
+                    self.model.pad_id,
+                )
+                for ids, length in (
+                    (source_ids, batch.length),
+                    (target_ids, batch.length - 1),
                 )
             ]
             found = self._run("score", lambda s, t: score(self.model, s, t), *sides)
@@ -202,13 +220,12 @@ class Translator:
 
     def _search(self, ids: np.ndarray, n_best: int) -> list[list[Translation]]:
         """Translations of the rows of `ids` that hold a sentence."""
-        found = self._run(
-            ("search", n_best),
-            lambda ids: beam_search(self.model, ids, n_best=n_best, **self._options)[
-                :4
-            ],
-            ids,
-        )
+
+        def search(ids: Tensor) -> tuple[Tensor, ...]:
+            found = beam_search(self.model, ids, n_best=n_best, **self._options)
+            return found[:4]
+
+        found = self._run(("search", n_best), search, ids)
         rows = int((ids != self.model.pad_id).any(axis=1).sum())
         tokens, scores, log_probs, lengths = (values[:rows] for values in found)
         exists = lengths > 0
@@ -223,47 +240,59 @@ class Translator:
         )
         return [[next(flat) for _ in range(count)] for count in exists.sum(axis=1)]
 
-    def _run(self, task, function: Callable, *inputs: np.ndarray) -> list[np.ndarray]:
+    def _run(
+        self, task: Any, function: Callable[..., Any], *inputs: np.ndarray
+    ) -> list[np.ndarray]:
         """Runs `function`, compiled once for each task and shape of inputs."""
         key = (task, *(array.shape for array in inputs))
         if key not in self._compiled:
-            # A partial object of its own: TensorFlow would otherwise take the shapes
-            # for needless retracing of one function, and warn.
+            # A new partial object: TensorFlow would take several shapes of one function
+            # for needless retracing, and warn.
             traced = functools.partial(self._traced, function)
             self._compiled[key] = backend.jit(traced, xla=self.xla)
         weights = [variable.value for variable in self._variables]
         outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
         return [ops.convert_to_numpy(output) for output in outputs]
 
-    def _traced(self, function: Callable, weights, *inputs):
-        """Runs `function` with weights that are arguments.
+    def _traced(
+        self, function: Callable[..., Any], weights: list[Tensor], *inputs: Tensor
+    ) -> Any:
+        """Calls `function` with weights that are arguments.
 
-        JAX would otherwise compile the values that they have today.
+        JAX would otherwise compile the current values of the weights.
         """
         self.num_compilations += 1
         pairs = list(zip(self._variables, weights, strict=True))
         with keras.StatelessScope(state_mapping=pairs):
             return function(*inputs)
 
-    def _encode(self, name: str, texts: Sequence[str], room_for: int = 0) -> list:
-        """Ids of each text, none for empty ones, truncated to the largest bucket."""
+    def _encode(
+        self, name: str, texts: Sequence[str], room_for: int = 0
+    ) -> list[list[int]]:
+        """Ids of each text, none for empty ones, truncated to the largest length.
+
+        Args:
+            name: of the argument, for messages.
+            texts: what to encode.
+            room_for: how many tokens will be added.
+        """
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
         if not is_list or not all(isinstance(text, str) for text in texts):
             raise TypeError(
-                f"`{name}` has to be a sequence of strings. Received: {texts!r:.80}"
+                f"`{name}` must be a sequence of strings. Received: {texts!r:.80}"
             )
-        ids = [[] for _ in texts]
-        places = [place for place, text in enumerate(texts) if text.strip()]
-        encoded = self.tokenizer.encode([texts[place] for place in places])
+        ids: list[list[int]] = [[] for _ in texts]
+        indices = [index for index, text in enumerate(texts) if text.strip()]
+        encoded = self.tokenizer.encode([texts[index] for index in indices])
         longest = self.source_lengths[-1] - room_for
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:
             warnings.warn(
-                f"`{name}` holds texts of more than {longest} tokens: they are "
+                f"`{name}` has texts of more than {longest} tokens. They are "
                 "truncated, and counted in `num_truncated`.",
                 stacklevel=3,
             )
         self.num_truncated += too_long
-        for place, tokens in zip(places, encoded, strict=True):
-            ids[place] = list(tokens[:longest])
+        for index, tokens in zip(indices, encoded, strict=True):
+            ids[index] = list(tokens[:longest])
         return ids

@@ -1,16 +1,17 @@
-"""What all models here share: vocabularies, special tokens, saving, quantization."""
+"""What all models share: vocabularies, special tokens, configuration, quantization."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.checks import check_optional
-from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.checks import check_token_ids
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 class TranslationModel(keras.Model):
@@ -18,58 +19,142 @@ class TranslationModel(keras.Model):
 
     A subclass is called with `{"source_ids": [B, S], "target_ids": [B, T]}`, and it
     is a *step model*: `encode`, `initial_state` and `step` are all that decoding,
-    scoring and serving know of it. Its constructor takes, besides its own arguments,
-    `vocabulary_size`, `source_vocabulary_size`, `max_length`, `pad_id`, `bos_id` and
-    `eos_id`, which become attributes.
+    scoring and serving know of it. Its `get_config` adds its own arguments to those
+    of this class.
 
     Args:
-        arguments: `locals()` of the subclass's constructor, before it made any
-            variable of its own; `get_config` returns them.
+        vocabulary_size: number of tokens.
+        source_vocabulary_size: number of source tokens; `None` if source and target
+            share one vocabulary.
+        max_length: longest source or target, in tokens, that is accepted.
+        pad_id, bos_id, eos_id: ids of the special tokens.
+        **kwargs: those of `keras.Model`, such as `dtype` and `name`.
+
+    Attributes:
+        quantization: the mode in which the model was quantized, or `None`.
 
     Raises:
         ValueError: a size or id is out of range.
     """
 
-    def __init__(self, arguments: Mapping[str, Any], **kwargs: Any):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        source_vocabulary_size: int | None,
+        max_length: int,
+        *,
+        pad_id: int,
+        bos_id: int,
+        eos_id: int,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        config = {
-            name: value
-            for name, value in arguments.items()
-            if name not in ("self", "kwargs", "__class__")
-        }
-        # A proxy, because Keras makes the layers in a dict layers of the model.
-        self._config = MappingProxyType(config)
-        size = check_positive("vocabulary_size", config["vocabulary_size"])
-        source_size = config["source_vocabulary_size"]
-        self.vocabulary_size = size
-        self.source_vocabulary_size = (
-            check_optional("source_vocabulary_size", source_size) or size
+        self.vocabulary_size = check_integer("vocabulary_size", vocabulary_size)
+        self._source_vocabulary_size = check_optional_integer(
+            "source_vocabulary_size", source_vocabulary_size
         )
-        self.max_length = check_positive("max_length", config["max_length"])
-        for name in ("pad_id", "bos_id", "eos_id"):
-            check_token_ids(size, **{name: config[name]})
-            setattr(self, name, config[name])
-        check_token_ids(self.source_vocabulary_size, pad_id=self.pad_id)
-        self.quantization = None
+        self.source_vocabulary_size = self._source_vocabulary_size or vocabulary_size
+        self.max_length = check_integer("max_length", max_length)
+        ids = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
+        check_token_ids(self.vocabulary_size, **ids)
+        check_token_ids(self.source_vocabulary_size, pad_id=pad_id)
+        self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
+        self.quantization: str | None = None
 
-    def compute_output_spec(self, inputs, training=None):
+    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        """Logits for every target position, given all target tokens before it.
+
+        Args:
+            inputs: dict of int `source_ids` `[B, S]` and `target_ids` `[B, T]`,
+                padded on the right with `pad_id`; the target starts with BOS.
+            training: whether dropout is applied.
+
+        Returns:
+            `[B, T, vocabulary_size]`.
+
+        Raises:
+            ValueError: a sequence is known to be longer than `max_length`.
+        """
+        raise NotImplementedError
+
+    def encode(self, source_ids: Tensor) -> State:
+        """What decoding needs of a source: nested tensors `[B, ...]`.
+
+        Args:
+            source_ids: int `[B, S]`, padded on the right with `pad_id`.
+
+        Raises:
+            ValueError: a source is known to be longer than `max_length`.
+        """
+        raise NotImplementedError
+
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> State:
+        """The state before the first position: nested tensors `[B, K, ...]`.
+
+        Args:
+            context: what `encode` returned.
+            beams: number of hypotheses per sentence, `K`.
+            max_length: number of positions that there must be room for.
+
+        Raises:
+            ValueError: `max_length` exceeds that of the model.
+        """
+        raise NotImplementedError
+
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, ...]:
+        """Logits for the tokens after `tokens`.
+
+        Args:
+            tokens: int `[B, K]`, the tokens at this position (BOS at first).
+            position: int32 scalar, from 0.
+            state: what the previous step, or `initial_state`, returned.
+            context: what `encode` returned.
+            return_attention_scores: whether to return an alignment as well.
+
+        Returns:
+            Logits `[B, K, vocabulary_size]` and the new state; with scores also an
+            alignment, float32 `[B, K, S]`: the weights of the last attention to the
+            source, averaged over its heads; 0 if the model has none.
+        """
+        raise NotImplementedError
+
+    def compute_output_spec(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> keras.KerasTensor:
         shape = (*inputs["target_ids"].shape, self.vocabulary_size)
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
-    def quantize(self, mode=None, **kwargs: Any):
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
         """As in Keras; a quantized model is saved and loaded as one."""
         super().quantize(mode, **kwargs)
         self.quantization = mode
 
     def get_config(self) -> dict[str, Any]:
-        config = {
-            name: templates.serialize(value) for name, value in self._config.items()
+        return {
+            "vocabulary_size": self.vocabulary_size,
+            "source_vocabulary_size": self._source_vocabulary_size,
+            "max_length": self.max_length,
+            "pad_id": self.pad_id,
+            "bos_id": self.bos_id,
+            "eos_id": self.eos_id,
+            "name": self.name,
+            "dtype": self.dtype_policy.name,
+            "quantization": self.quantization,
         }
-        config |= {"name": self.name, "dtype": self.dtype_policy.name}
-        return config | {"quantization": self.quantization}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> "TranslationModel":
         config = {name: templates.deserialize(value) for name, value in config.items()}
         quantization = config.pop("quantization", None)
         model = cls(**config)
@@ -78,11 +163,21 @@ class TranslationModel(keras.Model):
         return model
 
 
-def without_padding(weights, real):
+def no_alignment(tokens: Tensor, mask: Tensor) -> Tensor:
+    """The alignment of a model without attention to the source: zeros `[B, K, S]`.
+
+    Args:
+        tokens: int `[B, K]`.
+        mask: bool `[B, S]`.
+    """
+    return ops.zeros((*ops.shape(tokens), ops.shape(mask)[1]), "float32")
+
+
+def zero_padding_rows(weights: Tensor, real: Tensor) -> Tensor:
     """Attention weights `[B, H, T, S]`, 0 in the rows of padding.
 
     Args:
         weights: float32.
-        real: bool `[B, T]`, which positions are no padding.
+        real: bool `[B, T]`, false for padding.
     """
     return ops.where(real[:, None, :, None], weights, 0.0)

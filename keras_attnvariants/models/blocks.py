@@ -1,77 +1,24 @@
 """Encoder and decoder blocks: attention and feed-forward around residuals.
 
-Any sub-layer can be absent; its residual, dropout and normalisation go with it.
+Any sub-layer can be absent, and its residual, dropout and normalization with it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 
-from keras_attnvariants.backend import Dense
-from keras_attnvariants.backend import Dropout
-from keras_attnvariants.backend import LayerNormalization
+from keras_attnvariants.attention import BaseAttention
+from keras_attnvariants.models.sublayers import FeedForward
+from keras_attnvariants.models.sublayers import Residual
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
-PLACEMENTS = ("pre", "post")
-
-
-class Residual(keras.layers.Layer):
-    """The residual connection around one sub-layer.
-
-    `x + dropout(f(norm(x)))` with normalisation `"pre"`, `norm(x + dropout(f(x)))`
-    with `"post"`, `x + dropout(f(x))` with `None`: `f` is applied between `enter`
-    and `leave`.
-    """
-
-    def __init__(self, normalization: str | None, dropout: float, **kwargs: Any):
-        super().__init__(**kwargs)
-        self.normalization = normalization
-        self.norm = normalization and layer_norm(self.dtype_policy)
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
-
-    def build(self, input_shape):
-        if self.norm is not None:
-            self.norm.build(input_shape)
-
-    def enter(self, x):
-        """The input of the sub-layer."""
-        return self.norm(x) if self.normalization == "pre" else x
-
-    def leave(self, x, update, training=None):
-        """The output of the connection, from its input and the sub-layer's output."""
-        x = x + self.dropout(update, training=training)
-        return self.norm(x) if self.normalization == "post" else x
-
-
-class FeedForward(keras.layers.Layer):
-    """`activation(x W_1 + b_1) W_2 + b_2`, with dropout on the hidden layer."""
-
-    def __init__(
-        self, intermediate_dim: int, activation: str, dropout: float, **kwargs: Any
-    ):
-        super().__init__(**kwargs)
-        self.intermediate_dim = intermediate_dim
-        # Glorot with the gain sqrt(2) of a rectifier.
-        self.intermediate_dense = Dense(
-            intermediate_dim,
-            activation=activation,
-            kernel_initializer=keras.initializers.VarianceScaling(
-                2.0, mode="fan_avg", distribution="uniform"
-            ),
-            dtype=self.dtype_policy,
-            name="intermediate",
-        )
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy)
-
-    def build(self, input_shape):
-        self.intermediate_dense.build(input_shape)
-        self.output_dense = Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="output"
-        )
-        self.output_dense.build((*input_shape[:-1], self.intermediate_dim))
-
-    def call(self, x, training=None):
-        hidden = self.dropout(self.intermediate_dense(x), training=training)
-        return self.output_dense(hidden)
+# Attention weights by role, `"self"` or `"cross"`.
+Scores = dict[str, Tensor]
 
 
 class Block(keras.layers.Layer):
@@ -82,11 +29,17 @@ class Block(keras.layers.Layer):
         feed_forward: `FeedForward` layer, or `None`.
         normalization: `"pre"` or `"post"`.
         dropout: rate on the output of every sub-layer.
+        **kwargs: those of `keras.layers.Layer`.
     """
 
     def __init__(
-        self, self_attention, feed_forward, normalization, dropout, **kwargs: Any
-    ):
+        self,
+        self_attention: BaseAttention | None,
+        feed_forward: FeedForward | None,
+        normalization: str,
+        dropout: float,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.normalization = normalization
         self.dropout_rate = dropout
@@ -95,18 +48,20 @@ class Block(keras.layers.Layer):
         self.self_residual = self.residual(self_attention, "self_residual")
         self.feed_forward_residual = self.residual(feed_forward, "ff_residual")
 
-    def residual(self, sublayer, name: str):
+    def residual(
+        self, sublayer: keras.layers.Layer | None, name: str
+    ) -> Residual | None:
         """The connection around a sub-layer, absent if the sub-layer is."""
         if sublayer is None:
             return None
-        normalization = self.normalization
+        normalization: str | None = self.normalization
         if normalization == "pre" and not getattr(sublayer, "reads_query", True):
-            # A norm that nothing reads would never get a gradient.
+            # A norm whose output is not read would never get a gradient.
             normalization = None
         dropout = 0.0 if getattr(sublayer, "drops_output", False) else self.dropout_rate
         return Residual(normalization, dropout, dtype=self.dtype_policy, name=name)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         if self.self_attention is not None:
             self.self_attention.build(input_shape, input_shape)
             self.self_residual.build(input_shape)
@@ -115,49 +70,70 @@ class Block(keras.layers.Layer):
             self.feed_forward_residual.build(input_shape)
 
     def attend(
-        self, role: str, x, value=None, training=None, return_scores=False, **options
-    ):
+        self,
+        role: str,
+        x: Tensor,
+        value: Tensor | None = None,
+        training: bool | None = None,
+        return_scores: bool = False,
+        **options: Any,
+    ) -> tuple[Tensor, Scores]:
         """An attention sub-layer over a whole sequence.
 
         Args:
             role: `"self"` or `"cross"`.
             x: `[B, T, width]`.
-            value: what cross-attention looks at, `[B, S, width]`.
+            value: what cross-attention attends to, `[B, S, width]`.
             training: whether dropout is applied.
-            return_scores: whether the weights are wanted.
+            return_scores: whether the weights are returned.
             **options: further arguments of the attention layer.
 
         Returns:
-            `[B, T, width]`, and the weights by role; nothing if they are not wanted,
-            or if the sub-layer is absent or has none.
+            `[B, T, width]`, and the weights by role: none if they are not requested,
+            if the sub-layer is absent, or if it has no weights.
         """
         attention = getattr(self, f"{role}_attention")
         if attention is None:
             return x, {}
         residual = getattr(self, f"{role}_residual")
-        y = residual.enter(x)
+        y = residual.sublayer_input(x)
         value = y if value is None else value
         options["training"] = training
         if return_scores and attention.has_scores:
             y, scores = attention(y, value, return_attention_scores=True, **options)
-            return residual.leave(x, y, training), {role: scores}
-        return residual.leave(x, attention(y, value, **options), training), {}
+            return residual.add(x, y, training), {role: scores}
+        return residual.add(x, attention(y, value, **options), training), {}
 
-    def feed(self, x, training=None):
-        """The feed-forward sub-layer."""
+    def apply_feed_forward(self, x: Tensor, training: bool | None = None) -> Tensor:
+        """The feed-forward sub-layer, `[..., width]` to `[..., width]`."""
         if self.feed_forward is None:
             return x
-        y = self.feed_forward(self.feed_forward_residual.enter(x), training=training)
-        return self.feed_forward_residual.leave(x, y, training)
+        y = self.feed_forward_residual.sublayer_input(x)
+        y = self.feed_forward(y, training=training)
+        return self.feed_forward_residual.add(x, y, training)
 
 
 class EncoderBlock(Block):
     """Self-attention and feed-forward over a source sequence."""
 
-    def call(self, x, source_mask=None, training=None, return_attention_scores=False):
-        """`[B, S, width]` to the same; `source_mask` is bool.
+    def call(
+        self,
+        x: Tensor,
+        source_mask: Tensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """The block over a whole source.
 
-        With scores also the weights of attention, `[B, H, S, S]`, by role.
+        Args:
+            x: `[B, S, width]`.
+            source_mask: bool `[B, S]`, false for padding.
+            training: whether dropout is applied.
+            return_attention_scores: whether to return the weights as well.
+
+        Returns:
+            `[B, S, width]`; with scores also the attention weights, `[B, H, S, S]`, by
+            role.
         """
         x, scores = self.attend(
             "self",
@@ -166,19 +142,31 @@ class EncoderBlock(Block):
             return_scores=return_attention_scores,
             value_mask=source_mask,
         )
-        x = self.feed(x, training)
+        x = self.apply_feed_forward(x, training)
         return (x, scores) if return_attention_scores else x
 
 
 class DecoderBlock(Block):
-    """Causal self-attention, cross-attention and feed-forward."""
+    """Causal self-attention, cross-attention and feed-forward.
 
-    def __init__(self, self_attention, cross_attention, *args: Any, **kwargs: Any):
+    Args:
+        self_attention: attention layer, or `None`.
+        cross_attention: attention layer, or `None`.
+        *args, **kwargs: the further arguments of `Block`.
+    """
+
+    def __init__(
+        self,
+        self_attention: BaseAttention | None,
+        cross_attention: BaseAttention | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(self_attention, *args, **kwargs)
         self.cross_attention = cross_attention
         self.cross_residual = self.residual(cross_attention, "cross_residual")
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
         if self.cross_attention is not None:
             self.cross_attention.build(input_shape, input_shape)
@@ -186,31 +174,41 @@ class DecoderBlock(Block):
 
     def call(
         self,
-        x,
-        encoded,
-        encoded_mask=None,
-        training=None,
-        return_attention_scores=False,
-    ):
-        """`[B, T, width]` and the encoded source `[B, S, width]` to `[B, T, width]`.
+        x: Tensor,
+        encoded: Tensor,
+        encoded_mask: Tensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """The block over a whole target.
 
-        With scores also the weights of both attentions by role.
+        Args:
+            x: `[B, T, width]`.
+            encoded: the encoded source, `[B, S, width]`.
+            encoded_mask: bool `[B, S]`, false for padding.
+            training: whether dropout is applied.
+            return_attention_scores: whether to return the weights as well.
+
+        Returns:
+            `[B, T, width]`; with scores also the weights of both attentions by role.
         """
         options = {"training": training, "return_scores": return_attention_scores}
         x, scores = self.attend("self", x, use_causal_mask=True, **options)
         x, cross_scores = self.attend(
             "cross", x, encoded, value_mask=encoded_mask, **options
         )
-        x = self.feed(x, training)
+        x = self.apply_feed_forward(x, training)
         return (x, scores | cross_scores) if return_attention_scores else x
 
-    def prepare(self, encoded, encoded_mask):
-        """What the block keeps of the source, once per sentence."""
+    def prepare(self, encoded: Tensor, encoded_mask: Tensor) -> State:
+        """The memory of the cross-attention, computed once per sentence."""
         if self.cross_attention is None:
             return {}
         return self.cross_attention.prepare(encoded, encoded_mask)
 
-    def initial_state(self, batch, beams: int, max_length: int, memory):
+    def initial_state(
+        self, batch: Size, beams: int, max_length: int, memory: NestedTensors
+    ) -> State:
         """The state of both attentions before the first position."""
         state = {}
         if self.self_attention is not None:
@@ -221,36 +219,62 @@ class DecoderBlock(Block):
             )
         return state
 
-    def step(self, x, position, state, memory, return_attention_scores=False):
-        """One position `[B, K, width]`: output, state, alignment or `None`."""
-        state, scores = dict(state), None
+    def step(
+        self,
+        x: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        memory: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Tensor, State, Tensor | None]:
+        """One position of `call`, for every hypothesis.
+
+        Args:
+            x: `[B, K, width]`.
+            position: int32 scalar.
+            state: what the previous step, or `initial_state`, returned.
+            memory: what `prepare` returned.
+            return_attention_scores: whether to return an alignment as well.
+
+        Returns:
+            The output `[B, K, width]`, the new state, and the alignment, float32
+            `[B, K, S]`, or `None` without one.
+        """
+        state, alignment = dict(state), None
         if self.self_attention is not None:
             y, state["self"] = self.self_attention.step(
-                self.self_residual.enter(x), position, state["self"]
+                self.self_residual.sublayer_input(x), position, state["self"]
             )
-            x = self.self_residual.leave(x, y)
+            x = self.self_residual.add(x, y)
         if self.cross_attention is not None:
-            wanted = return_attention_scores and self.cross_attention.has_scores
             y, state["cross"], *scores = self.cross_attention.step(
-                self.cross_residual.enter(x),
+                self.cross_residual.sublayer_input(x),
                 position,
                 state["cross"],
                 memory,
-                return_attention_scores=wanted,
+                return_attention_scores=(
+                    return_attention_scores and self.cross_attention.has_scores
+                ),
             )
-            x = self.cross_residual.leave(x, y)
-            scores = self.cross_attention.alignment(scores[0]) if scores else None
-        return self.feed(x), state, scores
+            x = self.cross_residual.add(x, y)
+            if scores:
+                alignment = self.cross_attention.alignment(scores[0])
+        return self.apply_feed_forward(x), state, alignment
 
 
-def run_blocks(blocks, x, scores: dict[str, Any] | None = None, **options: Any):
+def apply_blocks(
+    blocks: Iterable[Block],
+    x: Tensor,
+    scores: dict[str, Scores] | None = None,
+    **options: Any,
+) -> Tensor:
     """The output of blocks one after another, `[B, L, width]`.
 
     Args:
         blocks: encoder or decoder blocks.
         x: `[B, L, width]`.
-        scores: a dict to which each block's attention weights are added under its
-            name; `None` if they are not wanted.
+        scores: a dict to which the attention weights of each block are added under its
+            name; `None` if they are not requested.
         **options: further arguments of every block.
     """
     for block in blocks:
@@ -259,8 +283,3 @@ def run_blocks(blocks, x, scores: dict[str, Any] | None = None, **options: Any):
         else:
             x, scores[block.name] = block(x, return_attention_scores=True, **options)
     return x
-
-
-def layer_norm(dtype, name: str = "norm") -> LayerNormalization:
-    """Layer normalisation as every model here uses it."""
-    return LayerNormalization(epsilon=1e-5, dtype=dtype, name=name)

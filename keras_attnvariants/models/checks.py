@@ -1,16 +1,15 @@
-"""Checks of a model's arguments, beyond types."""
+"""Checks of token ids and lengths that models share."""
 
-from typing import Any
-
-
-def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises `ValueError` unless `value` is one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"`{name}` must be one of {choices}. Received: {value!r}")
+from keras_attnvariants.utils.typing import Size
 
 
 def check_token_ids(vocabulary_size: int, **ids: int) -> None:
-    """Raises `ValueError` unless the special tokens are in the vocabulary."""
+    """Raises `ValueError` unless the special tokens are in the vocabulary.
+
+    Args:
+        vocabulary_size: number of tokens.
+        **ids: ids by the names of the arguments.
+    """
     for name, value in ids.items():
         if not 0 <= value < vocabulary_size:
             raise ValueError(
@@ -19,10 +18,10 @@ def check_token_ids(vocabulary_size: int, **ids: int) -> None:
             )
 
 
-def check_length(name: str, length: Any, limit: int) -> None:
-    """Raises `ValueError` if a statically known length exceeds `limit`."""
+def check_length(name: str, length: Size | None, limit: int) -> None:
+    """Raises `ValueError` if a length is statically known and exceeds `limit`."""
     if isinstance(length, int) and length > limit:
         raise ValueError(
-            f"`{name}` must not exceed {limit} positions, the most there are. "
+            f"`{name}` must be at most {limit}, the number of positions. "
             f"Received: {length}"
         )

@@ -5,39 +5,41 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.models.base import TranslationModel
-from keras_attnvariants.models.base import without_padding
+from keras_attnvariants.models.base import no_alignment
+from keras_attnvariants.models.base import zero_padding_rows
 from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.lstm import LSTMDecoder
 from keras_attnvariants.models.lstm import LSTMEncoder
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class Seq2SeqLSTM(TranslationModel):
     """An LSTM encoder and an LSTM decoder (Chen, Ling and Rivera 2019).
 
-    The decoder starts from the encoder's last state. With attention it also reads,
-    at every position, the encoder's hidden states, weighted by the softmax of their
-    dot products with its own previous state; see `LSTMDecoder`.
-
-    The model is a *step model*: `encode`, `initial_state` and `step` are all
-    that decoding, scoring and serving know of it.
+    The decoder starts from the encoder's last state. With attention, it also reads a
+    weighted sum of the encoder's hidden states at every position. The weights are the
+    softmax of their dot products with its own previous state; see `LSTMDecoder`.
 
     Args:
         vocabulary_size: number of tokens.
         embedding_dim: width of source and target embeddings.
         hidden_dim: width of the decoder's state and of the encoder's hidden states.
-        bidirectional: whether the encoder runs in both directions, each of which
-            then has half of `hidden_dim`.
+        bidirectional: whether the encoder runs in both directions, each with half of
+            `hidden_dim`.
         attention: whether the decoder attends to the encoder.
         dropout: rate on the embeddings and on the decoder's output.
-        mask_padding: whether padding is left out. If not, the encoder runs over it
-            and attention falls on it, as in the original: translations then depend on
-            how much padding there is.
+        mask_padding: whether padding is masked. If not, the encoder runs over it and
+            the decoder attends to it, as in the original; translations then depend on
+            the amount of padding.
         source_vocabulary_size: number of source tokens; `None` if source and target
             share one vocabulary.
         max_length: longest source or target, in tokens, that is accepted.
@@ -70,15 +72,25 @@ class Seq2SeqLSTM(TranslationModel):
         bos_id: int = 2,
         eos_id: int = 3,
         **kwargs: Any,
-    ):
-        super().__init__(locals(), **kwargs)
-        self.embedding_dim = check_positive("embedding_dim", embedding_dim)
-        self.hidden_dim = check_positive("hidden_dim", hidden_dim)
+    ) -> None:
+        super().__init__(
+            vocabulary_size,
+            source_vocabulary_size,
+            max_length,
+            pad_id=pad_id,
+            bos_id=bos_id,
+            eos_id=eos_id,
+            **kwargs,
+        )
+        self.embedding_dim = check_integer("embedding_dim", embedding_dim)
+        self.hidden_dim = check_integer("hidden_dim", hidden_dim)
+        self.bidirectional = bidirectional
+        self.dropout_rate = dropout
         self.mask_padding = mask_padding
         if bidirectional and hidden_dim % 2:
             raise ValueError(
-                "`hidden_dim` must be even: the two directions of the encoder have "
-                f"half of it each. Received: {hidden_dim}"
+                "`hidden_dim` must be even, because the two directions of the encoder "
+                f"have half of it each. Received: {hidden_dim}"
             )
         self.embeddings = TokenEmbeddings(
             vocabulary_size,
@@ -101,46 +113,41 @@ class Seq2SeqLSTM(TranslationModel):
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
+        """Creates all weights; the constructor calls it."""
         shape = (None, None, self.embedding_dim)
         self.embeddings.build()
         self.encoder.build(shape)
         self.decoder.build(shape, (None, None, self.hidden_dim))
         self.built = True
 
-    def call(self, inputs, training=None):
-        """Logits for every target position, given all target tokens before it.
-
-        Args:
-            inputs: dict of int `source_ids` `[B, S]` and `target_ids` `[B, T]`,
-                padded on the right with `pad_id`; the target starts with BOS.
-            training: whether dropout is applied.
-
-        Returns:
-            `[B, T, vocabulary_size]`.
-        """
-        hidden, _ = self.decode(inputs, training)
+    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        hidden, _ = self.run_decoder(inputs, training)
         return self.embeddings.logits(self.dropout(hidden, training=training))
 
-    def attention_scores(self, inputs, training=False) -> dict[str, dict[str, Any]]:
-        """The attention weights in a full pass, in the form of `Transformer`'s.
+    def attention_scores(
+        self, inputs: dict[str, Tensor], training: bool | None = False
+    ) -> dict[str, dict[str, Tensor]]:
+        """The attention weights of a full pass, as `Transformer` returns its own.
 
         Args:
             inputs: as for `call`.
             training: whether dropout is applied.
 
         Returns:
-            `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; no such entry without
-            attention. Rows of padding are 0.
+            `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; without attention there is
+            no such entry. Rows of padding are 0.
         """
-        hidden, context = self.decode(inputs, training)
+        hidden, context = self.run_decoder(inputs, training)
         if not self.decoder.attention:
             return {"decoder": {}}
         weights = self.decoder.attention_weights(hidden, context)
         real = ops.not_equal(inputs["target_ids"], self.pad_id)
-        return {"decoder": {"cross": without_padding(weights[:, None], real)}}
+        return {"decoder": {"cross": zero_padding_rows(weights[:, None], real)}}
 
-    def decode(self, inputs, training=None):
+    def run_decoder(
+        self, inputs: dict[str, Tensor], training: bool | None = None
+    ) -> tuple[Tensor, State]:
         """Hidden states of the decoder `[B, T, hidden_dim]`, and the context."""
         context = self.encode(inputs["source_ids"], training)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
@@ -149,13 +156,7 @@ class Seq2SeqLSTM(TranslationModel):
 
     # The step-model protocol
 
-    def encode(self, source_ids, training=False) -> dict[str, Any]:
-        """What decoding needs of the source: nested tensors `[B, ...]`.
-
-        Args:
-            source_ids: int `[B, S]`, padded on the right with `pad_id`.
-            training: whether dropout is applied.
-        """
+    def encode(self, source_ids: Tensor, training: bool | None = False) -> State:
         check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         if not self.mask_padding:
@@ -164,31 +165,38 @@ class Seq2SeqLSTM(TranslationModel):
         encoded, state = self.encoder(x, mask)
         return self.decoder.prepare(encoded, state, mask)
 
-    def initial_state(self, context, beams: int, max_length: int) -> dict[str, Any]:
-        """The state before the first position: nested tensors `[B, K, ...]`."""
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> State:
         check_length("max_length", max_length, self.max_length)
         return self.decoder.initial_state(context, beams)
 
-    def step(self, tokens, position, state, context, return_attention_scores=False):
-        """Logits for the token after `tokens`.
-
-        Args:
-            tokens: int `[B, K]`, the tokens at this position (BOS at first).
-            position: int32 scalar, 0-based.
-            state: what the previous step, or `initial_state`, returned.
-            context: what `encode` returned.
-            return_attention_scores: whether to return an alignment as well.
-
-        Returns:
-            Logits `[B, K, vocabulary_size]` and the new state; with scores also
-            the attention weights, float32 `[B, K, S]`, 0 without attention.
-        """
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, ...]:
         x = self.embeddings.embed_step(tokens, position)
         x, state, weights = self.decoder.step(x, state, context)
         logits = self.embeddings.logits(x)
         if not return_attention_scores:
             return logits, state
         if weights is None:
-            shape = (*ops.shape(tokens), ops.shape(context["mask"])[1])
-            weights = ops.zeros(shape, "float32")
+            weights = no_alignment(tokens, context["mask"])
         return logits, state, weights
+
+    # Keras
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "embedding_dim": self.embedding_dim,
+            "hidden_dim": self.hidden_dim,
+            "bidirectional": self.bidirectional,
+            "attention": self.decoder.attention,
+            "dropout": self.dropout_rate,
+            "mask_padding": self.mask_padding,
+        }

@@ -1,30 +1,35 @@
 """Template layers: one attention layer stands for one in every block."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 
 from keras_attnvariants.attention import BaseAttention
-from keras_attnvariants.attention import variants
+from keras_attnvariants.models.alternatives import alternatives
+from keras_attnvariants.utils.typing import DType
+
+# An attention layer, `None` for no such sub-layer, or a list of one for each block.
+Templates = BaseAttention | None | Sequence[BaseAttention | None]
 
 
-def per_layer(name: str, templates: Any, num_layers: int) -> list:
-    """One entry per layer from a list of them, or from one entry for all.
+def per_layer(name: str, templates: Any, num_layers: int) -> list[Any]:
+    """One entry per block, from a list of them or from one entry for all.
 
     Raises:
-        ValueError: a list has the wrong length.
+        ValueError: the length of a list is not `num_layers`.
     """
     if not isinstance(templates, list | tuple):
         return [templates] * num_layers
     if len(templates) != num_layers:
         raise ValueError(
-            f"`{name}` must be one entry, or a list of one entry for each of "
+            f"`{name}` must be one entry for all layers, or a list of one for each of "
             f"{num_layers} layers. Received: {len(templates)} entries"
         )
     return list(templates)
 
 
-def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list:
+def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
     """One entry per layer: `template` in the `count` lowest layers, `rest` above.
 
     Args:
@@ -34,7 +39,7 @@ def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list:
         num_layers: number of layers in all.
 
     Raises:
-        ValueError: there are not so many layers.
+        ValueError: there are fewer layers than `count`.
 
     Example:
 
@@ -50,7 +55,7 @@ def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list:
     return [template] * count + [rest] * (num_layers - count)
 
 
-def highest(count: int, template: Any, rest: Any, num_layers: int) -> list:
+def highest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
     """One entry per layer: `template` in the `count` highest layers, `rest` below.
 
     Arguments and errors as for `lowest`.
@@ -65,7 +70,7 @@ def highest(count: int, template: Any, rest: Any, num_layers: int) -> list:
 
 
 def check_count(count: int, num_layers: int) -> None:
-    """Raises unless there are `count` layers to choose."""
+    """Raises `ValueError` unless there are `count` layers to choose."""
     if not 0 <= count <= num_layers:
         raise ValueError(
             f"`count` must be from 0 to num_layers={num_layers}. Received: {count}"
@@ -73,29 +78,44 @@ def check_count(count: int, num_layers: int) -> None:
 
 
 def check_role(name: str, template: Any, role: str) -> None:
-    """Raises unless `template` is an attention layer that fits `role`, or `None`."""
+    """Checks that `template` is an attention layer that fits `role`, or `None`.
+
+    Args:
+        name: of the argument, such as `"cross_attention"`.
+        template: what was given for it.
+        role: `"encoder"`, `"decoder"` or `"cross"`.
+
+    Raises:
+        TypeError: it is something else.
+        ValueError: the layer cannot serve in the role; the message lists alternatives.
+    """
     if template is None:
         return
-    fitting = ", ".join(sorted(variants(role)))
     if not isinstance(template, BaseAttention):
         raise TypeError(
-            f"`{name}` takes attention layers ({fitting}), a list of them, or None. "
-            f"Received: {template!r}"
+            f"`{name}` must be an attention layer ({', '.join(alternatives(role))}), "
+            f"None, or a list of these. Received: {template!r}"
         )
     if role not in template.roles:
-        can_be = role in type(template).roles
-        how = f" (see its `{template.roles_argument}`)" if can_be else ""
+        kind = type(template).__name__
         raise ValueError(
-            f"{type(template).__name__} cannot serve as {role} attention (`{name}`): "
-            f"its equation makes sense as {' or '.join(sorted(template.roles))}{how}. "
-            f"Alternatives: {fitting}. Received: {name}={type(template).__name__}"
+            f"{kind} cannot serve as {role} attention (`{name}`): as configured, it "
+            f"can serve as {' or '.join(sorted(template.roles))} attention. "
+            f"Alternatives: {', '.join(alternatives(role, template))}. "
+            f"Received: {name}={kind}"
         )
 
 
 def clone(
-    template: keras.layers.Layer | None, dtype, name: str
+    template: keras.layers.Layer | None, dtype: DType, name: str
 ) -> keras.layers.Layer | None:
-    """A fresh layer of the same configuration, in the model's dtype policy."""
+    """A new layer of the same configuration, or `None` for `None`.
+
+    Args:
+        template: the layer to clone.
+        dtype: dtype policy of the clone.
+        name: of the clone.
+    """
     if template is None:
         return None
     config = {**template.get_config(), "dtype": dtype, "name": name}
@@ -103,14 +123,14 @@ def clone(
 
 
 def serialize(templates: Any) -> Any:
-    """A JSON-able form of a template, of a list of them, or of `None`."""
+    """A template, a list of them, or `None`, in a form that JSON can hold."""
     if isinstance(templates, list | tuple):
         return [serialize(template) for template in templates]
     return keras.saving.serialize_keras_object(templates)
 
 
 def deserialize(config: Any) -> Any:
-    """The inverse of `serialize`; templates themselves pass through."""
+    """The inverse of `serialize`; other values are returned as they are."""
     if isinstance(config, list | tuple):
         return [deserialize(entry) for entry in config]
     if isinstance(config, dict):

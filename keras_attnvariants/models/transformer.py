@@ -1,39 +1,44 @@
 """The encoder-decoder Transformer, with any attention variant in any place."""
 
+import dataclasses
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attnvariants.attention import BaseAttention
-from keras_attnvariants.attention.checks import check_positive
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import TranslationModel
-from keras_attnvariants.models.base import without_padding
-from keras_attnvariants.models.blocks import PLACEMENTS
-from keras_attnvariants.models.blocks import layer_norm
-from keras_attnvariants.models.blocks import run_blocks
-from keras_attnvariants.models.checks import check_choice
+from keras_attnvariants.models.base import no_alignment
+from keras_attnvariants.models.base import zero_padding_rows
+from keras_attnvariants.models.blocks import Scores
+from keras_attnvariants.models.blocks import apply_blocks
 from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.positions import embedding_dim
+from keras_attnvariants.models.stacks import BlockOptions
 from keras_attnvariants.models.stacks import decoder_blocks
 from keras_attnvariants.models.stacks import encoder_blocks
-
-Templates = BaseAttention | None | Sequence[BaseAttention | None]
+from keras_attnvariants.models.sublayers import PLACEMENTS
+from keras_attnvariants.models.sublayers import layer_norm
+from keras_attnvariants.models.templates import Templates
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class Transformer(TranslationModel):
     """An encoder-decoder Transformer (Vaswani et al. 2017) of attention variants.
 
-    Attention layers are given as templates, which are cloned for every layer.
-    The model is a *step model*: `encode`, `initial_state` and `step` are all
-    that decoding, scoring and serving know of it.
+    Attention layers are given as templates, which are cloned for every block.
 
     Args:
         vocabulary_size: number of tokens.
@@ -41,17 +46,17 @@ class Transformer(TranslationModel):
         hidden_dim: width of the model.
         intermediate_dim: width of the feed-forward sub-layers.
         encoder_attention, decoder_attention, cross_attention: a template, a
-            list of one per layer, or `None`; `None` removes the sub-layer with
-            its residual and normalisation.
+            list of one per block, or `None`; `None` removes the sub-layer with
+            its residual and normalization.
         num_decoder_layers: number of decoder blocks, if it differs.
         feed_forward: whether blocks have a feed-forward sub-layer; one bool, or
-            one per layer, the same for encoder and decoder.
+            one per block, the same for encoder and decoder.
         dropout: rate on the embeddings and on the output of every sub-layer.
         feed_forward_dropout: rate inside the feed-forward sub-layers.
         activation: of the feed-forward sub-layers.
         normalization: `"pre"` (and once after the last block) or `"post"`.
-        positions: layer that gives embeddings their positions; `None` for
-            `SinusoidalPositions`.
+        positions: layer that adds positions to embeddings or concatenates them; `None`
+            for `SinusoidalPositions`.
         embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
         softmax_bias: whether the output projection has a bias.
@@ -62,7 +67,7 @@ class Transformer(TranslationModel):
 
     Raises:
         TypeError, ValueError: an argument is out of range, a list has the wrong
-            length, or a variant was put where its equation makes no sense.
+            length, or a variant is in a place that it cannot serve in.
 
     Example:
 
@@ -105,35 +110,80 @@ class Transformer(TranslationModel):
         bos_id: int = 2,
         eos_id: int = 3,
         **kwargs: Any,
-    ):
-        super().__init__(locals(), **kwargs)
-        self.hidden_dim = check_positive("hidden_dim", hidden_dim)
-        check_choice("normalization", normalization, PLACEMENTS)
-        check_choice("tie_embeddings", tie_embeddings, TYING)
-        positions = positions or SinusoidalPositions(max_length)
-        check_length("max_length", max_length, positions.max_length)
-        self.embeddings = TokenEmbeddings(
+    ) -> None:
+        super().__init__(
             vocabulary_size,
-            self.source_vocabulary_size,
-            hidden_dim,
-            embedding_dim(hidden_dim, positions),
-            templates.clone(positions, self.dtype_policy, "positions"),
-            embedding_scale,
-            tie_embeddings,
-            softmax_bias,
-            dropout,
-            dtype=self.dtype_policy,
-            name="embeddings",
+            source_vocabulary_size,
+            max_length,
+            pad_id=pad_id,
+            bos_id=bos_id,
+            eos_id=eos_id,
+            **kwargs,
         )
-        self.encoder_blocks = encoder_blocks(self._config, self.dtype_policy)
-        self.decoder_blocks = decoder_blocks(self._config, self.dtype_policy)
-        self.encoder_norm = self.decoder_norm = None
-        if normalization == "pre":
-            self.encoder_norm = layer_norm(self.dtype_policy, "encoder_norm")
-            self.decoder_norm = layer_norm(self.dtype_policy, "decoder_norm")
+        self.num_layers = check_integer("num_layers", num_layers)
+        self.num_decoder_layers = num_decoder_layers
+        self.hidden_dim = check_integer("hidden_dim", hidden_dim)
+        self.embedding_scale = embedding_scale
+        self.tie_embeddings = check_choice("tie_embeddings", tie_embeddings, TYING)
+        self.softmax_bias = softmax_bias
+        self.block_options = BlockOptions(
+            check_integer("intermediate_dim", intermediate_dim),
+            feed_forward,
+            dropout,
+            feed_forward_dropout,
+            activation,
+            check_choice("normalization", normalization, PLACEMENTS),
+        )
+        # A proxy: layers in a plain dict would become layers of the model.
+        self._templates = MappingProxyType(
+            {
+                "encoder_attention": encoder_attention,
+                "decoder_attention": decoder_attention,
+                "cross_attention": cross_attention,
+                "positions": positions,
+            }
+        )
+        self.make_layers()
         self.build()
 
-    def build(self, input_shape=None):
+    def make_layers(self) -> None:
+        """Creates the layers of the model from the arguments of the constructor."""
+        dtype, options, given = self.dtype_policy, self.block_options, self._templates
+        positions = given["positions"] or SinusoidalPositions(self.max_length)
+        check_length("max_length", self.max_length, positions.max_length)
+        self.embeddings = TokenEmbeddings(
+            self.vocabulary_size,
+            self.source_vocabulary_size,
+            self.hidden_dim,
+            embedding_dim(self.hidden_dim, positions),
+            templates.clone(positions, dtype, "positions"),
+            self.embedding_scale,
+            self.tie_embeddings,
+            self.softmax_bias,
+            options.dropout,
+            dtype=dtype,
+            name="embeddings",
+        )
+        self.encoder_blocks = encoder_blocks(
+            self.num_layers, given["encoder_attention"], options, dtype
+        )
+        num_decoder_layers = self.num_decoder_layers
+        if num_decoder_layers is None:
+            num_decoder_layers = self.num_layers
+        self.decoder_blocks = decoder_blocks(
+            num_decoder_layers,
+            given["decoder_attention"],
+            given["cross_attention"],
+            options,
+            dtype,
+        )
+        self.encoder_norm = self.decoder_norm = None
+        if options.normalization == "pre":
+            self.encoder_norm = layer_norm(dtype, "encoder_norm")
+            self.decoder_norm = layer_norm(dtype, "decoder_norm")
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        """Creates all weights; the constructor calls it."""
         shape = (None, None, self.hidden_dim)
         self.embeddings.build()
         for block in (*self.encoder_blocks, *self.decoder_blocks):
@@ -143,33 +193,25 @@ class Transformer(TranslationModel):
             self.decoder_norm.build(shape)
         self.built = True
 
-    def call(self, inputs, training=None):
-        """Logits for every target position, given all target tokens before it.
+    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        return self.logits(self.run_decoder(inputs, training))
 
-        Args:
-            inputs: dict of int `source_ids` `[B, S]` and `target_ids` `[B, T]`,
-                padded on the right with `pad_id`; the target starts with BOS.
-            training: whether dropout is applied.
-
-        Returns:
-            `[B, T, vocabulary_size]`.
-        """
-        return self.logits(self.decode(inputs, training))
-
-    def attention_scores(self, inputs, training=False) -> dict[str, dict[str, Any]]:
+    def attention_scores(
+        self, inputs: dict[str, Tensor], training: bool | None = False
+    ) -> dict[str, Scores]:
         """The attention weights of all layers in a full pass.
 
         Args:
             inputs: as for `call`.
-            training: whether dropout is applied; never to the weights returned.
+            training: whether dropout is applied, but never to the returned weights.
 
         Returns:
             Float32 weights by block and sub-layer, as the layers return them:
             `["encoder_0"]["self"]`, `["decoder_0"]["self"]`, `["decoder_0"]["cross"]`,
-            … A sub-layer without weights has no entry. Rows of padding are 0.
+            …; a sub-layer without weights has no entry. Rows of padding are 0.
         """
-        scores: dict[str, dict[str, Any]] = {}
-        self.decode(inputs, training, scores)
+        scores: dict[str, Scores] = {}
+        self.run_decoder(inputs, training, scores)
         for blocks, ids in (
             (self.encoder_blocks, inputs["source_ids"]),
             (self.decoder_blocks, inputs["target_ids"]),
@@ -177,29 +219,45 @@ class Transformer(TranslationModel):
             real = ops.not_equal(ids, self.pad_id)
             for block in blocks:
                 scores[block.name] = {
-                    sublayer: without_padding(weights, real)
+                    sublayer: zero_padding_rows(weights, real)
                     for sublayer, weights in scores[block.name].items()
                 }
         return scores
 
-    def decode(self, inputs, training=None, scores=None):
-        """The last decoder block's output `[B, T, hidden_dim]`; see `run_blocks`."""
-        encoded, mask = self.encode_source(inputs["source_ids"], training, scores)
+    def run_decoder(
+        self,
+        inputs: dict[str, Tensor],
+        training: bool | None = None,
+        scores: dict[str, Scores] | None = None,
+    ) -> Tensor:
+        """The output of the last decoder block, `[B, T, hidden_dim]`.
+
+        Args:
+            inputs: as for `call`.
+            training: whether dropout is applied.
+            scores: see `apply_blocks`.
+        """
+        encoded, mask = self.run_encoder(inputs["source_ids"], training, scores)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
         options = {"encoded": encoded, "encoded_mask": mask, "training": training}
-        return run_blocks(self.decoder_blocks, x, scores, **options)
+        return apply_blocks(self.decoder_blocks, x, scores, **options)
 
-    def encode_source(self, source_ids, training=None, scores=None):
+    def run_encoder(
+        self,
+        source_ids: Tensor,
+        training: bool | None = None,
+        scores: dict[str, Scores] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
         check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         x = self.embeddings.embed_source(source_ids, training=training)
         options = {"source_mask": mask, "training": training}
-        x = run_blocks(self.encoder_blocks, x, scores, **options)
+        x = apply_blocks(self.encoder_blocks, x, scores, **options)
         return (x if self.encoder_norm is None else self.encoder_norm(x)), mask
 
-    def logits(self, x):
+    def logits(self, x: Tensor) -> Tensor:
         """`[..., hidden_dim]` to `[..., vocabulary_size]`."""
         if self.decoder_norm is not None:
             x = self.decoder_norm(x)
@@ -207,19 +265,15 @@ class Transformer(TranslationModel):
 
     # The step-model protocol
 
-    def encode(self, source_ids) -> dict[str, Any]:
-        """What decoding needs of the source: nested tensors `[B, ...]`.
-
-        Args:
-            source_ids: int `[B, S]`, padded on the right with `pad_id`.
-        """
-        encoded, mask = self.encode_source(source_ids, training=False)
+    def encode(self, source_ids: Tensor) -> State:
+        encoded, mask = self.run_encoder(source_ids, training=False)
         return {
             block.name: block.prepare(encoded, mask) for block in self.decoder_blocks
         } | {"mask": mask}
 
-    def initial_state(self, context, beams: int, max_length: int) -> dict[str, Any]:
-        """The state before the first position: nested tensors `[B, K, ...]`."""
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> State:
         check_length("max_length", max_length, self.max_length)
         batch = ops.shape(context["mask"])[0]
         return {
@@ -229,21 +283,14 @@ class Transformer(TranslationModel):
             for block in self.decoder_blocks
         }
 
-    def step(self, tokens, position, state, context, return_attention_scores=False):
-        """Logits for the token after `tokens`.
-
-        Args:
-            tokens: int `[B, K]`, the tokens at this position (BOS at first).
-            position: int32 scalar, 0-based.
-            state: what the previous step, or `initial_state`, returned.
-            context: what `encode` returned.
-            return_attention_scores: whether to return an alignment as well.
-
-        Returns:
-            Logits `[B, K, vocabulary_size]` and the new state; with scores also
-            the weights of the last cross-attention, averaged over its heads:
-            float32 `[B, K, S]`, 0 if the model has none.
-        """
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, ...]:
         x = self.embeddings.embed_step(tokens, position)
         state, alignment = dict(state), None
         for block in self.decoder_blocks:
@@ -259,6 +306,20 @@ class Transformer(TranslationModel):
         if not return_attention_scores:
             return logits, state
         if alignment is None:
-            shape = (*ops.shape(tokens), ops.shape(context["mask"])[1])
-            alignment = ops.zeros(shape, "float32")
+            alignment = no_alignment(tokens, context["mask"])
         return logits, state, alignment
+
+    # Keras
+
+    def get_config(self) -> dict[str, Any]:
+        values = {**dataclasses.asdict(self.block_options), **self._templates}
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "num_decoder_layers": self.num_decoder_layers,
+            "hidden_dim": self.hidden_dim,
+            "embedding_scale": self.embedding_scale,
+            "tie_embeddings": self.tie_embeddings,
+            "softmax_bias": self.softmax_bias,
+            **{name: templates.serialize(value) for name, value in values.items()},
+        }

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants.decoding.candidates import BLOCK
-from keras_attnvariants.decoding.candidates import candidates
+from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
@@ -37,7 +37,9 @@ def found(logits, position, count, **options):
     sources = np.array([[4, 5, 6], [7, 0, 0]], "int32")
     constraints = Constraints(model, sources, **options)
     position = ops.convert_to_tensor(position, "int32")
-    results = candidates(ops.convert_to_tensor(logits), constraints, position, count)
+    results = find_candidates(
+        ops.convert_to_tensor(logits), constraints, position, count
+    )
     values, tokens, total = map(ops.convert_to_numpy, results)
     return [
         {
@@ -88,7 +90,7 @@ def test_an_allowed_token_without_probability_beats_a_forbidden_one(logits):
     model = RecurrentModel(max_length=20)
     constraints = Constraints(model, np.array([[4], [5]], "int32"))
     position = ops.convert_to_tensor(0, "int32")
-    values, tokens, _ = candidates(
+    values, tokens, _ = find_candidates(
         ops.convert_to_tensor(logits), constraints, position, 1
     )
     best = ops.convert_to_numpy(tokens)[

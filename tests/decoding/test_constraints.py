@@ -88,7 +88,7 @@ def test_allowed_tokens(model):
     def allowed(position):
         position = ops.convert_to_tensor(position, "int32")
         free = ops.convert_to_numpy(constraints.are_allowed(tokens, position))
-        forced = ops.convert_to_numpy(constraints.forced(position))
+        forced = ops.convert_to_numpy(constraints.forced_tokens(position))
         return [
             np.flatnonzero(free).tolist() if token == PAD else [token]
             for token in forced
@@ -99,4 +99,4 @@ def test_allowed_tokens(model):
     assert allowed(1) == [[6], others]
     assert allowed(2) == [[EOS, *others]] * 2
     assert allowed(3) == [[EOS]] * 2
-    assert constraints.most_blocked == 9 - len(others)
+    assert constraints.max_forbidden == 9 - len(others)

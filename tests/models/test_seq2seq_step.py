@@ -17,6 +17,7 @@ from tests.models.stepping import check_one_graph_for_all_shapes
 from tests.models.stepping import check_stepping
 from tests.models.stepping import decode
 from tests.models.stepping import hypotheses
+from tests.models.stepping import reordering
 from tests.models.stepping import walk
 from tests.models.tiny_lstm import EACH_FLAVOUR
 from tests.models.tiny_lstm import EACH_MASKED
@@ -33,14 +34,19 @@ def test_stepping_with_reordered_beams_equals_call(flavour):
     check_stepping(built(flavour))
 
 
+@EACH_MASKED
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_a_state_in_half_precision_stays_near_to_the_end(flavour, dtype):
+    check_stepping(built(flavour, dtype), built(flavour), 0.1)
+
+
 def test_alignments_are_the_attention_weights_and_change_no_logits():
     model, batch = built("attention"), tiny.inputs()
-    tokens, parents = hypotheses()
-    parents[:] = np.arange(BEAMS)
+    tokens = hypotheses()
+    parents = reordering(tokens.shape[2], ())
     (plain,) = walk(model, tokens, parents)
     logits, alignments = walk(model, tokens, parents, return_attention_scores=True)
     np.testing.assert_array_equal(logits, plain)
-    assert alignments.dtype == "float32"
     _, expected = naive_lstm.logits_and_weights(
         arrays(model), model.get_config(), batch["source_ids"], tokens[:, 1]
     )
@@ -50,7 +56,8 @@ def test_alignments_are_the_attention_weights_and_change_no_logits():
 
 
 def test_alignments_without_attention_are_zero():
-    tokens, parents = hypotheses()
+    tokens = hypotheses()
+    parents = reordering(tokens.shape[2], (4,))
     model = built("no attention")
     _, alignments = walk(model, tokens, parents, return_attention_scores=True)
     assert alignments.shape == (*tokens.shape, tiny.SOURCE_LENGTH)

@@ -1,13 +1,9 @@
-"""One layer per block: templates, lists of them, and what is refused."""
+"""The blocks of a model: one layer for each from a template or a list."""
 
-import keras
 import pytest
 
-from keras_attnvariants import attention
-from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
-from keras_attnvariants.models import highest
 from keras_attnvariants.models import lowest
 from tests.models import tiny
 
@@ -54,38 +50,6 @@ def test_a_list_of_another_length_is_refused(name, entries):
         tiny.make(**{name: entries})
 
 
-MISPLACED = [
-    pytest.param(name, role, example, id=f"{name}-{example}-{role}")
-    for name, variant in attention.variants().items()
-    for role in attention.registry.ROLES
-    for example in range(len(variant.examples))
-    if example not in variant.fitting(role)
-]
-
-
-@pytest.mark.parametrize(("name", "role", "example"), MISPLACED)
-def test_a_variant_in_the_wrong_place_is_refused(name, role, example):
-    variant, place = attention.get(name), f"{role}_attention"
-    layer = variant.cls(**variant.examples[example])
-    with pytest.raises(ValueError) as error:
-        tiny.make(**{**tiny.places(), place: [None, layer]})
-    message, alternatives = str(error.value).split(". Alternatives: ")
-    assert message.startswith(f"{name} cannot serve as {role} attention (`{place}`)")
-    assert ("(see its `" in message) == (role in variant.roles)
-    fitting = ", ".join(sorted(attention.variants(role)))
-    assert alternatives == f"{fitting}. Received: {place}={name}"
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_a_layer_made_for_the_other_side_is_refused(causal):
-    template = NeuralNgram(4, causal=causal)
-    wrong, right = ("encoder", "decoder")[:: 1 if causal else -1]
-    message = rf"{wrong}_attention.*{right} \(see its `causal`\)"
-    with pytest.raises(ValueError, match=message):
-        tiny.make(**{f"{wrong}_attention": template})
-    tiny.make(**{f"{right}_attention": template})
-
-
 def test_n_can_grow_from_layer_to_layer():
     layers = [NeuralNgram(4, n=n, causal=True) for n in (3, 5)]
     blocks = tiny.make(decoder_attention=layers).decoder_blocks
@@ -96,14 +60,6 @@ def test_n_can_grow_from_layer_to_layer():
     ]
 
 
-@pytest.mark.parametrize(
-    "template", ["dot", 3, keras.layers.Dense(3), DotProductAttention]
-)
-def test_what_is_no_attention_layer_is_refused(template):
-    with pytest.raises(TypeError, match="`encoder_attention`.*DotProduct.*Received: "):
-        tiny.make(encoder_attention=template)
-
-
 def test_templates_keep_what_they_were_given():
     template = HardCodedAttention(2, offsets=(-2, 3), standard_deviation=0.5)
     block = tiny.make(encoder_attention=template).encoder_blocks[1]
@@ -111,17 +67,6 @@ def test_templates_keep_what_they_were_given():
     assert layer.offsets == (-2, 3)
     assert layer.standard_deviation == 0.5
     assert (block.name, layer.name) == ("encoder_1", "self_attention")
-
-
-def test_lowest_and_highest_layers():
-    assert lowest(2, "a", rest="b", num_layers=3) == ["a", "a", "b"]
-    assert highest(2, "a", rest="b", num_layers=3) == ["b", "a", "a"]
-    for stack in (lowest, highest):
-        assert stack(0, "a", rest="b", num_layers=2) == ["b", "b"]
-        assert stack(2, "a", rest="b", num_layers=2) == ["a", "a"]
-        for count in (-1, 3):
-            with pytest.raises(ValueError, match=f"`count`.*2. Received: {count}"):
-                stack(count, "a", rest="b", num_layers=2)
 
 
 def test_the_lowest_layers_of_a_model():

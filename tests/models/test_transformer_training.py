@@ -23,7 +23,8 @@ MODES = [False, True] if backend.name() == "tensorflow" else ["auto"]
 
 @pytest.mark.parametrize("jit_compile", MODES)
 def test_fit_learns_a_batch_by_heart(jit_compile):
-    model = tiny.make(**tiny.FLAVOURS["another in every layer"], dropout=0.1)
+    places = tiny.places(tiny.encoder(), tiny.learned(dropout=0.1), tiny.learned())
+    model = tiny.make(**places, num_layers=1, dropout=0.1)
     model.compile(
         optimizer=keras.optimizers.Adam(1e-2),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),

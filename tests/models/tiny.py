@@ -21,7 +21,7 @@ VOCABULARY = 23
 BATCH = 3
 SOURCE_LENGTH = 7
 TARGET_LENGTH = 9  # longer than the reach of a ring buffer
-MAX_LENGTH = 16
+MAX_LENGTH = 72  # steps go past 64
 
 SIZES = {
     "vocabulary_size": VOCABULARY,

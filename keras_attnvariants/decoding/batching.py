@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 
-from keras_attnvariants.decoding.constraints import check_integer
+from keras_attnvariants.utils.checks import check_integer
 
 
 class Batch(NamedTuple):
     """Which sequences go together.
 
     Attributes:
-        indices: int `[n]`, places of the sequences, `n <= size`.
+        indices: int `[n]`, indices of the sequences, `n <= size`.
         size: number of rows of the batch.
         length: number of columns.
     """
@@ -23,13 +24,13 @@ class Batch(NamedTuple):
     length: int
 
 
-def plan(
+def plan_batches(
     lengths: Sequence[int], sizes: Sequence[int], buckets: Sequence[int]
 ) -> Iterator[Batch]:
     """Groups sequences of similar length, the longest first.
 
-    Only the last batch may be smaller than the largest size, so that few texts are
-    one batch however their lengths differ. Memory is at its peak in the first one.
+    Only the last batch may be smaller than the largest size, so that a few texts are
+    one batch however much their lengths differ. The first batch needs the most memory.
 
     Args:
         lengths: of the sequences, at most `buckets[-1]`.
@@ -50,7 +51,9 @@ def plan(
         )
 
 
-def pad(sequences: Sequence[Sequence[int]], size: int, length: int, pad_id: int):
+def pad_sequences(
+    sequences: Sequence[Sequence[int]], size: int, length: int, pad_id: int
+) -> np.ndarray:
     """Sequences of ids as one array, int32 `[size, length]`, padded with `pad_id`."""
     ids = np.full((size, length), pad_id, dtype=np.int32)
     for row, sequence in zip(ids, sequences, strict=False):
@@ -58,12 +61,15 @@ def pad(sequences: Sequence[Sequence[int]], size: int, length: int, pad_id: int)
     return ids
 
 
-def ascending(name: str, values, most: int | None = None) -> tuple[int, ...]:
-    """The distinct positive integers among `values`, cut off at `most`, in order."""
+def check_sizes(name: str, values: Any, largest: int | None = None) -> tuple[int, ...]:
+    """The distinct integers among `values`, cut off at `largest`, in ascending order.
+
+    Raises:
+        ValueError: `values` is not a sequence of positive integers, or it is empty.
+    """
     if not isinstance(values, Sequence) or not values:
         raise ValueError(
-            f"`{name}` has to be a non-empty sequence of integers. Received: {values!r}"
+            f"`{name}` must be a non-empty sequence of integers. Received: {values!r}"
         )
-    for value in values:
-        check_integer(name, value, 1)
-    return tuple(sorted({min(value, most or value) for value in values}))
+    sizes = (check_integer(name, value) for value in values)
+    return tuple(sorted({min(size, largest or size) for size in sizes}))

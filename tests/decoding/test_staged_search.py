@@ -8,9 +8,8 @@ import keras_attnvariants as kav
 from keras_attnvariants import backend
 from keras_attnvariants.attention.registry import variants
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import stages as module
-from keras_attnvariants.decoding.stages import grow_tensor
-from keras_attnvariants.decoding.stages import stages
+from keras_attnvariants.decoding import staged_search as module
+from keras_attnvariants.decoding.staged_search import stage_limits
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
@@ -26,21 +25,13 @@ FIRST = SOURCES.shape[1] + module.MARGIN
     [
         (None, 100, (100,)),
         (10, 100, (10 + module.MARGIN, 100)),
-        (10, 10 + module.MARGIN + module.LEAST - 1, (33,)),
-        (10, 10 + module.MARGIN + module.LEAST, (18, 34)),
+        (10, 10 + module.MARGIN + module.MIN_SECOND_STAGE - 1, (33,)),
+        (10, 10 + module.MARGIN + module.MIN_SECOND_STAGE, (18, 34)),
         (30, 5, (5,)),
     ],
 )
 def test_a_second_stage_has_to_be_worth_it(source_length, max_length, expected):
-    assert stages(source_length, max_length) == expected
-
-
-def test_tensors_grow_by_zeros():
-    x, larger = ops.ones((2, 3, 1)), ops.ones((2, 5, 1))
-    grown = ops.convert_to_numpy(grow_tensor(x, larger))
-    assert grown.shape == (2, 5, 1)
-    assert grown[:, :3].all() and not grown[:, 3:].any()
-    assert grow_tensor(x, ops.zeros((2, 3, 1))) is x
+    assert stage_limits(source_length, max_length) == expected
 
 
 class CountingModel(RecurrentModel):
@@ -72,7 +63,7 @@ def one_stage(monkeypatch):
 
     def search(*arguments, **options):
         with monkeypatch.context() as patch:
-            patch.setattr(module, "LEAST", 1000)
+            patch.setattr(module, "MIN_SECOND_STAGE", 1000)
             return beam_search(*arguments, **options)
 
     return search
@@ -123,6 +114,6 @@ def test_every_state_grows(one_stage, role, name, number):
         max_length=64,
     )
     options = {"beam_size": 2, "return_alignments": True, "min_length": FIRST + 3}
-    options["max_length"] = FIRST + module.LEAST
+    options["max_length"] = FIRST + module.MIN_SECOND_STAGE
     found = beam_search(model, SOURCES, **options)
     same(found, one_stage(model, SOURCES, **options))

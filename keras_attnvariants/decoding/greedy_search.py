@@ -6,52 +6,54 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
-from keras_attnvariants.decoding.candidates import candidates
+from keras_attnvariants.decoding.candidates import find_candidates
+from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.constraints import check_search
-from keras_attnvariants.decoding.constraints import count_tokens
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import length_factors
-from keras_attnvariants.decoding.stages import StagedSearch
-from keras_attnvariants.decoding.step_model import same_structure
+from keras_attnvariants.decoding.staged_search import StagedSearch
+from keras_attnvariants.decoding.states import with_structure_of
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
 
 
 class _State(NamedTuple):
-    position: Any  # int32 scalar
-    tokens: Any  # int32 [B], the previous tokens
-    ids: Any  # int32 [B, T]
-    log_probs: Any  # float32 [B]
-    done: Any  # bool [B]
-    model_state: Any  # nested [B, 1, ...]
-    alignments: Any  # float32 [B, T, S], or () if nobody asks
+    position: Tensor  # int32 scalar
+    tokens: Tensor  # int32 [B], the previous tokens
+    ids: Tensor  # int32 [B, T]
+    log_probs: Tensor  # float32 [B]
+    done: Tensor  # bool [B]
+    model_state: NestedTensors  # [B, 1, ...]
+    alignments: Tensor  # float32 [B, T, S], or () if they are not requested
 
 
 def greedy_search(
-    model,
-    source_ids,
+    model: StepModel,
+    source_ids: Any,
     length_penalty: float = 0.6,
     min_length: int = 0,
     max_length: int | None = None,
-    prefix=None,
+    prefix: Any = None,
     block_unknown: bool = False,
     return_alignments: bool = False,
 ) -> Hypotheses:
     """Translates by the most probable token at each position, until EOS.
 
-    The length normalisation cannot change what is found, only its score. No softmax
-    is computed but one log-sum-exp per token, and a compiled graph drops that as
-    well where neither scores nor log probabilities are used.
+    Length normalization changes the scores only, not what is found. Log probabilities
+    cost one log-sum-exp per token; a compiled graph omits it if nobody uses them.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
             has the empty translation.
-        length_penalty: exponent of the length normalisation.
-        min_length: number of tokens before EOS, at least.
-        max_length: number of tokens with EOS, at most. By default those of the
+        length_penalty: exponent of the length normalization.
+        min_length: smallest number of tokens before EOS.
+        max_length: largest number of tokens with EOS. By default those of the
             source plus 50, at most `model.max_length`.
-        prefix: int `[B, P]`, padded on the right: how each translation has to start.
+        prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
 
@@ -80,12 +82,14 @@ def greedy_search(
 
 
 class _GreedySearch(StagedSearch):
-    """One search over a batch; holds what does not change in the loop."""
+    """One search over a batch, with all that does not change in its loop."""
 
     State = _State
     RESULTS = ("ids", "log_probs", "alignments")
 
-    def __init__(self, model, constraints, with_alignments):
+    def __init__(
+        self, model: StepModel, constraints: Constraints, with_alignments: bool
+    ) -> None:
         super().__init__(model, constraints, beams=1)
         self.with_alignments = with_alignments
 
@@ -119,13 +123,15 @@ class _GreedySearch(StagedSearch):
             self.context,
             return_attention_scores=self.with_alignments,
         )
-        values, tokens, total = candidates(logits, self.constraints, state.position, 1)
+        values, tokens, normalizer = find_candidates(
+            logits, self.constraints, state.position, 1
+        )
         best = ops.argmax(values, axis=-1)  # [B, 1]
         chosen, tokens = (
             ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
             for found in (values, tokens)
         )
-        gains = ops.maximum(chosen - total[:, 0, 0], IMPOSSIBLE)
+        gains = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
         tokens = ops.where(state.done, model.pad_id, tokens)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
         is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])
@@ -138,11 +144,12 @@ class _GreedySearch(StagedSearch):
             ids=ops.where(is_now, tokens[:, None], state.ids),
             log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
             done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
-            model_state=same_structure(model_state, state.model_state),
+            model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
         )
 
     def hypotheses(self, state: _State, length_penalty: float) -> Hypotheses:
+        """The results of the search in its final state."""
         lengths = count_tokens(state.ids, self.model.pad_id)
         factors = length_factors(self.max_length, length_penalty)
         scores = state.log_probs * ops.take(factors, lengths)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from keras_attnvariants.decoding.buckets import ascending
-from keras_attnvariants.decoding.buckets import pad
-from keras_attnvariants.decoding.buckets import plan
+from keras_attnvariants.decoding.batching import check_sizes
+from keras_attnvariants.decoding.batching import pad_sequences
+from keras_attnvariants.decoding.batching import plan_batches
 
 
 def test_plan_holds_every_sequence_once_in_the_smallest_shape():
     lengths = np.random.default_rng(0).integers(1, 65, size=75).tolist()
-    batches = list(plan(lengths, sizes=(1, 8, 32), buckets=(16, 32, 64)))
+    batches = list(plan_batches(lengths, sizes=(1, 8, 32), buckets=(16, 32, 64)))
     places = np.concatenate([batch.indices for batch in batches])
     assert sorted(places.tolist()) == list(range(75))
     assert [len(batch.indices) for batch in batches] == [32, 32, 11]
@@ -21,18 +21,18 @@ def test_plan_holds_every_sequence_once_in_the_smallest_shape():
 
 
 def test_plan_prefers_small_batches_and_accepts_none():
-    assert [b.size for b in plan([3] * 9, sizes=(1, 8), buckets=(4,))] == [8, 1]
-    assert list(plan([], sizes=(1, 8), buckets=(4,))) == []
+    assert [b.size for b in plan_batches([3] * 9, sizes=(1, 8), buckets=(4,))] == [8, 1]
+    assert list(plan_batches([], sizes=(1, 8), buckets=(4,))) == []
 
 
 def test_pad_fills_rows_and_columns():
-    ids = pad([[5, 6], [7]], size=3, length=4, pad_id=0)
+    ids = pad_sequences([[5, 6], [7]], size=3, length=4, pad_id=0)
     assert ids.tolist() == [[5, 6, 0, 0], [7, 0, 0, 0], [0, 0, 0, 0]]
     assert ids.dtype == np.int32
 
 
-def test_ascending_sorts_and_cuts_off():
-    assert ascending("lengths", [64, 16, 16, 256], most=100) == (16, 64, 100)
+def test_check_sizes_sorts_and_cuts_off():
+    assert check_sizes("lengths", [64, 16, 16, 256], largest=100) == (16, 64, 100)
     for values in ([], 3, [0], [2.5], [True]):
         with pytest.raises(ValueError, match="`lengths` .* Received: "):
-            ascending("lengths", values)
+            check_sizes("lengths", values)

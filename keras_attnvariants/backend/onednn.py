@@ -1,0 +1,132 @@
+"""The product of 8-bit integers that oneDNN brings to TensorFlow on CPUs.
+
+Its operator is not among `tf.raw_ops`, so it enters a graph as part of a `GraphDef`.
+"""
+
+import functools
+from typing import Any
+
+from keras_attnvariants.utils.typing import Tensor
+
+OPERATOR = "_QuantizedMatMul"
+
+
+def onednn_product(
+    integers: Tensor,
+    kernel: Tensor,
+    largest: Tensor,
+    kernel_largest: Tensor,
+    transposed: bool = False,
+) -> Tensor:
+    """Product of matrices of 8-bit integers; in graphs only.
+
+    In float32: bfloat16 with several scales would be two hundred times as slow.
+
+    Args:
+        integers: int8 `[N, I]`, from -127 to 127.
+        kernel: int8 `[I, O]`, or `[O, I]` if `transposed`, from -127 to 127.
+        largest: float32 scalar, the float that 127 stands for in `integers`.
+        kernel_largest: float32 `[O]`, the float that 127 stands for in each column.
+        transposed: whether the kernel is transposed.
+
+    Returns:
+        Float32 `[N, O]`.
+    """
+    import tensorflow as tf
+
+    inputs = [
+        tf.bitcast(integers, "qint8"),
+        tf.bitcast(kernel, "qint8"),
+        tf.zeros_like(kernel_largest),  # the bias
+        -largest,
+        tf.identity(largest),
+        -kernel_largest,
+        tf.identity(kernel_largest),
+    ]
+    return add_operator(OPERATOR, inputs, product_attributes(transposed))
+
+
+def product_attributes(transposed: bool) -> dict[str, Any]:
+    """The attributes of the operator: dtypes, and what is fused with the product."""
+    import tensorflow as tf
+
+    return {
+        "Tdevice_inputs": [tf.qint8, tf.qint8, tf.float32],
+        "Thost_inputs": [tf.float32] * 4,
+        "Tdevice_outputs": [tf.float32],
+        "Thost_outputs": [],
+        "T1": tf.qint8,
+        "T2": tf.qint8,
+        "Tbias": tf.float32,
+        "U": tf.float32,
+        "Tout": tf.float32,
+        "transpose_a": False,
+        "transpose_b": transposed,
+        # A constant kernel would be kept from the first call.
+        "is_weight_const": False,
+        "is_bias_const": False,
+        "fused_ops": [b"BiasAdd", b"Dequantize"],
+        "input_quant_mode": b"SCALED",
+        "output_quant_mode": b"SCALED",
+    }
+
+
+@functools.cache
+def has_onednn_product() -> bool:
+    """Whether this TensorFlow has the kernel, and computes on a CPU."""
+    import tensorflow as tf
+
+    if tf.config.list_physical_devices("GPU"):
+        return False
+    with tf.init_scope():
+        ones, one = tf.ones((1, 1), "int8"), tf.ones(())
+        try:
+            tf.function(onednn_product)(ones, ones, one, one[None])
+        except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
+            return False
+    return True
+
+
+def add_operator(name: str, inputs: list[Tensor], attributes: dict[str, Any]) -> Tensor:
+    """Adds an operator with one output to the current graph, by its name.
+
+    Args:
+        name: of the operator, such as `"MatMul"`.
+        inputs: tensors of the current graph.
+        attributes: bools, bytes, dtypes, and lists of bytes or dtypes.
+
+    Returns:
+        The output.
+    """
+    import tensorflow as tf
+
+    names = [f"input_{number}" for number in range(len(inputs))]
+    graph = tf.compat.v1.GraphDef()
+    graph.versions.producer = tf.version.GRAPH_DEF_VERSION
+    node = graph.node.add(name="output", op=name, input=names)
+    for key, value in attributes.items():
+        node.attr[key].CopyFrom(attribute(value))
+    [output] = tf.graph_util.import_graph_def(
+        graph, dict(zip(names, inputs, strict=True)), ["output:0"], name=name.strip("_")
+    )
+    return output
+
+
+def attribute(value: Any) -> Any:
+    """An attribute of an operator as a protocol buffer."""
+    import tensorflow as tf
+
+    proto = tf.compat.v1.AttrValue
+    if isinstance(value, bool):
+        return proto(b=value)
+    if isinstance(value, bytes):
+        return proto(s=value)
+    if isinstance(value, tf.DType):
+        return proto(type=value.as_datatype_enum)
+    parts = [attribute(part) for part in value]
+    return proto(
+        list=proto.ListValue(
+            s=[part.s for part in parts if part.s],
+            type=[part.type for part in parts if part.type],
+        )
+    )

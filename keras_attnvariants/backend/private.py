@@ -1,0 +1,30 @@
+"""The private parts of Keras and TensorFlow that the package cannot do without.
+
+One function each, named for what it does. `setup.cfg` bounds the versions of both
+packages because of them.
+"""
+
+import keras
+
+
+def is_in_xla_context() -> bool:
+    """Whether TensorFlow is tracing a graph that XLA will compile.
+
+    No public function tells. Without this one, cached states would be written by an
+    operator that XLA does not have.
+    """
+    import tensorflow as tf
+    from tensorflow.python.ops import control_flow_util
+
+    graph = tf.compat.v1.get_default_graph()
+    return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
+
+
+def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """The layer itself, and all layers in it at any depth.
+
+    The public `Model.layers` lists the direct parts of a model only, and a layer has no
+    such list. Without this function, half-precision decoding would cast every matrix
+    anew at each position.
+    """
+    return list(layer._flatten_layers())

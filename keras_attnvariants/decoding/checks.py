@@ -1,0 +1,40 @@
+"""Checks of the arguments of a search: each raises `ValueError` in one line."""
+
+import math
+from typing import Any
+
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import is_number
+
+
+def check_search(beam_size: Any, length_penalty: Any, n_best: Any) -> None:
+    """Raises `ValueError` unless these describe a beam search."""
+    check_integer("beam_size", beam_size)
+    check_integer("n_best", n_best)
+    if n_best > beam_size:
+        raise ValueError(
+            f"`n_best` must be at most `beam_size` ({beam_size}). Received: {n_best}"
+        )
+    if not is_number(length_penalty) or not math.isfinite(length_penalty):
+        raise ValueError(
+            "`length_penalty` must be a finite number, the exponent of the length "
+            f"normalization. Received: {length_penalty!r}"
+        )
+
+
+def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
+    """Raises `ValueError` unless the lengths make sense together."""
+    check_integer("min_length", min_length, minimum=0)
+    check_optional_integer("max_length", max_length)
+    longest = model_max_length if max_length is None else max_length
+    if longest > model_max_length:
+        raise ValueError(
+            f"`max_length` must be at most that of the model ({model_max_length}). "
+            f"Received: {max_length}"
+        )
+    if min_length >= longest:
+        raise ValueError(
+            f"`min_length` must be below {longest}, because it does not count EOS. "
+            f"Received: {min_length}"
+        )

@@ -1,0 +1,122 @@
+"""Search in two stages, because most translations are about as long as their source.
+
+In the first stage there is room for little more than that, and so attention has fewer
+positions to read. The second stage has room for all positions. Where a batch may have
+any size, it continues without the sentences that are finished.
+"""
+
+import copy
+from typing import Any
+from typing import ClassVar
+
+from keras import ops
+
+from keras_attnvariants import backend
+from keras_attnvariants.decoding.constraints import Constraints
+from keras_attnvariants.decoding.states import pad_state
+from keras_attnvariants.decoding.states import replace_rows
+from keras_attnvariants.decoding.states import take_rows
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.utils.typing import Tensor
+
+# How many positions more than the sources have columns the first stage has.
+MARGIN = 8
+
+# The fewest positions for which a second stage is worth its compilation.
+MIN_SECOND_STAGE = 16
+
+
+class StagedSearch:
+    """A search over a batch, position by position; subclasses define a step.
+
+    Its state is a named tuple of tensors, with `position`, `done` (bool `[B]`) and
+    `model_state` among them. The batch is the first axis of all but the position.
+
+    Args:
+        model: a step model.
+        constraints: which tokens are allowed.
+        beams: number of hypotheses of a sentence, `K`.
+
+    Attributes:
+        State: the class of states.
+        RESULTS: names of the fields that hold the results.
+        max_length: number of positions.
+        context: the encoded source.
+    """
+
+    State: ClassVar[type[Any]]
+    RESULTS: ClassVar[tuple[str, ...]]
+
+    def __init__(self, model: StepModel, constraints: Constraints, beams: int) -> None:
+        self.model = model
+        self.constraints = constraints
+        self.beams = beams
+        self.max_length = constraints.max_length
+        self.context = model.encode(constraints.source_ids)
+
+    def initial(self, room: int) -> Any:
+        """The state at the start, with room for so many positions in the model's."""
+        raise NotImplementedError
+
+    def advance(self, state: Any) -> Any:
+        """The state one position further."""
+        raise NotImplementedError
+
+    def run(self) -> Any:
+        """The state at the end of the search."""
+        source_length = self.constraints.source_ids.shape[1]
+        first, *second = stage_limits(source_length, self.max_length)
+        state = self.advance_by(first, self.initial(room=first))
+        if second:
+            state = self.run_second_stage(self.max_length - first, state)
+        return state
+
+    def advance_by(self, positions: int, state: Any) -> Any:
+        """Advances by a number of positions, or until all sentences are done."""
+        state = ops.while_loop(
+            lambda *state: ops.any(ops.logical_not(self.State(*state).done)),
+            lambda *state: tuple(self.advance(self.State(*state))),
+            tuple(state),
+            maximum_iterations=positions,
+        )
+        return self.State(*state)
+
+    def run_second_stage(self, positions: int, state: Any) -> Any:
+        """Advances the sentences that are not done, with room for all positions."""
+        rows = unfinished(state.done)
+        search = copy.copy(self)
+        search.constraints = self.constraints.take(rows)
+        search.context = take_rows(self.context, rows)
+        parts = take_rows(state._replace(position=())._asdict(), rows)
+        part = self.State(**{**parts, "position": state.position})
+        larger = self.model.initial_state(search.context, self.beams, self.max_length)
+        part = part._replace(model_state=pad_state(part.model_state, larger))
+        part = search.advance_by(positions, part)
+        changed = {
+            name: replace_rows(getattr(state, name), getattr(part, name), rows)
+            for name in self.RESULTS
+        }
+        return state._replace(**changed)
+
+
+def stage_limits(source_length: int | None, max_length: int) -> tuple[int, ...]:
+    """The position at which each stage ends.
+
+    Args:
+        source_length: number of columns of the sources; `None` if unknown.
+        max_length: the largest number of positions.
+    """
+    if source_length is None or source_length + MARGIN + MIN_SECOND_STAGE > max_length:
+        return (max_length,)
+    return source_length + MARGIN, max_length
+
+
+def unfinished(done: Tensor) -> Tensor | None:
+    """Which sentences are not done, int32 `[n]`; `None` for all in fixed shapes.
+
+    Args:
+        done: bool `[B]`.
+    """
+    if backend.in_xla():
+        return None
+    return ops.cast(ops.nonzero(ops.logical_not(done))[0], "int32")

@@ -1,0 +1,64 @@
+"""Every alternative that a message names can really be used."""
+
+import pytest
+
+import keras_attnvariants as kav
+from keras_attnvariants import attention
+from keras_attnvariants.attention.registry import ROLES
+from keras_attnvariants.models.alternatives import alternatives
+from keras_attnvariants.models.alternatives import fewest
+
+EACH_ROLE = pytest.mark.parametrize("role", ROLES)
+
+REFUSED = [
+    (role, kav.NeuralNgram(4, n=3, causal=role == "encoder"))
+    for role in ("encoder", "decoder")
+] + [
+    ("decoder", kav.NeuralNgram(4, global_context=True)),
+    ("decoder", kav.ConcatenatedNgram(12)),
+    ("encoder", kav.ConcatenatedNgram(12, causal=True)),
+    ("decoder", kav.PhraseAttention(4, kav.Interleaved(look_ahead=True), key_dim=3)),
+]
+
+
+def layer(text):
+    """The layer that an alternative spells, with the arguments that it must have."""
+    name, _, arguments = text.rstrip(")").partition("(")
+    required = {"ConcatenatedNgram": "hidden_dim=12"}.get(name, "num_heads=4")
+    known = {name: getattr(kav, name, None) for name in attention.__all__}
+    return eval(f"{name}({required}, {arguments})", known)  # noqa: S307
+
+
+@EACH_ROLE
+def test_all_variants_of_a_role_are_named_and_fit(role):
+    found = alternatives(role)
+    names = [text.partition("(")[0] for text in found]
+    assert names == sorted(attention.variants(role))
+    for text in found:
+        assert role in layer(text).roles, text
+
+
+@pytest.mark.parametrize(
+    ("role", "refused"), REFUSED, ids=[f"{type(x).__name__} as {r}" for r, x in REFUSED]
+)
+def test_the_refused_class_is_named_with_a_change(role, refused):
+    assert role not in refused.roles
+    [text] = [t for t in alternatives(role, refused) if type(refused).__name__ in t]
+    assert "(" in text
+    assert role in layer(text).roles
+
+
+def test_only_arguments_that_decide_are_named():
+    found = alternatives("decoder")
+    assert "NeuralNgram(causal=True)" in found
+    assert "ConcatenatedNgram(causal=True)" in found
+    assert "LocalAttention" in found
+
+
+def test_arguments_that_exclude_each_other_are_kept_together():
+    def suffice(chosen):
+        if chosen.get("b") and not chosen.get("a"):
+            raise ValueError
+        return "b" in chosen
+
+    assert fewest({"a": 1, "b": 2, "c": 3}, suffice) == {"a": 1, "b": 2}

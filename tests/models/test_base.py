@@ -1,0 +1,114 @@
+"""What all models share: special tokens, configuration, randomness in training only."""
+
+import inspect
+import json
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import attention
+from keras_attnvariants.models.base import no_alignment
+from keras_attnvariants.models.base import zero_padding_rows
+from tests.models import tiny
+from tests.models import tiny_lstm
+
+MODELS = {"transformer": tiny.make, "lstm": tiny_lstm.make}
+EACH_MODEL = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+
+
+@EACH_MODEL
+def test_a_configuration_names_every_argument(make):
+    options = {"tie_embeddings": "none"} if make is tiny.make else {}
+    model = make(source_vocabulary_size=29, bos_id=5, **options)
+    config = json.loads(json.dumps(model.get_config()))
+    arguments = inspect.signature(type(model).__init__).parameters
+    named = set(arguments) - {"self", "kwargs"}
+    assert set(config) == named | {"name", "dtype", "quantization"}
+    assert (config["source_vocabulary_size"], config["bos_id"]) == (29, 5)
+    again = type(model).from_config(config)
+    assert again.get_config() == model.get_config()
+    assert again.source_vocabulary_size == 29
+
+
+@EACH_MODEL
+def test_one_vocabulary_is_that_of_the_target(make):
+    model = make()
+    assert model.source_vocabulary_size == model.vocabulary_size == tiny.VOCABULARY
+    assert model.get_config()["source_vocabulary_size"] is None
+
+
+@EACH_MODEL
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_the_dtype_of_a_configuration_is_the_policy(make, policy):
+    model = make(dtype=policy)
+    assert model.get_config()["dtype"] == policy
+    assert type(model).from_config(model.get_config()).dtype_policy.name == policy
+
+
+def test_rows_of_padding_are_zero():
+    weights = np.random.default_rng(0).random((2, 3, 4, 5)).astype("float32")
+    real = np.array([[True, True, False, False], [True] * 4])
+    found = zero_padding_rows(*map(ops.convert_to_tensor, (weights, real)))
+    np.testing.assert_array_equal(found, weights * real[:, None, :, None])
+
+
+def test_no_alignment_has_the_shape_of_one():
+    found = no_alignment(ops.zeros((2, 3), "int32"), ops.ones((2, 5), "bool"))
+    assert tuple(found.shape) == (2, 3, 5)
+    assert not tiny.to_numpy(found).any()
+
+
+def dropping(role, name):
+    """A model that drops everywhere, with a variant that drops if it can."""
+    variant = attention.get(name)
+    arguments = dict(variant.examples[variant.fitting(role)[-1]])
+    if "dropout" in variant.cls(**arguments).get_config():
+        arguments["dropout"] = 0.5
+    places = {**tiny.places(), f"{role}_attention": variant.cls(**arguments)}
+    return tiny.make(**places, dropout=0.5, feed_forward_dropout=0.5, num_layers=1)
+
+
+DROPPING = {
+    f"{name} as {role}": (role, name)
+    for role in attention.registry.ROLES
+    for name in attention.variants(role)
+}
+
+
+def random_states(model):
+    """The states of all generators of random numbers, whatever layer owns them."""
+    return {
+        variable.path: tiny.to_numpy(variable.value).tolist()
+        for variable in model.variables
+        if "seed_generator" in variable.path
+    }
+
+
+def check_randomness(model):
+    """Asserts that all generators are used in training, and none otherwise."""
+    batch = keras.tree.map_structure(ops.convert_to_tensor, tiny.inputs())
+    before = random_states(model)
+    assert len(before) >= 2
+    calm, again = tiny.forward(model), tiny.forward(model)
+    np.testing.assert_array_equal(calm, again)
+    context = model.encode(batch["source_ids"])
+    state = model.initial_state(context, 1, 2)
+    position = ops.convert_to_tensor(0, "int32")
+    model.step(batch["target_ids"][:, :1], position, state, context)
+    assert random_states(model) == before
+    wild = tiny.to_numpy(ops.cast(model(batch, training=True), "float32"))
+    assert np.abs(wild - calm).max() > 1e-3
+    after = random_states(model)
+    assert [path for path in before if after[path] == before[path]] == []
+
+
+@pytest.mark.parametrize("case", DROPPING)
+def test_every_rate_acts_in_training_and_none_in_inference(case):
+    check_randomness(dropping(*DROPPING[case]))
+
+
+@pytest.mark.parametrize("attends", [False, True])
+def test_every_rate_of_an_lstm_acts_in_training_and_none_in_inference(attends):
+    check_randomness(tiny_lstm.make(dropout=0.5, attention=attends))

@@ -1,0 +1,101 @@
+"""Templates: one for all layers or a list, what is refused, clones, configurations."""
+
+import keras
+import pytest
+
+from keras_attnvariants import attention
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import NeuralNgram
+from keras_attnvariants.models import highest
+from keras_attnvariants.models import lowest
+from keras_attnvariants.models import templates
+from tests.models import tiny
+
+
+def test_one_entry_stands_for_all_layers():
+    assert templates.per_layer("name", None, 3) == [None] * 3
+    assert templates.per_layer("name", "a", 2) == ["a", "a"]
+    assert templates.per_layer("name", ("a", None), 2) == ["a", None]
+
+
+@pytest.mark.parametrize("entries", [[], ["a"], ["a"] * 3])
+def test_a_list_of_another_length_is_refused(entries):
+    message = f"`name`.*2 layers. Received: {len(entries)} entries"
+    with pytest.raises(ValueError, match=message):
+        templates.per_layer("name", entries, 2)
+
+
+MISPLACED = [
+    pytest.param(name, role, example, id=f"{name}-{example}-{role}")
+    for name, variant in attention.variants().items()
+    for role in attention.registry.ROLES
+    for example in range(len(variant.examples))
+    if example not in variant.fitting(role)
+]
+
+
+@pytest.mark.parametrize(("name", "role", "example"), MISPLACED)
+def test_a_variant_in_the_wrong_place_is_refused(name, role, example):
+    variant, place = attention.get(name), f"{role}_attention"
+    layer = variant.cls(**variant.examples[example])
+    with pytest.raises(ValueError) as error:
+        templates.check_role(place, layer, role)
+    message, alternatives = str(error.value).split(". Alternatives: ")
+    assert message.startswith(f"{name} cannot serve as {role} attention (`{place}`)")
+    assert message.endswith(f"{' or '.join(sorted(layer.roles))} attention")
+    alternatives, received = alternatives.split(". Received: ")
+    assert received == f"{place}={name}"
+    assert set(attention.variants(role)) == {
+        part.partition("(")[0] for part in alternatives.split(", ") if part[0].isupper()
+    }
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_layer_made_for_the_other_side_is_refused(causal):
+    template = NeuralNgram(4, causal=causal)
+    wrong, right = ("encoder", "decoder")[:: 1 if causal else -1]
+    message = (
+        rf"{wrong}_attention.*as {right} attention.*NeuralNgram\(causal={not causal}\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        templates.check_role(f"{wrong}_attention", template, wrong)
+    templates.check_role(f"{right}_attention", template, right)
+
+
+@pytest.mark.parametrize(
+    "template", ["dot", 3, keras.layers.Dense(3), DotProductAttention]
+)
+def test_what_is_no_attention_layer_is_refused(template):
+    with pytest.raises(TypeError, match="`encoder_attention`.*DotProduct.*Received: "):
+        templates.check_role("encoder_attention", template, "encoder")
+
+
+def test_lowest_and_highest_layers():
+    assert lowest(2, "a", rest="b", num_layers=3) == ["a", "a", "b"]
+    assert highest(2, "a", rest="b", num_layers=3) == ["b", "a", "a"]
+    for stack in (lowest, highest):
+        assert stack(0, "a", rest="b", num_layers=2) == ["b", "b"]
+        assert stack(2, "a", rest="b", num_layers=2) == ["a", "a"]
+        for count in (-1, 3):
+            with pytest.raises(ValueError, match=f"`count`.*2. Received: {count}"):
+                stack(count, "a", rest="b", num_layers=2)
+
+
+def test_a_clone_is_a_new_layer_of_the_same_configuration():
+    template = tiny.learned(use_bias=True, key_dim=3)
+    clone = templates.clone(template, "mixed_bfloat16", "here")
+    assert clone is not template
+    changed = {"name": "here", "dtype": clone.get_config()["dtype"]}
+    assert clone.get_config() == {**template.get_config(), **changed}
+    assert clone.compute_dtype == "bfloat16"
+    assert templates.clone(None, "float32", "here") is None
+
+
+def test_templates_survive_serialization():
+    entries = [tiny.learned(), None, tiny.decoder()]
+    again = templates.deserialize(templates.serialize(entries))
+    assert [layer and layer.get_config() for layer in again] == [
+        layer and layer.get_config() for layer in entries
+    ]
+    assert templates.deserialize("relu") == "relu"
+    assert templates.serialize((True, False)) == [True, False]
