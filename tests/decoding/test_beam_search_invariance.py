@@ -44,7 +44,7 @@ def test_same_in_every_batch(model, function):
         lambda ids: function(model, ids, min_length=4, max_length=12)[:2]
     )
     results = []
-    for size in (1, 2, 7, 32):
+    for size in (1, 7, 32):
         padded = np.pad(sources, ((0, -len(sources) % size), (0, 0)))
         parts = [
             [ops.convert_to_numpy(value) for value in translate(part)]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from keras import ops
 
 import keras_attnvariants as kav
 from keras_attnvariants import backend
@@ -13,6 +12,8 @@ from keras_attnvariants.decoding.staged_search import stage_limits
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
+from tests.decoding.toys import random_sources
+from tests.decoding.toys import search
 
 SOURCES = np.array(
     [[4, 5, 6], [7, PAD, PAD], [8, 4, PAD], [PAD, PAD, PAD], [5, 5, 5]], "int32"
@@ -30,12 +31,12 @@ FIRST = SOURCES.shape[1] + module.MARGIN
         (30, 5, (5,)),
     ],
 )
-def test_a_second_stage_has_to_be_worth_it(source_length, max_length, expected):
+def test_a_second_stage_needs_enough_positions(source_length, max_length, expected):
     assert stage_limits(source_length, max_length) == expected
 
 
 class CountingModel(RecurrentModel):
-    """Remembers how many sentences it was asked for at every position."""
+    """Notes the number of sentences at every position."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -48,25 +49,13 @@ class CountingModel(RecurrentModel):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_finished_sentences_leave(beam_size):
+def test_finished_sentences_take_no_part_in_the_second_stage(beam_size):
     model = CountingModel(seed=3)
     found = beam_search(model, SOURCES, beam_size=beam_size)
     late = int((np.asarray(found.lengths)[:, 0] > FIRST).sum())
     assert 0 < late < len(SOURCES), "sentences have to end in both stages"
     assert model.rows[FIRST - 1] == len(SOURCES)
     assert 0 < model.rows[FIRST] < len(SOURCES)
-
-
-@pytest.fixture
-def one_stage(monkeypatch):
-    """Searches with all room from the start, when called."""
-
-    def search(*arguments, **options):
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "MIN_SECOND_STAGE", 1000)
-            return beam_search(*arguments, **options)
-
-    return search
 
 
 def same(found, expected):
@@ -78,16 +67,25 @@ def same(found, expected):
         )
 
 
-@pytest.mark.parametrize("xla", COMPILERS)
-@pytest.mark.parametrize("beam_size, n_best", [(1, 1), (3, 2)])
-@pytest.mark.parametrize("seed", [0, 1, 3])
-def test_stages_change_nothing(one_stage, seed, beam_size, n_best, xla):
-    model = RecurrentModel(seed=seed, eos_bias=-1.0)
+@pytest.fixture(scope="module", params=[(1, 1), (3, 2)], ids=["greedy", "beam"])
+def in_one_stage(request):
+    """A model, options, sources, and what a search with one stage finds."""
+    beam_size, n_best = request.param
+    model = RecurrentModel(seed=3, eos_bias=-1.0)
+    sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
     options = {"beam_size": beam_size, "n_best": n_best, "return_alignments": True}
-    expected = one_stage(model, SOURCES, **options)
-    assert (np.asarray(expected.lengths) > FIRST).any()
-    compiled = backend.jit(lambda ids: beam_search(model, ids, **options), xla=xla)
-    same(compiled(ops.convert_to_tensor(SOURCES)), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MIN_SECOND_STAGE", 1000)
+        expected = search(model, sources, **options)
+    late = expected.lengths[:, 0] > FIRST
+    assert late.any() and not late.all()
+    return model, options, sources, expected
+
+
+@pytest.mark.parametrize("xla", COMPILERS)
+def test_stages_change_nothing(in_one_stage, xla):
+    model, options, sources, expected = in_one_stage
+    same(search(model, sources, xla=xla, **options), expected)
 
 
 PLACES = [
@@ -99,7 +97,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("role, name, number", PLACES)
-def test_every_state_grows(one_stage, role, name, number):
+def test_every_state_grows(monkeypatch, role, name, number):
     variant = variants(role)[name]
     places = dict.fromkeys(("decoder", "cross"), kav.DotProductAttention(num_heads=4))
     places[role] = variant.cls(**variant.examples[number])
@@ -115,5 +113,6 @@ def test_every_state_grows(one_stage, role, name, number):
     )
     options = {"beam_size": 2, "return_alignments": True, "min_length": FIRST + 3}
     options["max_length"] = FIRST + module.MIN_SECOND_STAGE
-    found = beam_search(model, SOURCES, **options)
-    same(found, one_stage(model, SOURCES, **options))
+    found = search(model, SOURCES, **options)
+    monkeypatch.setattr(module, "MIN_SECOND_STAGE", 1000)
+    same(found, search(model, SOURCES, **options))
