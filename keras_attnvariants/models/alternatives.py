@@ -28,7 +28,7 @@ def alternatives(role: str, refused: BaseAttention | None = None) -> list[str]:
         example = variant.example_for(role)
         if example is not None:
             arguments = needed_arguments(variant, role, example)
-            if not arguments and type(refused) is variant.cls:
+            if not arguments and refused is not None and type(refused) is variant.cls:
                 arguments = needed_changes(refused, role, example)
             found.append(written(name, arguments))
     return found

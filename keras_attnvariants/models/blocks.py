@@ -45,8 +45,9 @@ class Block(keras.layers.Layer):
         self.dropout_rate = dropout
         self.self_attention = self_attention
         self.feed_forward = feed_forward
-        self.self_residual = self.residual(self_attention, "self_residual")
-        self.feed_forward_residual = self.residual(feed_forward, "ff_residual")
+        # `None` if the sub-layer is, and only then.
+        self.self_residual: Any = self.residual(self_attention, "self_residual")
+        self.feed_forward_residual: Any = self.residual(feed_forward, "ff_residual")
 
     def residual(
         self, sublayer: keras.layers.Layer | None, name: str
@@ -164,7 +165,7 @@ class DecoderBlock(Block):
     ) -> None:
         super().__init__(self_attention, *args, **kwargs)
         self.cross_attention = cross_attention
-        self.cross_residual = self.residual(cross_attention, "cross_residual")
+        self.cross_residual: Any = self.residual(cross_attention, "cross_residual")
 
     def build(self, input_shape: Shape) -> None:
         super().build(input_shape)
@@ -192,7 +193,10 @@ class DecoderBlock(Block):
         Returns:
             `[B, T, width]`; with scores also the weights of both attentions by role.
         """
-        options = {"training": training, "return_scores": return_attention_scores}
+        options: dict[str, Any] = {
+            "training": training,
+            "return_scores": return_attention_scores,
+        }
         x, scores = self.attend("self", x, use_causal_mask=True, **options)
         x, cross_scores = self.attend(
             "cross", x, encoded, value_mask=encoded_mask, **options

@@ -32,7 +32,7 @@ class Residual(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.normalization = normalization
-        self.norm = None
+        self.norm: LayerNormalization | None = None
         if normalization is not None:
             self.norm = layer_norm(self.dtype_policy)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
@@ -43,12 +43,16 @@ class Residual(keras.layers.Layer):
 
     def sublayer_input(self, x: Tensor) -> Tensor:
         """What the sub-layer reads: `x`, `[..., width]`, normalized if `"pre"`."""
-        return self.norm(x) if self.normalization == "pre" else x
+        if self.norm is not None and self.normalization == "pre":
+            return self.norm(x)
+        return x
 
     def add(self, x: Tensor, y: Tensor, training: bool | None = None) -> Tensor:
         """The sum of the input `x` and the sub-layer's output `y`, `[..., width]`."""
         x = x + self.dropout(y, training=training)
-        return self.norm(x) if self.normalization == "post" else x
+        if self.norm is not None and self.normalization == "post":
+            return self.norm(x)
+        return x
 
 
 class FeedForward(keras.layers.Layer):

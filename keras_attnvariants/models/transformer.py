@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer, with any attention variant in any place."""
 
 import dataclasses
+from collections.abc import Mapping
 from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any
@@ -135,7 +136,7 @@ class Transformer(TranslationModel):
             check_choice("normalization", normalization, PLACEMENTS),
         )
         # A proxy: layers in a plain dict would become layers of the model.
-        self._templates = MappingProxyType(
+        self._templates: Mapping[str, Any] = MappingProxyType(
             {
                 "encoder_attention": encoder_attention,
                 "decoder_attention": decoder_attention,
@@ -188,9 +189,9 @@ class Transformer(TranslationModel):
         self.embeddings.build()
         for block in (*self.encoder_blocks, *self.decoder_blocks):
             block.build(shape)
-        if self.encoder_norm is not None:
-            self.encoder_norm.build(shape)
-            self.decoder_norm.build(shape)
+        for norm in (self.encoder_norm, self.decoder_norm):
+            if norm is not None:
+                norm.build(shape)
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:

@@ -10,6 +10,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import int8
+from keras_attnvariants.backend.onednn import has_onednn_product
 
 
 def quantize(layer):
@@ -69,7 +70,7 @@ def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla):
 
 @pytest.fixture
 def multiply():
-    if backend.name() != "tensorflow" or not int8.has_kernel():
+    if backend.name() != "tensorflow" or not has_onednn_product():
         pytest.skip("there is no such kernel here")
 
     def product(x, kernel, scale, transposed):

@@ -26,14 +26,14 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 class Exported(tf.Module):
     """What a server would run."""
 
-    @tf.function(input_signature=[IDS, IDS])
+    @tf.function(input_signature=[IDS, IDS], autograph=False)
     def beam(self, source_ids, prefix):
         found = beam_search(
             MODEL, source_ids, n_best=2, prefix=prefix, return_alignments=True
         )
         return found._asdict()
 
-    @tf.function(input_signature=[IDS])
+    @tf.function(input_signature=[IDS], autograph=False)
     def greedy(self, source_ids):
         found = greedy_search(MODEL, source_ids, return_alignments=True)
         return found._asdict()

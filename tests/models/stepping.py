@@ -68,10 +68,11 @@ def loop(model, source, tokens, parents, **options):
         new = reorder(new, state, ops.take(parents, following, axis=0))
         return new, [logits, *scores]
 
-    # The first position shows what a step returns.
-    first = ops.convert_to_tensor(0, "int32")
-    state, results = advance(first, model.initial_state(context, BEAMS, length))
-    outputs = [write(ops.zeros((length, *x.shape), x.dtype), x, first) for x in results]
+    shape = tokens.shape[:2]
+    dtype = model.compute_dtype
+    outputs = [ops.zeros((length, *shape, model.vocabulary_size), dtype)]
+    if options:
+        outputs.append(ops.zeros((length, *shape, source.shape[1]), "float32"))
 
     def body(position, state, outputs):
         state, results = advance(position, state)
@@ -81,8 +82,12 @@ def loop(model, source, tokens, parents, **options):
     *_, outputs = ops.while_loop(
         lambda position, *others: position < length,
         body,
-        (first + 1, state, outputs),
-        maximum_iterations=length - 1,
+        (
+            ops.convert_to_tensor(0, "int32"),
+            model.initial_state(context, BEAMS, length),
+            outputs,
+        ),
+        maximum_iterations=length,
     )
     return [ops.moveaxis(output, 0, 2) for output in outputs]
 

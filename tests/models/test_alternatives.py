@@ -23,7 +23,8 @@ REFUSED = [
 
 def layer(text):
     """The layer that an alternative spells, with the arguments that it must have."""
-    name, _, arguments = text.rstrip(")").partition("(")
+    name, _, arguments = text.partition("(")
+    arguments = arguments.removesuffix(")")
     required = {"ConcatenatedNgram": "hidden_dim=12"}.get(name, "num_heads=4")
     known = {name: getattr(kav, name, None) for name in attention.__all__}
     return eval(f"{name}({required}, {arguments})", known)  # noqa: S307

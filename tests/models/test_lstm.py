@@ -71,7 +71,7 @@ def test_padding_may_stand_on_either_side():
         tiny.near(moved_state[name], tiny.to_numpy(state[name])[1:])
 
 
-def test_the_first_weights_are_orthogonal_and_remember():
+def test_initial_weights_are_orthogonal_with_an_open_forget_gate():
     layer = LSTMEncoder(UNITS, bidirectional=True)
     layer.build((None, None, WIDTH))
     kernels = tiny.to_numpy(layer.recurrent_kernel)
@@ -99,7 +99,7 @@ def test_the_cell_state_is_kept_in_float32(dtype):
 def test_a_decoder_of_another_width_than_the_encoder_is_refused():
     for attention in (False, True):
         layer = LSTMDecoder(8, attention)
-        with pytest.raises(ValueError, match="equally wide.*Received: units=8.*12"):
+        with pytest.raises(ValueError, match="`units` must be.*Received: units=8.*12"):
             layer.build((None, None, WIDTH), (None, None, 12))
 
 
