@@ -5,7 +5,7 @@ any batch size. A translation depends neither on the rest of the batch nor on pa
 unless the logits of the model do: in half precision, their last bits may follow the
 shape of the batch.
 
-Equal scores are decided in favour of the hypothesis that finished first, then of the
+Equal scores are decided in favor of the hypothesis that finished first, then of the
 better parent, then of the smaller id.
 """
 

@@ -144,10 +144,10 @@ class Transformer(TranslationModel):
                 "positions": positions,
             }
         )
-        self.make_layers()
+        self.create_layers()
         self.build()
 
-    def make_layers(self) -> None:
+    def create_layers(self) -> None:
         """Creates the layers of the model from the arguments of the constructor."""
         dtype, options, given = self.dtype_policy, self.block_options, self._templates
         positions = given["positions"] or SinusoidalPositions(self.max_length)

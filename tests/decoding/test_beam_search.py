@@ -122,7 +122,7 @@ def test_prefix_of_unequal_width_means_the_same(model, sources):
 
 
 def eos_model(eos):
-    """A `TableModel` `[C, T]` that says EOS with these probabilities, or else 4."""
+    """A `TableModel` of EOS with the given probabilities `[C, T]`, else of token 4."""
     eos = np.asarray(eos)
     tables = np.full((*eos.shape, 5, 5), -1e9)
     tables[..., EOS] = np.log(eos)[..., None]
@@ -228,7 +228,7 @@ def test_does_not_stop_before_the_best_has_ended(eos, exponent, length):
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="counts eager steps")
-def test_stops_as_soon_as_nothing_better_can_come():
+def test_stops_when_nothing_better_can_follow():
     model, positions = eos_model(eos=[[0.999] * 40, [0.001] * 40]), []
     step = model.step
 

@@ -1,6 +1,6 @@
-"""The recurrent models written out in NumPy, float64: one sentence, one step, one gate.
+"""The recurrent models written out in NumPy, float64: sentence by sentence.
 
-The context is formed, nothing is hoisted, and padding is cut off.
+The context is computed, nothing is taken out of the loop, and padding is cut off.
 """
 
 import numpy as np

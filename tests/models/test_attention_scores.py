@@ -56,12 +56,12 @@ def test_every_block_is_listed_and_sublayers_without_weights_are_not():
     }
 
 
-@EACH_FLAVOUR
+@pytest.mark.parametrize("flavour", tiny.BY_HAND)
 def test_they_are_read_in_training_mode_too(flavour):
     model = tiny.built(flavour)
-    calm, trained = read(model), read(model, training=True)
-    keras.tree.assert_same_structure(calm, trained)
-    for before, after in zip(*map(keras.tree.flatten, (calm, trained)), strict=True):
+    exact, trained = read(model), read(model, training=True)
+    keras.tree.assert_same_structure(exact, trained)
+    for before, after in zip(*map(keras.tree.flatten, (exact, trained)), strict=True):
         assert before.shape == after.shape
         assert np.isfinite(after).all()
 

@@ -1,4 +1,4 @@
-"""Blocks of one sub-layer, of none, and of what layers say about themselves."""
+"""Blocks with few sub-layers, and the attributes of layers that blocks read."""
 
 import numpy as np
 import pytest

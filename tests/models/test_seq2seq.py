@@ -43,7 +43,7 @@ def test_attention_scores_are_those_of_the_equations(flavour):
     _, expected = naive_lstm.logits_and_weights(
         arrays(model), model.get_config(), *batch.values()
     )
-    # The test is of value if attention is not uniform.
+    # Uniform attention would prove little.
     assert expected[0].max() > 1.4 / tiny.SOURCE_LENGTH
     weights = tiny.to_numpy(found["decoder"]["cross"])
     assert weights.dtype == "float32"
@@ -58,13 +58,13 @@ def test_attention_scores_in_training_are_weights_of_dropped_embeddings():
     model, batch = make(dropout=0.5), tiny.inputs()
     model.set_weights(built("attention").get_weights())
     tensors = keras.tree.map_structure(ops.convert_to_tensor, batch)
-    calm, wild = (
+    exact, dropped = (
         tiny.to_numpy(model.attention_scores(tensors, training)["decoder"]["cross"])
         for training in (False, True)
     )
-    assert np.abs(wild - calm).max() > 1e-2
+    assert np.abs(dropped - exact).max() > 1e-2
     real = (batch["target_ids"] != 0).astype("float32")
-    tiny.near(wild.sum(-1)[:, 0], real)
+    tiny.near(dropped.sum(-1)[:, 0], real)
 
 
 @EACH_MASKED
@@ -73,8 +73,8 @@ def test_a_sentence_depends_neither_on_padding_nor_on_its_neighbours(flavour):
     together = tiny.forward(model)
     wider = np.pad(batch["source_ids"], ((0, 0), (0, 4)))
     tiny.near(tiny.forward(model, {**batch, "source_ids": wider}), together)
-    turned = {name: ids[::-1].copy() for name, ids in batch.items()}
-    tiny.near(tiny.forward(model, turned)[::-1], together)
+    reversed_batch = {name: ids[::-1].copy() for name, ids in batch.items()}
+    tiny.near(tiny.forward(model, reversed_batch)[::-1], together)
 
 
 def test_padding_counts_if_it_is_not_masked():

@@ -91,7 +91,7 @@ def test_one_graph_serves_all_batch_sizes_and_lengths(flavour):
 
 @EACH_MASKED
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
-def test_what_a_search_finds_has_the_score_that_it_says(flavour, search):
+def test_the_score_of_a_found_translation_is_that_of_scoring(flavour, search):
     model, source = built(flavour), tiny.inputs()["source_ids"]
     compiled = backend.jit(
         lambda ids: search(model, ids, max_length=9, return_alignments=True)

@@ -63,7 +63,7 @@ def test_gradients_are_those_of_the_equations(flavour, mode):
 
 
 @pytest.mark.parametrize("jit_compile", [False, True] if TENSORFLOW else ["auto"])
-def test_fit_learns_a_batch_by_heart(jit_compile):
+def test_fit_lowers_the_loss_on_one_batch(jit_compile):
     model = make(dropout=0.1)
     model.compile(
         optimizer=keras.optimizers.Adam(3e-2),
@@ -98,7 +98,7 @@ def test_int8_keeps_logits_near():
     model.set_weights(exact.get_weights())
     gc.freeze()  # Keras collects garbage after every layer that it quantizes
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it also tells what it does not quantize
+        warnings.simplefilter("ignore")  # Keras lists layers that it does not quantize
         model.quantize("int8")
     gc.unfreeze()
     tiny.near(tiny.forward(model), tiny.forward(exact), 0.1)

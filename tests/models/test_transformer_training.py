@@ -22,7 +22,7 @@ MODES = [False, True] if backend.name() == "tensorflow" else ["auto"]
 
 
 @pytest.mark.parametrize("jit_compile", MODES)
-def test_fit_learns_a_batch_by_heart(jit_compile):
+def test_fit_lowers_the_loss_on_one_batch(jit_compile):
     places = tiny.places(tiny.encoder(), tiny.learned(dropout=0.1), tiny.learned())
     model = tiny.make(**places, num_layers=1, dropout=0.1)
     model.compile(
@@ -68,7 +68,7 @@ def quantized():
     tiny.randomize(exact)
     tiny.randomize(model)
     with without_slow_collections(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        warnings.simplefilter("ignore")  # Keras lists layers that it does not quantize
         model.quantize("int8")
     return model, exact
 

@@ -109,7 +109,9 @@ FLAVOURS = {
     },
 }
 
-# And every registered variant, in every place that it fits.
+# Those by hand, before every registered variant joins in every place that it fits.
+BY_HAND = tuple(FLAVOURS)
+
 FLAVOURS |= {
     f"{name} as {role}": {
         **places(None, None, None),
