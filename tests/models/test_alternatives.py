@@ -26,8 +26,8 @@ def layer(text):
     name, _, arguments = text.partition("(")
     arguments = arguments.removesuffix(")")
     required = {"ConcatenatedNgram": "hidden_dim=12"}.get(name, "num_heads=4")
-    known = {name: getattr(kav, name, None) for name in attention.__all__}
-    return eval(f"{name}({required}, {arguments})", known)  # noqa: S307
+    known = vars(attention)
+    return eval(f"{name}({required}, {arguments})", dict(known))  # noqa: S307
 
 
 @EACH_ROLE
