@@ -21,6 +21,12 @@ BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
 	batches pipeline long-sequences memory
 
+# What JAX compiled is kept, for the other test processes and for the next run.
+JAX_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/keras_attnvariants/jax
+ON_TENSORFLOW := KERAS_BACKEND=tensorflow $(PYTEST)
+ON_JAX := KERAS_BACKEND=jax JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) \
+	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 $(PYTEST) $(NEUTRAL_TESTS)
+
 # Of the quickstart: minutes of training at most, sentences of the test set to score.
 MINUTES ?=
 SENTENCES ?=
@@ -62,12 +68,12 @@ lint: $(VENV)/.tests
 	$(BIN)/ruff format --check .
 
 test: lint
-	KERAS_BACKEND=tensorflow $(PYTEST) -m "not slow"
-	KERAS_BACKEND=jax $(PYTEST) -m "not slow" $(NEUTRAL_TESTS)
+	$(ON_TENSORFLOW) -m "not slow"
+	$(ON_JAX) -m "not slow"
 
 test-all: lint
-	KERAS_BACKEND=tensorflow $(PYTEST)
-	KERAS_BACKEND=jax $(PYTEST) $(NEUTRAL_TESTS)
+	$(ON_TENSORFLOW)
+	$(ON_JAX)
 
 test-wheel: | $(BIN)/python
 	tests/wheel.sh $(BIN)/python

@@ -57,7 +57,3 @@ def check_weights(layer: Any, method: str, weights: Tensor | None) -> None:
             f"`{method}` of {type(layer).__name__} must return weights with four axes "
             f"when they are asked for. Received: shape {shape}"
         )
-
-
-from keras_attnvariants.utils.checks import check_integer as check_positive  # noqa: E402, F401, I001
-from keras_attnvariants.utils.checks import check_optional_integer as check_optional  # noqa: E402, F401, E501
