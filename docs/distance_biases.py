@@ -1,4 +1,4 @@
-"""Draw the weights that the linear biases of ALiBi give by themselves."""
+"""Draw the weights that result from the linear biases of ALiBi alone."""
 
 from pathlib import Path
 

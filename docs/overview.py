@@ -1,4 +1,4 @@
-"""Draw the way of one batch, from the corpus to a served translation."""
+"""Draw how data flows through the package, from a corpus to a served translation."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +8,13 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 INK, PAPER, ACCENT = "0.2", "#eef3f8", "#4a78a8"
-WIDTH, HEIGHT, GAP = 2.1, 0.95, 0.42  # of boxes and between them, in inches
+WIDTH, HEIGHT, GAP = 2.1, 0.95, 0.42  # size of the boxes and gap, in inches
 TRAINING_BOTTOM, LINE, SERVING_BOTTOM = 2.45, 2.1, 0.4
 DOTS_PER_INCH = 110
 
 
 class Step(NamedTuple):
-    """One station: its title, the room of the package, what is there and its shape."""
+    """One box: its title, the part of the package, and its content with shapes."""
 
     title: str
     room: str
@@ -52,7 +52,7 @@ def main(path: Path = Path(__file__).parent / "pictures" / "overview.png") -> No
 
 
 def draw_export(axes: Axes) -> None:
-    """The line from the last box of training to the first of serving."""
+    """Draws the arrow from the last box of training to the first box of serving."""
     start = len(TRAINING) * (WIDTH + GAP) - WIDTH / 2
     middle = SERVING_BOTTOM + HEIGHT / 2
     corners = [(start, TRAINING_BOTTOM), (start, LINE), (GAP / 2, LINE)]
@@ -68,7 +68,7 @@ def draw_export(axes: Axes) -> None:
 
 
 def draw_row(axes: Axes, title: str, steps: tuple[Step, ...], bottom: float) -> None:
-    """Boxes from left to right with arrows between them."""
+    """Draws boxes from left to right, connected by arrows."""
     axes.text(GAP, bottom + HEIGHT + 0.22, title, color=INK, fontsize=11, weight="bold")
     for number, step in enumerate(steps):
         left = GAP + number * (WIDTH + GAP)

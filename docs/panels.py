@@ -1,4 +1,4 @@
-"""Matrices of weights, drawn side by side."""
+"""Draw matrices of weights side by side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ INK = "0.25"
 DOTS_PER_INCH = 110
 COLORS = 128
 
-# In inches: a cell, the words beside or below a panel, its title, a gap, the scale.
+# Sizes in inches: a cell, the labels of an axis, the title, a gap, the color scale.
 CELL, WORDS, TITLE, GAP, SCALE = 0.17, 0.6, 0.45, 0.25, 0.6
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One matrix: what each row looks at.
+    """One matrix of weights.
 
     Attributes:
-        title: above it.
+        title: drawn above the matrix.
         weights: `[rows, columns]`.
-        rows, columns: the tokens.
+        rows, columns: the tokens that label the axes.
     """
 
     title: str
@@ -33,7 +33,7 @@ class Panel:
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Writes the panels, in one or two rows, as one small PNG."""
+    """Draws the panels in one or two rows and saves them as a small PNG."""
     highest = max(panel.weights.max() for panel in panels)
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
     grid = [panels[start : start + across] for start in range(0, len(panels), across)]
@@ -58,7 +58,7 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def widths(row: Sequence[Panel]) -> list[float]:
-    """What each panel takes, with its words unless they stand left of it already."""
+    """The width of each panel, with row labels unless they repeat those on its left."""
     found = []
     for left, panel in zip((None, *row), row, strict=False):
         is_new = left is None or left.rows != panel.rows
@@ -67,14 +67,14 @@ def widths(row: Sequence[Panel]) -> list[float]:
 
 
 def add_axes(figure: Figure, left: float, top: float, width: float, height: float):
-    """Axes at a place given in inches, from the lower left corner of the figure."""
+    """Adds axes at a position in inches, from the lower left corner of the figure."""
     across, up = figure.get_size_inches()
     place = (left / across, (top - height) / up, width / across, height / up)
     return figure.add_axes(place)
 
 
 def fill(axis, panel: Panel, highest: float, with_rows: bool):
-    """Draws one panel, and returns its image."""
+    """Draws one panel and returns its image."""
     image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
     axis.set_title(panel.title, fontsize=9, color=INK)
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)

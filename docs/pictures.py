@@ -1,4 +1,4 @@
-"""Draw what every attention variant looks at, on one sentence."""
+"""Draw the attention weights of every variant on one sentence."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ TITLES = {
 
 
 class Head(NamedTuple):
-    """One head: the number of its layer, its own, the layer, its weights `[T, …]`."""
+    """One head: numbers of its layer and of the head, the layer, weights `[T, …]`."""
 
     depth: int
     number: int
@@ -41,11 +41,11 @@ class Head(NamedTuple):
 
 
 class Reading:
-    """A model, the sentence in its tokens, and all weights of a full pass.
+    """A model, the sentence in its tokens, and all weights of a forward pass.
 
     Args:
-        folder: of the model, as `save_model` writes it.
-        layer: name of the class of attention layers that are looked at.
+        folder: the model folder, as `save_model` writes it.
+        layer: class name of the attention layers to draw.
     """
 
     def __init__(self, folder: Path, layer: str):
@@ -61,7 +61,7 @@ class Reading:
         source, target = (
             [label(tokenizer.pieces[i]) for i in ids] for ids in (source, target)
         )
-        # Cross-attention is read by the token that is predicted from it.
+        # Rows of cross-attention are labelled with the token that is predicted.
         self.axes = {
             "encoder": (source, source),
             "decoder": ([START, *target],) * 2,
@@ -69,7 +69,7 @@ class Reading:
         }
 
     def layers(self, place: str) -> list[tuple[int, keras.layers.Layer, Any]]:
-        """Number, layer and weights `[H, …]`, if any, of each layer in a place."""
+        """Number, layer and weights `[H, …]`, if any, of each layer with this role."""
         role = "cross" if place == "cross" else "self"
         is_encoder = place == "encoder"
         blocks = self.model.encoder_blocks if is_encoder else self.model.decoder_blocks
@@ -84,7 +84,7 @@ class Reading:
         ]
 
     def heads(self, place: str) -> list[Head]:
-        """All heads in a place."""
+        """All heads with this role."""
         return [
             Head(depth, number, layer, weights)
             for depth, layer, found in self.layers(place)
@@ -92,10 +92,10 @@ class Reading:
         ]
 
     def sharpest(self, place: str) -> list[Head]:
-        """The head with the largest weights; none where there are no such layers.
+        """The head with the largest weights; none if there are no such layers.
 
-        Of cross-attention one in the upper half: below it, heads follow the token that
-        was read last rather than the one that is predicted.
+        For cross-attention, it is in the upper half: lower heads follow the last input
+        token rather than the token that is predicted.
         """
         heads = self.heads(place)
         if place == "cross":
@@ -103,22 +103,22 @@ class Reading:
         return sorted(heads, key=lambda head: -head.weights.max(-1).mean())[:1]
 
     def panel(self, place: str, subtitle: str, weights: np.ndarray) -> Panel:
-        """The panel of one matrix."""
+        """A panel of one matrix."""
         return Panel(f"{TITLES[place]}\n{subtitle}", weights, *self.axes[place])
 
 
 def label(piece: str) -> str:
-    """A piece as a reader wants it: what continues a word begins with a hyphen."""
+    """A readable form of a piece: pieces that continue a word begin with a hyphen."""
     if piece.startswith("▁"):
         return piece[1:] or "_"
     return f"-{piece}" if piece.isalnum() else piece
 
 
-# What is drawn of each variant
+# The panels of each variant
 
 
 def learned(reading: Reading, *places: str) -> list[Panel]:
-    """The sharpest head of each place."""
+    """The sharpest head for each role."""
     return [
         reading.panel(place, str(head), head.weights)
         for place in places
@@ -146,7 +146,7 @@ def recurrent(reading: Reading) -> list[Panel]:
 
 
 def phrase(reading: Reading) -> list[Panel]:
-    """What the queries of a head of cross-attention find, by order of n-grams."""
+    """The weights of one head of cross-attention, by query and order of n-grams."""
     [head] = reading.sharpest("cross")
     structure, panels = head.layer.structure, []
     groups = structure.groups(head.layer.num_heads)
@@ -166,15 +166,15 @@ def lstm(reading: Reading) -> list[Panel]:
 
 
 def grams(order: int) -> str:
-    """N-grams of an order in words."""
+    """A name for n-grams of an order."""
     return {1: "tokens", 2: "pairs"}.get(order, f"{order}-grams")
 
 
 def ngrams(reading: Reading) -> list[Panel]:
-    """How much the output of the first layer changes when a token is left out.
+    """How much the output of the first layer changes when a token is zeroed.
 
-    There are no weights to draw: the change is that of the norm, in parts of the
-    largest in a row.
+    These layers have no weights to draw. The change is measured by its norm, relative
+    to the largest change in the row.
     """
     embed = {
         "encoder": reading.model.embeddings.embed_source,
@@ -187,7 +187,8 @@ def ngrams(reading: Reading) -> list[Panel]:
             continue
         x = block.self_residual.enter(embed[place](ids))
         length = x.shape[1]
-        kept = 1.0 - np.eye(length + 1, length, dtype="float32")  # the last keeps all
+        # Row i zeroes token i; the last row keeps all tokens.
+        kept = 1.0 - np.eye(length + 1, length, dtype="float32")
         x = x * keras.ops.cast(kept[..., None], x.dtype)
         output = keras.ops.cast(block.self_attention(x, x), "float32")
         change = keras.ops.norm(output[:-1] - output[-1:], axis=-1)
@@ -202,10 +203,10 @@ class Picture:
     """One picture.
 
     Attributes:
-        layer: name of the class.
+        layer: class name of the attention layer.
         panels: makes the panels.
-        run: name of the run to take, if there is such a run with such layers; else it
-            is the first that has some.
+        run: name of the preferred run; if it does not exist or does not have such
+            layers, the first run that has them is used.
     """
 
     layer: str
@@ -245,7 +246,7 @@ PICTURES = {
 
 
 def run_of(picture: Picture, runs: Path) -> Path | None:
-    """The folder of a trained model that has such layers."""
+    """The folder of a trained model that has the layers of a picture, or `None`."""
     for run in (runs / picture.run, *sorted(runs.iterdir())):
         for folder in (run / "averaged", run / "best"):
             config = folder / "config.json"
@@ -258,14 +259,14 @@ def main(
     runs: Annotated[
         Path, typer.Option(help="Folder of trained runs, as kav train writes.")
     ],
-    output: Annotated[Path, typer.Option(help="Where to draw to.")] = Path(
+    output: Annotated[Path, typer.Option(help="Folder of the pictures.")] = Path(
         "docs/pictures"
     ),
-    only: Annotated[str, typer.Option(help="Draw this variant alone.")] = "",
+    only: Annotated[str, typer.Option(help="Draw only this variant.")] = "",
 ) -> None:
-    """Draw what every attention variant looks at, on one sentence.
+    """Draw the attention weights of every variant on one sentence.
 
-    A variant that no run has is passed over.
+    Variants without a run are skipped.
     """
     for name, picture in PICTURES.items():
         if only not in ("", name):
