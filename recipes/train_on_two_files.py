@@ -99,7 +99,12 @@ def main() -> None:
         weighted_metrics=[kav.training.Perplexity()],
         jit_compile=False,
     )
-    model.fit(training, validation_data=validation, epochs=options.epochs)
+    model.fit(
+        training,
+        validation_data=validation,
+        epochs=options.epochs,
+        shuffle=False,  # the dataset does that
+    )
 
     kav.save_model(model, options.model, tokenizer)
     translator = kav.Translator(model, tokenizer, beam_size=4, xla=False)
