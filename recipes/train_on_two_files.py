@@ -46,11 +46,15 @@ def make_dataset(
     dataset = tf.data.Dataset.from_tensor_slices((sources, targets))
     dataset = dataset.shuffle(len(sources), seed=1).map(element)
     dataset = dataset.filter(lambda *pair: length(*pair) <= MAX_TOKENS)
-    return dataset.bucket_by_sequence_length(
+    dataset = dataset.bucket_by_sequence_length(
         length,
         bucket_boundaries=[17, 33],
         bucket_batch_sizes=[batch_size, batch_size // 2 or 1, batch_size // 4 or 1],
-    ).prefetch(tf.data.AUTOTUNE)
+    )
+    # Keras wants to know the number of batches, which is the same in every epoch.
+    batches = sum(1 for _ in dataset)
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
+    return dataset.prefetch(tf.data.AUTOTUNE)
 
 
 def build_model(vocabulary_size: int) -> kav.Transformer:

@@ -37,11 +37,15 @@ assert (package / "py.typed").is_file()
 END
 
 echo "Using it"
-kav --help | grep -q translate
-python -m keras_attnvariants --help | grep -q translate
-kav presets iwslt16 --paper you2020 | grep hc-sa
-kav presets | tail -n 3
-kav corpora | grep bible-de-en
+# Into files: `grep -q` on a pipe would end the command before its last line.
+kav --help > help.txt
+grep translate help.txt
+python -m keras_attnvariants --help > help.txt
+grep translate help.txt
+kav presets > presets.txt
+grep you2020/hc-sa/iwslt16 presets.txt
+kav corpora > corpora.txt
+grep bible-de-en corpora.txt
 
 # Sentences of made-up words, and the same words read from right to left.
 python - <<'END'
@@ -61,8 +65,9 @@ corpus=(--data corpus --source xx --target yy)
 kav train "${corpus[@]}" --run runs/tiny --preset kav/hc-sa/bible \
     --vocabulary-size 50 --layers 1 --width 16 --feed-forward 32 --heads 2 \
     --steps 6 --validate-every 3 --batch-tokens 512 --precision float32
-kav evaluate "${corpus[@]}" --model runs/tiny | grep BLEU
+kav evaluate "${corpus[@]}" --model runs/tiny > scores.txt
+grep BLEU scores.txt
 [ "$(kav translate --model runs/tiny < corpus/test.xx | wc -l)" = 10 ]
-if kav translate --model nowhere text 2> error; then exit 1; fi
-[ "$(wc -l < error)" = 1 ]
+if kav translate --model nowhere text 2> error.txt; then exit 1; fi
+[ "$(wc -l < error.txt)" = 1 ]
 echo "The wheel works."
