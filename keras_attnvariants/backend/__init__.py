@@ -7,6 +7,7 @@ from keras_attnvariants.backend.compilation import gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
@@ -27,6 +28,7 @@ __all__ = [
     "at_least",
     "at_most",
     "cast_matrices",
+    "constant",
     "gains_from_xla",
     "in_xla",
     "jit",

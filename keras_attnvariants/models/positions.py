@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.backend import constant
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -40,13 +41,14 @@ class SinusoidalPositions(keras.layers.Layer):
             )
         exponent = 2 * np.arange(width // 2) / (width - 2)
         angle = np.arange(self.max_length)[:, None] / 10000**exponent
-        self.table = np.concatenate([np.sin(angle), np.cos(angle)], 1).astype("float32")
+        table = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
+        self.table = constant(table.astype("float32"))
 
     def call(self, inputs, start=0):
         """`[B, T, width]` plus the positions `start .. start + T - 1`."""
         check_range(self.max_length, start, inputs.shape[1])
         size = (ops.shape(inputs)[1], self.table.shape[1])
-        positions = ops.slice(ops.convert_to_tensor(self.table), (start, 0), size)
+        positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
 
     def get_config(self):
