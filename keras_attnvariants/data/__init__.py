@@ -3,11 +3,13 @@
 TensorFlow is imported when `TokenizedCorpus` is first used, not before.
 """
 
+from typing import Any
+
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.corpora import ParallelFiles
 from keras_attnvariants.data.corpora import load_corpus
+from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.registry import FetchError
 from keras_attnvariants.data.registry import RegisteredCorpus
 from keras_attnvariants.data.registry import names as corpus_names
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "TokenizedCorpus":
         from keras_attnvariants.data.pipeline import TokenizedCorpus
 

@@ -1,8 +1,8 @@
 """Which sentence pairs go together: batches of few, fixed shapes under a token budget.
 
-XLA compiles a program per shape, and padding is work for nothing. So the plan
-chooses a few (rows, source length, target length) shapes to fit the
-lengths of the corpus, and every batch has one of them exactly.
+XLA compiles a program per shape, and padding is wasted work. The plan therefore chooses
+a few (rows, source length, target length) shapes that fit the lengths of the corpus,
+and every batch has exactly one of them.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 
 
 class BatchShape(NamedTuple):
@@ -35,9 +38,9 @@ class BatchPlan:
     Pairs are bucketed by length. The buckets come from splitting the plane of
     (source length, target length) greedily, each time where most padding is
     saved, until there are `max_shapes` of them; a pair goes to the smallest
-    bucket that holds it. The batches of a bucket have evenly many rows, and up to
-    a sixteenth fewer if its last batch is fuller then: the rows without a pair,
-    which fill that batch, always number less than the batches.
+    bucket that holds it. All batches of a bucket have the same number of rows, chosen
+    up to a sixteenth below the maximum if that leaves fewer empty rows in its last
+    batch.
 
     Every epoch shows every pair once, in an order drawn from (seed, epoch). Batch
     `i` is batch `i % num_batches` of epoch `i // num_batches`. A worker `w` of `n`
@@ -74,32 +77,26 @@ class BatchPlan:
 
     def __init__(
         self,
-        source_lengths,
-        target_lengths,
+        source_lengths: npt.ArrayLike,
+        target_lengths: npt.ArrayLike,
         batch_tokens: int = 4096,
         seed: int | None = 0,
         max_length: int = 256,
         max_shapes: int = 32,
         multiple: int = 2,
         shapes: tuple[BatchShape, ...] | None = None,
-    ):
-        source_lengths, target_lengths = _check_lengths(source_lengths, target_lengths)
-        _check_positive(
-            batch_tokens=batch_tokens,
-            max_length=max_length,
-            max_shapes=max_shapes,
-            multiple=multiple,
-        )
-        if seed is not None and seed < 0:
-            raise ValueError(f"`seed` must not be negative. Received: {seed}")
-        self.seed = seed
+    ) -> None:
+        sides = _check_lengths(source_lengths, target_lengths)
+        check_integer("batch_tokens", batch_tokens)
+        check_integer("max_length", max_length)
+        check_integer("max_shapes", max_shapes)
+        check_integer("multiple", multiple)
+        self.seed = check_optional_integer("seed", seed, minimum=0)
         if shapes is None:
-            lengths = choose_lengths(
-                source_lengths, target_lengths, max_length, max_shapes, multiple
-            )
+            lengths = choose_lengths(*sides, max_length, max_shapes, multiple)
         else:
             lengths = [shape[1:] for shape in shapes]
-        bucket = assign(source_lengths, target_lengths, lengths)
+        bucket = assign(*sides, lengths)
         used = bucket >= 0
         self.num_pairs = int(np.count_nonzero(used))
         self.num_skipped = len(bucket) - self.num_pairs
@@ -108,12 +105,9 @@ class BatchPlan:
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        self.num_tokens = sum(
-            int(side[used].sum(dtype=np.int64))
-            for side in (source_lengths, target_lengths)
-        )
+        self.num_tokens = sum(int(side[used].sum(dtype=np.int64)) for side in sides)
         self._arrange(bucket, lengths, batch_tokens, shapes)
-        self._epochs: dict[int, tuple] = {}
+        self._epochs: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -127,13 +121,12 @@ class BatchPlan:
         return 1.0 - self.num_tokens / self.num_positions
 
     def batch(self, index: int) -> tuple[BatchShape, np.ndarray]:
-        """Returns the shape of batch `index` and the numbers of its pairs.
+        """Returns the shape of batch `index` and the indices of its pairs.
 
         There are at most `shape.rows` pairs; the other rows are padding.
         """
-        if index < 0:
-            raise ValueError(f"`index` must not be negative. Received: {index}")
-        epoch, position = divmod(int(index), self.num_batches)
+        index = check_integer("index", index, minimum=0)
+        epoch, position = divmod(index, self.num_batches)
         order, members = self._epoch(epoch)
         entry = order[position]
         bucket, place = self._bucket[entry], self._place[entry]
@@ -148,9 +141,15 @@ class BatchPlan:
             f"{self.num_skipped:,} pairs skipped (empty or too long)"
         )
 
-    def _arrange(self, bucket, lengths, batch_tokens, shapes) -> None:
-        """Sets the shapes and which batches of them an epoch has."""
-        # 32 bits: the numbers of all pairs stay in memory, the pairs do not.
+    def _arrange(
+        self,
+        bucket: np.ndarray,
+        lengths: list[tuple[int, int]],
+        batch_tokens: int,
+        shapes: tuple[BatchShape, ...] | None,
+    ) -> None:
+        """Sets the shapes, and the batches of an epoch."""
+        # 32 bits, because the indices of all pairs stay in memory.
         self._members = [
             np.flatnonzero(bucket == b).astype(np.uint32) for b in range(len(lengths))
         ]
@@ -170,7 +169,8 @@ class BatchPlan:
             for count, shape in zip(counts, self.shapes, strict=True)
         )
 
-    def _epoch(self, epoch: int):
+    def _epoch(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The order of an epoch's batches, and the pairs of each bucket in order."""
         if self.seed is None:
             return np.arange(self.num_batches), self._members
         with self._lock:
@@ -185,21 +185,16 @@ class BatchPlan:
             return self._epochs[epoch]
 
 
-def _check_lengths(source_lengths, target_lengths) -> tuple[np.ndarray, np.ndarray]:
-    source_lengths = np.asarray(source_lengths)
-    target_lengths = np.asarray(target_lengths)
-    if source_lengths.shape != target_lengths.shape or source_lengths.ndim != 1:
+def _check_lengths(
+    source_lengths: npt.ArrayLike, target_lengths: npt.ArrayLike
+) -> tuple[np.ndarray, np.ndarray]:
+    source, target = np.asarray(source_lengths), np.asarray(target_lengths)
+    if source.shape != target.shape or source.ndim != 1:
         raise ValueError(
             "`source_lengths` and `target_lengths` must be vectors of one length. "
-            f"Received: {source_lengths.shape} and {target_lengths.shape}"
+            f"Received: {source.shape} and {target.shape}"
         )
-    return source_lengths, target_lengths
-
-
-def _check_positive(**values: int) -> None:
-    for name, value in values.items():
-        if value < 1:
-            raise ValueError(f"`{name}` must be positive. Received: {value}")
+    return source, target
 
 
 def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:
@@ -212,6 +207,6 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
         )
     fewest_batches = -(-count // most)
     highest = -(-count // fewest_batches)
-    # Of as few empty rows as can be, as many rows as can be.
+    # The fewest empty rows; of equals, the most rows.
     choices = range(highest, highest - highest // 16 - 1, -1)
     return min(choices, key=lambda rows: -count % rows)

@@ -1,10 +1,13 @@
-"""Padded lengths that fit a corpus: few of them, wasting little."""
+"""Chooses a few padded lengths that waste few positions of a corpus."""
 
 from __future__ import annotations
 
 from itertools import product
 
 import numpy as np
+
+# A rectangle of the histogram: its counts, and the row and column that it begins at.
+_Part = tuple[np.ndarray, int, int]
 
 _MOVES = tuple(move for move in product((-1, 0, 1), repeat=2) if any(move))
 
@@ -18,11 +21,11 @@ def choose_lengths(
 ) -> list[tuple[int, int]]:
     """Chooses padded lengths by dividing the plane of lengths, and adjusting.
 
-    All pairs begin in one box, padded to the longest source and target in it.
-    The box whose best division in two, across either axis, saves most padded
-    positions is divided, until there are `max_shapes` boxes or nothing is saved.
-    Then lengths move by one step as long as that saves positions, each pair
-    taking the cheapest lengths that hold it.
+    All pairs begin in one box, padded to its longest source and target. As long as
+    there are fewer than `max_shapes` boxes, the one whose division in two, across
+    either axis, saves the most padded positions is divided. Then lengths move by one
+    step as long as that saves positions; each pair takes the cheapest lengths that
+    hold it.
 
     Args:
         source_lengths: Integers `[N]`, in positions.
@@ -47,7 +50,10 @@ def choose_lengths(
         boxes.remove(best)
         boxes.extend(best.parts)
     sizes = _adjust(counts, [box.size for box in boxes])
-    lengths = {tuple(min(n * multiple, max_length) for n in size) for size in sizes}
+    lengths = {
+        (min(source * multiple, max_length), min(target * multiple, max_length))
+        for source, target in sizes
+    }
     return sorted(lengths, key=_cost)
 
 
@@ -59,7 +65,7 @@ def assign(
     """Returns `[N]` the index of the cheapest lengths that hold each pair, or -1."""
     bucket = np.full(source_lengths.shape, -1, np.int32)
     present = (source_lengths > 0) & (target_lengths > 0)
-    # From the dearest to the cheapest, so that the last assignment is the best.
+    # The most expensive first, so that the last assignment is the best.
     for b in sorted(range(len(lengths)), key=lambda b: _cost(lengths[b]), reverse=True):
         source, target = lengths[b]
         fits = present & (source_lengths <= source) & (target_lengths <= target)
@@ -67,11 +73,17 @@ def assign(
     return bucket
 
 
-def _cost(lengths: tuple[int, int]) -> tuple:
+def _cost(lengths: tuple[int, int]) -> tuple[int, tuple[int, int]]:
     return sum(lengths), lengths
 
 
-def _histogram(source_lengths, target_lengths, max_length, multiple) -> np.ndarray:
+def _histogram(
+    source_lengths: np.ndarray,
+    target_lengths: np.ndarray,
+    max_length: int,
+    multiple: int,
+) -> np.ndarray:
+    """Counts of pairs by source and target length, in cells of `multiple`."""
     cells = -(-max_length // multiple)
     counted = (
         (source_lengths > 0)
@@ -107,7 +119,7 @@ def _adjust(counts: np.ndarray, sizes: list[tuple[int, int]]) -> list[tuple[int,
 
 def _padded(counts: np.ndarray, sizes: list[tuple[int, int]]) -> int:
     """Padded cells if each pair takes the cheapest size that holds it."""
-    # So dear that a pair which fits nowhere outweighs whatever is saved elsewhere.
+    # So expensive that a pair which fits nowhere outweighs any saving elsewhere.
     cheapest = np.full(counts.shape, sum(counts.shape) * (int(counts.sum()) + 1))
     for rows, columns in sizes:
         part = cheapest[: max(rows, 0), : max(columns, 0)]
@@ -123,11 +135,12 @@ class _Box:
         gain: Padded cells that dividing it saves.
     """
 
-    def __init__(self, counts: np.ndarray, row: int, column: int):
+    def __init__(self, counts: np.ndarray, row: int, column: int) -> None:
         self._counts = counts
         self._origin = row, column
         self.size, cost = _tight(counts, row, column)
-        self.gain, self._cut = 0, None
+        self.gain = 0
+        self._cut: tuple[int, int] | None = None
         for axis in (0, 1):
             for place in range(1, counts.shape[axis]):
                 divided = sum(_tight(*part)[1] for part in self._divide(axis, place))
@@ -137,14 +150,17 @@ class _Box:
 
     @property
     def parts(self) -> list[_Box]:
-        """The two boxes of the best division."""
+        """The two boxes of the best division; none if no division saves anything."""
+        if self._cut is None:
+            return []
         return [_Box(*part) for part in self._divide(*self._cut)]
 
-    def _divide(self, axis: int, place: int):
+    def _divide(self, axis: int, place: int) -> tuple[_Part, _Part]:
         row, column = self._origin
         first, second = np.split(self._counts, [place], axis=axis)
-        moved = (row + place, column) if axis == 0 else (row, column + place)
-        return (first, row, column), (second, *moved)
+        if axis == 0:
+            return (first, row, column), (second, row + place, column)
+        return (first, row, column), (second, row, column + place)
 
 
 def _tight(counts: np.ndarray, row: int, column: int) -> tuple[tuple[int, int], int]:

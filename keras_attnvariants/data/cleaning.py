@@ -1,4 +1,4 @@
-"""Reads parallel lines of any quality, and says what was wrong with them."""
+"""Reads parallel lines of any quality, and reports what was wrong with them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from dataclasses import field
 from itertools import zip_longest
 from pathlib import Path
+from typing import BinaryIO
 
-# In the order in which a line is looked at; a pair is counted under the first.
+# In the order in which a line is checked; a pair is counted under its first problem.
 PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long")
 
 _SAMPLE_BYTES = 1 << 16
@@ -28,14 +29,14 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass
 class SplitReport:
-    """What became of the lines of one split.
+    """What was read from and written to one split.
 
     Attributes:
         split: Name of the split.
         read: Pairs of lines in the files.
         written: Pairs in the cleaned split.
-        kept: Whether bad pairs were kept (everywhere but in training splits, so
-            that line numbers stay those of the files).
+        kept: Whether bad pairs were written too. They are in all splits but those
+            for training, so that line numbers stay those of the files.
         problems: Number of bad pairs by kind.
     """
 
@@ -54,7 +55,7 @@ class SplitReport:
 
 
 def check_text_file(path: Path) -> None:
-    """Refuses what is no text in UTF-8, with a reason.
+    """Raises unless a file is text in UTF-8.
 
     Raises:
         FileNotFoundError: If there is no such file.
@@ -69,28 +70,28 @@ def check_text_file(path: Path) -> None:
             raise ValueError(f"Broken gzip file: {error}. Received: {path}") from error
     if sample.startswith(_WIDE_BOMS):
         raise ValueError(
-            f"A corpus file must be UTF-8, this one is UTF-16 or UTF-32. "
+            f"A corpus file must be UTF-8; this one is UTF-16 or UTF-32. "
             f"Received: {path}"
         )
     text = sample.decode("utf-8", "replace")
     odd = sum(c == "\ufffd" or (c < " " and c not in "\t\n\v\f\r") for c in text)
-    # Corpora with a few broken lines are common; a tenth of the bytes is no text.
+    # A few broken lines are common in corpora; a tenth of the characters is not.
     if odd > 0.1 * len(text):
         raise ValueError(
-            "A corpus file must be UTF-8 text, this one is binary or in another "
+            "A corpus file must be UTF-8 text; this one is binary or in another "
             f"encoding. Received: {path}"
         )
 
 
-def open_bytes(path: os.PathLike):
+def open_bytes(path: os.PathLike[str]) -> BinaryIO | gzip.GzipFile:
     """Opens a file for reading bytes, through gzip if its first bytes say so."""
     with open(path, "rb") as file:
         compressed = file.read(2) == _GZIP_MAGIC
     return gzip.open(path, "rb") if compressed else open(path, "rb")
 
 
-def read_byte_lines(path: os.PathLike) -> Iterator[bytes]:
-    """Yields lines without line end; a byte order mark and CR are dropped."""
+def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:
+    """Yields lines without their ends; a byte order mark is dropped."""
     with open_bytes(path) as file:
         for number, line in enumerate(file):
             if number == 0:
@@ -102,14 +103,15 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
     """Yields pairs of lines of two files that must have equally many.
 
     Raises:
-        ValueError: If they have not; after the last pair.
+        ValueError: If they do not; raised after the last pair.
     """
     counts = [0, 0]
     for pair in zip_longest(read_byte_lines(source), read_byte_lines(target)):
-        for side, line in enumerate(pair):
-            counts[side] += line is not None
-        if None not in pair:
-            yield pair
+        first, second = pair
+        counts[0] += first is not None
+        counts[1] += second is not None
+        if first is not None and second is not None:
+            yield first, second
     if counts[0] != counts[1]:
         raise ValueError(
             "The two files of a split must have equally many lines. Received: "
@@ -120,7 +122,7 @@ def read_parallel(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
 def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:
     """Returns the text of a line and what is wrong with it, if anything.
 
-    Characters that some readers take for a line end become spaces, since they
+    Characters that some programs take for the end of a line become spaces: they
     would break the alignment of the two sides.
     """
     problem = None
@@ -151,8 +153,8 @@ def write_clean(
         pairs: Source and target lines; `None` for a line that is no pair.
         files: Source and target file to write.
         split: Name of the split, for the report.
-        max_characters: Longer lines are over-long.
-        keep_bad: Whether to write bad pairs all the same, as far as they are text.
+        max_characters: Longest line; longer ones are counted as over-long.
+        keep_bad: Whether to write bad pairs too, as far as they are text.
 
     Returns:
         The report on the split.
@@ -177,11 +179,13 @@ def write_clean(
     return report
 
 
-def _clean_pair(pair, max_characters: int) -> tuple[tuple[str, str], str | None]:
+def _clean_pair(
+    pair: tuple[bytes, bytes] | None, max_characters: int
+) -> tuple[tuple[str, str], str | None]:
     """Returns the texts of a pair and the first of its problems."""
     if pair is None:
         return ("", ""), PROBLEMS[0]
-    texts, problems = zip(
-        *(clean_line(line, max_characters) for line in pair), strict=True
-    )
-    return texts, min(filter(None, problems), key=PROBLEMS.index, default=None)
+    source, source_problem = clean_line(pair[0], max_characters)
+    target, target_problem = clean_line(pair[1], max_characters)
+    problems = [problem for problem in (source_problem, target_problem) if problem]
+    return (source, target), min(problems, key=PROBLEMS.index, default=None)

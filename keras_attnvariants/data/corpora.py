@@ -41,7 +41,7 @@ class Corpus:
         splits: `ParallelFiles` by name of the split: "train", "validation", "test"
             and whatever else there is.
         reports: A `SplitReport` by name of the split.
-        notes: What else should be known, one line each.
+        notes: Remarks for the user, one line each.
     """
 
     name: str
@@ -73,17 +73,18 @@ class Corpus:
 
     def read_lines(self, split: str) -> tuple[list[str], list[str]]:
         """Returns the source and the target sentences of a split."""
-        return tuple(
+        source, target = (
             file.read_text(encoding="utf-8").split("\n")[:-1]
             for file in self.files(split)
         )
+        return source, target
 
 
 def load_corpus(
-    spec: os.PathLike | str,
+    spec: os.PathLike[str] | str,
     source_language: str,
     target_language: str,
-    cache_dir: os.PathLike | str | None = None,
+    cache_dir: os.PathLike[str] | str | None = None,
     max_characters: int = 2000,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
@@ -91,15 +92,15 @@ def load_corpus(
     The cleaned splits are plain UTF-8 files in the cache, written once, so that
     later steps stream them. Pairs with invalid UTF-8, a NUL, an empty or an
     over-long side are counted in `corpus.report`; they are left out of splits
-    whose name begins with "train", and kept, as far as they are text, in all
+    whose names begin with "train" and kept, as far as they are text, in all
     others, so that line `i` stays line `i` of the file. Byte order marks and CR at
     line ends are dropped.
 
     Args:
         spec: One of
             - a folder with files `<split>.<language>`, each plain or `.gz`:
-              `train`, `validation` (or `valid`, `dev`, `val`), `test` and any
-              others, such as `test2016`, which keep their names;
+              `train`, `validation` (or `valid`, `dev`, `val`), `test`, and any
+              others, such as `test2016`, under their own names;
             - a TSV file (plain or `.gz`) with two columns, source and target, or
               in the order that a header line with the two language codes gives.
               3 % of the lines each become validation and test, chosen by hash;
@@ -110,7 +111,7 @@ def load_corpus(
         cache_dir: Where cleaned and fetched files go; default
             `~/.cache/keras_attnvariants`, or the folder that the environment
             variable `KAV_CACHE` names.
-        max_characters: Longer sentences are over-long.
+        max_characters: Longest sentence; longer ones are counted as over-long.
 
     Returns:
         The `Corpus`.
@@ -118,7 +119,7 @@ def load_corpus(
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If the name is unknown, a language is missing, the two files of
-            a split differ in length, or a file is empty or no text.
+            a split differ in length, or a file is empty or not text.
         FetchError: If a registered corpus cannot be fetched.
 
     Example:
@@ -176,7 +177,13 @@ def _looks_like_path(spec: str) -> bool:
     return "/" in spec or os.sep in spec or spec.endswith((".tsv", ".gz"))
 
 
-def _load_folder(name, folder, languages, cache, max_characters) -> Corpus:
+def _load_folder(
+    name: str,
+    folder: Path,
+    languages: tuple[str, str],
+    cache: Path,
+    max_characters: int,
+) -> Corpus:
     splits, notes = find_splits(folder, languages)
     for files in splits.values():
         for file in files:
@@ -198,7 +205,9 @@ def _load_folder(name, folder, languages, cache, max_characters) -> Corpus:
     return _cached(name, languages, cache, inputs, max_characters, notes, write)
 
 
-def _load_tsv(path, languages, cache, max_characters) -> Corpus:
+def _load_tsv(
+    path: Path, languages: tuple[str, str], cache: Path, max_characters: int
+) -> Corpus:
     check_text_file(path)
 
     def write(into: Path) -> list[SplitReport]:
@@ -217,7 +226,7 @@ def _load_tsv(path, languages, cache, max_characters) -> Corpus:
     return _cached(name, languages, cache, [path], max_characters, (), write)
 
 
-def _split_files(folder: Path, split: str, languages) -> ParallelFiles:
+def _split_files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:
     return ParallelFiles(*(folder / f"{split}.{language}" for language in languages))
 
 

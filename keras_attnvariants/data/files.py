@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
-def fingerprint(files: Iterable[Path], *settings) -> str:
-    """Names what is made from files of this content, wherever they are."""
+def fingerprint(files: Iterable[Path], *settings: Any) -> str:
+    """A name for what is made from files, by their names and content alone."""
     digests = []
     for path in files:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Folders of parallel text files: which splits and languages are there."""
+"""Finds the splits and languages in folders of parallel text files."""
 
 from __future__ import annotations
 
@@ -28,6 +28,10 @@ def find_splits(
     Returns:
         The files by split, and a note on each split that has only one of the
         two languages.
+
+    Raises:
+        ValueError: If a language is missing, no split has both, or two files are the
+            same split in the same language.
     """
     found: dict[str, dict[str, Path]] = defaultdict(dict)
     for file in sorted(folder.iterdir()):
@@ -42,7 +46,7 @@ def find_splits(
                 f"Received: {found[split][language]} and {file}"
             )
         found[split][language] = file
-    # A README.md is a file with the name of a split, too: only pairs count.
+    # The name README.md has the form of a split's, too: only pairs count.
     present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
     for language in languages:
         if language not in present:
@@ -51,13 +55,14 @@ def find_splits(
                 f"languages there: {', '.join(present) or 'none'}. "
                 f"Received: {languages[0]!r} to {languages[1]!r}"
             )
-    splits, notes = {}, []
+    splits: dict[str, ParallelFiles] = {}
+    notes: list[str] = []
     for split in sorted(found, key=_split_order):
         here = [language for language in languages if language in found[split]]
         if len(here) == 2:
             splits[split] = ParallelFiles(*(found[split][lang] for lang in languages))
         elif here and len(found[split]) > 1:
-            notes.append(f"{split}: left out, there is only {here[0]!r}")
+            notes.append(f"{split}: left out, because there is only {here[0]!r}")
     if not splits:
         raise ValueError(
             f"No split in {folder} has both languages. "
@@ -66,5 +71,5 @@ def find_splits(
     return splits, tuple(notes)
 
 
-def _split_order(split: str) -> tuple:
+def _split_order(split: str) -> tuple[int, str]:
     return SPLITS.index(split) if split in SPLITS else len(SPLITS), split

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,10 +12,12 @@ import tensorflow as tf
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.corpora import ParallelFiles
 from keras_attnvariants.data.files import fingerprint
+from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.typing import Tensor
 
 _LINES_PER_BLOCK = 4096
 
@@ -27,11 +30,11 @@ class TokenizedText:
         offsets: int64 `[lines + 1]`, where each line begins.
     """
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path) -> None:
         self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
         ids = path.with_suffix(".ids")
-        # An empty file cannot be mapped.
-        self.ids = (
+        # An empty file cannot be memory-mapped.
+        self.ids: np.ndarray = (
             np.memmap(ids, np.int32, mode="r")
             if ids.stat().st_size
             else np.zeros(0, np.int32)
@@ -58,8 +61,8 @@ class TokenizedCorpus:
     """A corpus as token ids on disk, and the datasets that training reads.
 
     Each split is tokenised once, when it is first asked for, by
-    `tensorflow_text` inside `tf.data`; neither the text nor the ids need to
-    fit in memory.
+    `tensorflow_text` inside `tf.data`. Neither the text nor the ids have to fit in
+    memory.
 
     Args:
         corpus: A `Corpus` from `load_corpus`.
@@ -91,20 +94,20 @@ class TokenizedCorpus:
         self,
         corpus: Corpus,
         tokenizer: Tokenizer,
-        folder: os.PathLike | str | None = None,
+        folder: os.PathLike[str] | str | None = None,
         max_length: int = 256,
         max_shapes: int = 32,
-    ):
+    ) -> None:
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
         self.max_length = max_length
         self.max_shapes = max_shapes
         self._splits: dict[str, tuple[TokenizedText, TokenizedText]] = {}
-        self._plans: dict[tuple, BatchPlan] = {}
+        self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
     def split(self, name: str) -> tuple[TokenizedText, TokenizedText]:
-        """Returns source and target ids of a split, tokenising it if need be."""
+        """Returns source and target ids of a split, tokenised when first asked for."""
         if name not in self._splits:
             files = self.corpus.files(name)
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
@@ -168,8 +171,8 @@ class TokenizedCorpus:
         Args:
             batch_tokens: Most padded source and target positions in a batch.
             seed: Non-negative; decides the order in every epoch.
-            start_step: The worker's steps to leave out: a resumed training
-                continues with exactly the batch it would have seen.
+            start_step: How many of this worker's steps to skip: a resumed training
+                continues with exactly the batch that it would have seen.
             shard: This worker's number.
             num_shards: Number of workers.
             split: The split to read.
@@ -187,10 +190,7 @@ class TokenizedCorpus:
                 "`shard` must be in [0, num_shards). "
                 f"Received: shard={shard}, num_shards={num_shards}"
             )
-        if start_step < 0:
-            raise ValueError(
-                f"`start_step` must not be negative. Received: {start_step}"
-            )
+        check_integer("start_step", start_step, minimum=0)
         indices = tf.data.Dataset.counter(shard + num_shards * start_step, num_shards)
         return self._dataset(indices, split, self.plan(split, batch_tokens, seed))
 
@@ -199,9 +199,10 @@ class TokenizedCorpus:
     ) -> tf.data.Dataset:
         """Returns a finite dataset over a split, always in the same order.
 
-        It has the batch shapes of `training_dataset(batch_tokens)`, if there is a
-        training split, so that evaluating compiles nothing new. Elements are as
-        there; `plan` tells what is too long for these shapes.
+        If there is a training split, batches have the shapes of
+        `training_dataset(batch_tokens)`, so that evaluation compiles nothing new.
+        Elements are the same as there. `plan(…).num_skipped` counts the pairs that
+        are too long for these shapes.
         """
         shapes = (
             self.plan("train", batch_tokens).shapes
@@ -211,13 +212,16 @@ class TokenizedCorpus:
         plan = self.plan(split, batch_tokens, None, shapes)
         return self._dataset(tf.data.Dataset.range(plan.num_batches), split, plan)
 
-    def _dataset(self, indices, split: str, plan: BatchPlan) -> tf.data.Dataset:
+    def _dataset(
+        self, indices: tf.data.Dataset, split: str, plan: BatchPlan
+    ) -> tf.data.Dataset:
+        """The batches of a plan with the given indices."""
         source, target = self.split(split)
 
-        def batch(index):
+        def batch(index: int) -> tuple[np.ndarray, ...]:
             return _batch(source, target, plan, self.tokenizer, index)
 
-        def element(index):
+        def element(index: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
             source_ids, target_ids, labels, weights = tf.numpy_function(
                 batch, [index], (tf.int32, tf.int32, tf.int32, tf.float32)
             )
@@ -229,7 +233,13 @@ class TokenizedCorpus:
         return indices.map(element).prefetch(tf.data.AUTOTUNE)
 
 
-def _batch(source, target, plan: BatchPlan, tokenizer: Tokenizer, index: int):
+def _batch(
+    source: TokenizedText,
+    target: TokenizedText,
+    plan: BatchPlan,
+    tokenizer: Tokenizer,
+    index: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Returns source ids, target ids, labels and weights of a batch."""
     shape, lines = plan.batch(index)
     source_ids = source.padded(lines, shape.rows, shape.source_length)

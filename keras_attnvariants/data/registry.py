@@ -5,10 +5,14 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from keras_attnvariants.utils.folders import new_folder
+
+# Writes a corpus; see `RegisteredCorpus.write`.
+Write = Callable[[Path, tuple[str, str], Path], None]
 
 _CORPORA: dict[str, RegisteredCorpus] = {}
 
@@ -19,14 +23,14 @@ class FetchError(OSError):
 
 @dataclass(frozen=True)
 class RegisteredCorpus:
-    """A corpus with a place to get it from.
+    """A corpus that can be fetched by its name.
 
     Attributes:
         name: What users call it.
         languages: Codes of its languages; any two of them can be asked for.
         origin: Where it comes from: an https address or a package.
-        megabytes: Size of the download, roughly.
-        licence: The terms as far as the origin states them.
+        megabytes: Approximate size of the download.
+        licence: The terms, as far as the origin states them.
         write: `write(into, languages, downloads)` fetches the corpus and writes
             `<split>.<language>` files, plain or `.gz`, for the two languages into
             the folder `into`. Archives already in the folder `downloads` are used.
@@ -37,13 +41,15 @@ class RegisteredCorpus:
     origin: str
     megabytes: int
     licence: str
-    write: Callable[[Path, tuple[str, str], Path], None]
+    write: Write
 
 
-def register_corpus(name: str, languages, origin: str, megabytes: int, licence: str):
+def register_corpus(
+    name: str, languages: Iterable[str], origin: str, megabytes: int, licence: str
+) -> Callable[[Write], Write]:
     """Decorates the function that writes a corpus, see `RegisteredCorpus.write`."""
 
-    def register(write):
+    def register(write: Write) -> Write:
         _CORPORA[name] = RegisteredCorpus(
             name, tuple(languages), origin, megabytes, licence, write
         )
@@ -66,7 +72,7 @@ def get(name: str) -> RegisteredCorpus:
     if name not in _CORPORA:
         near = difflib.get_close_matches(name, _CORPORA, n=3, cutoff=0.4)
         raise ValueError(
-            f"Neither a folder, nor a TSV file, nor a registered corpus; "
+            f"`spec` must be a folder, a TSV file or a registered corpus; "
             f"{'nearest' if near else 'registered'} names: "
             f"{', '.join(near or names())}. Received: {name!r}"
         )
@@ -78,7 +84,7 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
 
     Raises:
         ValueError: If the name is unknown or the corpus lacks a language.
-        FetchError: If it cannot be fetched, or not what was registered arrives.
+        FetchError: If it cannot be fetched, or is not what was registered.
     """
     corpus = get(name)
     for language in languages:
@@ -87,7 +93,8 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
                 f"Corpus {name!r} has the languages {', '.join(corpus.languages)}. "
                 f"Received: {languages[0]!r} to {languages[1]!r}"
             )
-    pair = tuple(sorted(languages))
+    first, second = sorted(languages)
+    pair = first, second
     folder = cache / "sources" / f"{name}-{'-'.join(pair)}"
     if folder.is_dir():
         return folder

@@ -9,19 +9,23 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
+
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
-# Expectation steps are summed per thread, so the thread count is part of the result.
+# Each thread sums for itself, so the number of threads changes the result.
 _TRAINING_THREADS = 4
 _ERRORS_ONLY = 2
 _MODEL_TYPES = ("unigram", "bpe")
 
 
 class Tokenizer:
-    """Turns text into subword ids and back with one SentencePiece model.
+    """Encodes text as subword ids and decodes them, with one SentencePiece model.
 
     The special ids are the same in every model of this package: padding 0,
     unknown 1, beginning of sentence 2, end of sentence 3. `encode` adds none
@@ -32,8 +36,8 @@ class Tokenizer:
 
     Raises:
         TypeError: If `model_bytes` is not `bytes`.
-        ValueError: If the bytes are no SentencePiece model, or one with other
-            special ids.
+        ValueError: If the bytes are not a SentencePiece model, or the model has
+            other special ids.
 
     Example:
 
@@ -44,7 +48,7 @@ class Tokenizer:
     ['the small house']
     """
 
-    def __init__(self, model_bytes: bytes):
+    def __init__(self, model_bytes: bytes) -> None:
         if not isinstance(model_bytes, bytes):
             raise TypeError(
                 "`model_bytes` must be the bytes of a SentencePiece model. "
@@ -73,7 +77,7 @@ class Tokenizer:
     @classmethod
     def train(
         cls,
-        files_or_texts: Iterable[os.PathLike | str],
+        files_or_texts: Iterable[os.PathLike[str] | str],
         vocabulary_size: int,
         model_type: str = "unigram",
         character_coverage: float = 1.0,
@@ -90,7 +94,7 @@ class Tokenizer:
             character_coverage: Share of the characters, by frequency, that get a
                 piece of their own; the rest becomes unknown. 1.0 suits alphabets,
                 0.9995 Japanese and Chinese.
-            max_sentences: From a larger corpus an evenly spaced sample of about
+            max_sentences: Of a larger corpus, an evenly spaced sample of about
                 this many sentences is used.
 
         Returns:
@@ -128,7 +132,7 @@ class Tokenizer:
                 minloglevel=_ERRORS_ONLY,
             )
         except RuntimeError as error:
-            # Without the place in the C++ source that it begins with.
+            # Without the line of C++ source that the message begins with.
             reason = str(error).rsplit("] ", 1)[-1]
             raise ValueError(
                 f"SentencePiece cannot learn this vocabulary. {reason} Received: "
@@ -137,16 +141,18 @@ class Tokenizer:
         return cls(model.getvalue())
 
     @classmethod
-    def load(cls, path_or_bytes: os.PathLike | str | bytes) -> Tokenizer:
+    def load(cls, path_or_bytes: os.PathLike[str] | str | bytes) -> Tokenizer:
         """Reads a tokenizer from a `.model` file or from its bytes."""
         if isinstance(path_or_bytes, bytes):
             return cls(path_or_bytes)
         path = Path(path_or_bytes)
         if not path.is_file():
-            raise FileNotFoundError(f"No tokenizer file there. Received: {path}")
+            raise FileNotFoundError(
+                f"`path_or_bytes` must be the path of a tokenizer. Received: {path}"
+            )
         return cls(path.read_bytes())
 
-    def save(self, path: os.PathLike | str) -> None:
+    def save(self, path: os.PathLike[str] | str) -> None:
         """Writes the SentencePiece model; the file appears whole or not at all."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,12 +190,12 @@ class Tokenizer:
 
     @property
     def pad_id(self) -> int:
-        """Id that fills rows up on the right."""
+        """Id of padding, which fills rows on the right."""
         return PAD_ID
 
     @property
     def unk_id(self) -> int:
-        """Id of what the vocabulary does not cover."""
+        """Id of text that the vocabulary does not cover."""
         return UNK_ID
 
     @property
@@ -207,8 +213,8 @@ class Tokenizer:
         """Digest of the model: equal digests give equal ids."""
         return hashlib.sha256(self.model_bytes).hexdigest()
 
-    def tf_tokenizer(self):
-        """Returns the same model as a `tensorflow_text.SentencepieceTokenizer`.
+    def tf_tokenizer(self) -> Any:
+        """Returns this tokenizer as a `tensorflow_text.SentencepieceTokenizer`.
 
         It maps strings `[B]` to a ragged int32 tensor without BOS and EOS, inside
         `tf.data` and inside a SavedModel.
@@ -220,7 +226,7 @@ class Tokenizer:
             model=self.model_bytes, out_type=tf.int32
         )
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:
         return Tokenizer, (self.model_bytes,)
 
     def __repr__(self) -> str:
@@ -230,16 +236,12 @@ class Tokenizer:
         )
 
 
-def _check_options(vocabulary_size, model_type, character_coverage) -> None:
-    if vocabulary_size <= EOS_ID + 1:
-        raise ValueError(
-            "`vocabulary_size` must leave room beside the four special pieces. "
-            f"Received: {vocabulary_size}"
-        )
-    if model_type not in _MODEL_TYPES:
-        raise ValueError(
-            f"`model_type` must be one of {_MODEL_TYPES}. Received: {model_type!r}"
-        )
+def _check_options(
+    vocabulary_size: int, model_type: str, character_coverage: float
+) -> None:
+    # The four special pieces and one more.
+    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
+    check_choice("model_type", model_type, _MODEL_TYPES)
     if not 0.9 <= character_coverage <= 1.0:
         raise ValueError(
             "`character_coverage` must be between 0.9 and 1.0. "
@@ -247,7 +249,9 @@ def _check_options(vocabulary_size, model_type, character_coverage) -> None:
         )
 
 
-def _check_inputs(files_or_texts) -> list[Path | str]:
+def _check_inputs(
+    files_or_texts: Iterable[os.PathLike[str] | str],
+) -> list[Path | str]:
     if isinstance(files_or_texts, str):
         raise TypeError(
             "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
@@ -255,15 +259,12 @@ def _check_inputs(files_or_texts) -> list[Path | str]:
         )
     if isinstance(files_or_texts, os.PathLike):
         files_or_texts = [files_or_texts]
-    inputs = []
-    for item in files_or_texts:
-        if isinstance(item, os.PathLike):
-            item = Path(item)
-            if not item.is_file():
-                raise FileNotFoundError(
-                    f"No such file to learn a vocabulary from. Received: {item}"
-                )
-        inputs.append(item)
+    inputs = [item if isinstance(item, str) else Path(item) for item in files_or_texts]
+    for item in inputs:
+        if isinstance(item, Path) and not item.is_file():
+            raise FileNotFoundError(
+                f"`files_or_texts` must name files that exist. Received: {item}"
+            )
     return inputs
 
 
@@ -280,7 +281,7 @@ def _sentences(inputs: list[Path | str]) -> Iterator[str]:
 
 
 def _well_formed(text: str) -> str:
-    """Replaces lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
+    """`text` with U+FFFD for lone surrogates, which UTF-8 cannot represent."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

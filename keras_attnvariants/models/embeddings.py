@@ -1,4 +1,4 @@
-"""From token ids to vectors, and from vectors to logits."""
+"""Embeddings of token ids, and the projection to logits."""
 
 from typing import Any
 
@@ -8,6 +8,9 @@ from keras import ops
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import ReversibleEmbedding
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
 
 TYING = ("all", "decoder", "none")
 
@@ -18,7 +21,7 @@ class TokenEmbeddings(keras.layers.Layer):
     Args:
         vocabulary_size: number of target tokens.
         source_vocabulary_size: number of source tokens.
-        hidden_dim: width of what the output projection reads.
+        hidden_dim: width of the output projection's inputs.
         embedding_dim: width of the embeddings, before positions.
         positions: layer that adds or concatenates positions, or `None`.
         scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
@@ -28,7 +31,7 @@ class TokenEmbeddings(keras.layers.Layer):
         dropout: rate, after the positions.
 
     Raises:
-        ValueError: matrices of different shapes were to be tied.
+        ValueError: matrices to be tied differ in shape.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class TokenEmbeddings(keras.layers.Layer):
         softmax_bias: bool = True,
         dropout: float = 0.0,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
         self.hidden_dim = hidden_dim
         self.positions = positions
@@ -78,10 +81,12 @@ class TokenEmbeddings(keras.layers.Layer):
             )
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
-    def table(self, size: int, width: int, name: str, reversible: bool):
+    def table(
+        self, size: int, width: int, name: str, reversible: bool
+    ) -> keras.layers.Embedding:
         """An embedding layer, one that also projects back if `reversible`."""
         options = {
-            # One initializer for each table, or all would start with equal values.
+            # An initializer per table, or all would start with the same values.
             "embeddings_initializer": keras.initializers.RandomNormal(
                 stddev=self.hidden_dim**-0.5
             ),
@@ -95,7 +100,7 @@ class TokenEmbeddings(keras.layers.Layer):
             size, width, reverse_dtype=self.compute_dtype, **options
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         self.target.build((None, None))
         if self.source is not self.target:
             self.source.build((None, None))
@@ -109,27 +114,36 @@ class TokenEmbeddings(keras.layers.Layer):
                 shape=(self.vocabulary_size,), initializer="zeros", name="bias"
             )
 
-    def embed_source(self, ids, training=None):
+    def embed_source(self, ids: Tensor, training: bool | None = None) -> Tensor:
         """Ids `[B, S]` to `[B, S, width]`, positions included."""
         return self.embed(self.source, ids, 0, training)
 
-    def embed_target(self, ids, start=0, training=None):
+    def embed_target(
+        self, ids: Tensor, start: Size = 0, training: bool | None = None
+    ) -> Tensor:
         """Ids `[B, T]` at positions from `start` on to `[B, T, width]`."""
         return self.embed(self.target, ids, start, training)
 
-    def embed_step(self, ids, position):
+    def embed_step(self, ids: Tensor, position: Size) -> Tensor:
         """Ids `[B, K]`, all at one position, to `[B, K, width]`."""
         batch, beams = ops.shape(ids)
         x = self.embed_target(ops.reshape(ids, (batch * beams, 1)), position)
         return ops.reshape(x, (batch, beams, x.shape[-1]))
 
-    def embed(self, table, ids, start, training):
+    def embed(
+        self,
+        table: keras.layers.Embedding,
+        ids: Tensor,
+        start: Size,
+        training: bool | None,
+    ) -> Tensor:
+        """Ids `[B, T]` as rows of `table`, with positions from `start` on."""
         x = table(ids) * self.scale
         if self.positions is not None:
             x = self.positions(x, start=start)
         return self.dropout(x, training=training)
 
-    def logits(self, x):
+    def logits(self, x: Tensor) -> Tensor:
         """`[..., hidden_dim]` to `[..., vocabulary_size]`."""
         if not self.tied:
             return self.output_dense(x)

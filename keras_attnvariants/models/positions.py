@@ -1,4 +1,4 @@
-"""How a model knows where a token stands."""
+"""Layers that tell a model the positions of its tokens."""
 
 from typing import Any
 
@@ -8,6 +8,10 @@ from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import constant
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import Shape
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -18,25 +22,25 @@ class SinusoidalPositions(keras.layers.Layer):
     tensor2tensor and of the code of You et al. 2020.
 
     Args:
-        max_length: number of positions that are tabulated.
+        max_length: number of positions in the table.
 
     Raises:
         ValueError: the width is odd or below 4, or, on a call with static
             shapes, a position lies beyond the table.
     """
 
-    # How much of the model's width the positions take from the embeddings.
+    # How much of the model's width the positions take, and so not the embeddings.
     concatenated_dim = 0
 
-    def __init__(self, max_length: int = 512, **kwargs: Any):
+    def __init__(self, max_length: int = 512, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.max_length = max_length
+        self.max_length = check_integer("max_length", max_length)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
-        if width % 2 or width < 4:
+        if width is None or width % 2 or width < 4:
             raise ValueError(
-                f"Sinusoidal positions need an even width of 4 or more. "
+                "Sinusoidal positions need an even width of at least 4. "
                 f"Received: width={width}"
             )
         exponent = 2 * np.arange(width // 2) / (width - 2)
@@ -44,14 +48,14 @@ class SinusoidalPositions(keras.layers.Layer):
         table = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
         self.table = constant(table.astype("float32"))
 
-    def call(self, inputs, start=0):
+    def call(self, inputs: Tensor, start: Size = 0) -> Tensor:
         """`[B, T, width]` plus the positions `start .. start + T - 1`."""
         check_range(self.max_length, start, inputs.shape[1])
         size = (ops.shape(inputs)[1], self.table.shape[1])
         positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_length": self.max_length}
 
 
@@ -73,11 +77,11 @@ class ConcatenatedPositions(keras.layers.Layer):
         max_position: int = 20,
         max_length: int = 512,
         **kwargs: Any,
-    ):
+    ) -> None:
         super().__init__(**kwargs)
-        self.position_dim = position_dim
-        self.max_position = max_position
-        self.max_length = max_length
+        self.position_dim = check_integer("position_dim", position_dim)
+        self.max_position = check_integer("max_position", max_position, minimum=0)
+        self.max_length = check_integer("max_length", max_length)
         self.embedding = keras.layers.Embedding(
             max_position + 1, position_dim, dtype=self.dtype_policy, name="embedding"
         )
@@ -86,10 +90,10 @@ class ConcatenatedPositions(keras.layers.Layer):
     def concatenated_dim(self) -> int:
         return self.position_dim
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.embedding.build((None,))
 
-    def call(self, inputs, start=0):
+    def call(self, inputs: Tensor, start: Size = 0) -> Tensor:
         """`[B, T, width]` to `[B, T, width + position_dim]`."""
         check_range(self.max_length, start, inputs.shape[1])
         batch, length = ops.shape(inputs)[:2]
@@ -98,10 +102,11 @@ class ConcatenatedPositions(keras.layers.Layer):
         positions = ops.broadcast_to(positions, (batch, length, self.position_dim))
         return ops.concatenate([inputs, positions], axis=-1)
 
-    def compute_output_shape(self, input_shape):
-        return (*input_shape[:-1], input_shape[-1] + self.position_dim)
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
+        *sizes, width = input_shape
+        return (*sizes, None if width is None else width + self.position_dim)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "position_dim": self.position_dim,
@@ -111,7 +116,7 @@ class ConcatenatedPositions(keras.layers.Layer):
 
 
 def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
-    """The width that positions leave to the embeddings of a model.
+    """The width of the embeddings of a model with the given positions.
 
     Raises:
         ValueError: they leave none.
@@ -119,18 +124,18 @@ def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
     width = hidden_dim - positions.concatenated_dim
     if width < 1:
         raise ValueError(
-            f"`positions` take {positions.concatenated_dim} of the width of the model "
-            f"and leave none to the embeddings. Received: hidden_dim={hidden_dim}"
+            "`hidden_dim` must be larger than what `positions` take of it "
+            f"({positions.concatenated_dim}). Received: hidden_dim={hidden_dim}"
         )
     return width
 
 
-def check_range(max_length: int, start, length) -> None:
+def check_range(max_length: int, start: Size, length: Size) -> None:
     """Raises if a statically known range of positions exceeds `max_length`."""
     if not isinstance(start, int) or not isinstance(length, int):
         return
     if start + length > max_length:
         raise ValueError(
-            f"The sequence is longer than `max_length`={max_length} positions. "
+            f"The sequence must not exceed `max_length`={max_length} positions. "
             f"Received: length {start + length}"
         )

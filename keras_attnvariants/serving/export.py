@@ -14,13 +14,16 @@ from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.signatures import Options
 from keras_attnvariants.serving.signatures import Signatures
+from keras_attnvariants.serving.signatures import TextSignatures
+from keras_attnvariants.serving.slimming import share_constants
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import new_folder
 
 
 def export(
     model: keras.Model,
     tokenizer: Tokenizer | None,
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     beam_size: int = 4,
     length_penalty: float = 0.6,
@@ -43,8 +46,8 @@ def export(
     | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
         `lengths`, `scores`, `truncated` `[B]` |
 
-    `translate_ids` uses stock TensorFlow operators only, and whatever stands in
-    `source_ids` beyond `lengths` changes nothing. The others need TensorFlow Text of
+    `translate_ids` uses stock TensorFlow operators only, and ignores what
+    `source_ids` holds beyond `lengths`. The others need TensorFlow Text of
     the release that `assets.extra/model_info.json` states. The limits hold in the
     graph: more than `max_batch` sentences are an error, longer texts are cut to whole
     characters and tokens and reported in `truncated`. Invalid UTF-8 is read as U+FFFD.
@@ -63,7 +66,7 @@ def export(
         version: positive; by default one more than the newest there, 1 at first.
 
     Returns:
-        The folder written. It appears whole or not at all.
+        The folder written. It appears complete or not at all.
 
     Raises:
         ValueError: an option is out of range, the version exists, the vocabularies
@@ -93,7 +96,10 @@ def export(
             "`tokenizer` must not have more pieces than `model` has embeddings "
             f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
         )
-    signatures = Signatures(model, tokenizer, options)
+    if tokenizer is None:
+        signatures = Signatures(model, options)
+    else:
+        signatures = TextSignatures(model, options, tokenizer)
     with backend.portable():
         functions = {
             name: function.get_concrete_function()
@@ -101,9 +107,10 @@ def export(
         }
     with new_folder(folder, replace=False) as draft:
         tf.saved_model.save(signatures.resources(), str(draft.path), functions)
+        share_constants(draft.path)
         if missing := unservable(operators(draft.path)):
             raise ValueError(
-                "`model` uses operators that TensorFlow Serving does not have. "
+                "`model` must use only operators that TensorFlow Serving has. "
                 f"Received: {', '.join(sorted(missing))}"
             )
         write_info(draft.path, options, functions, tokenizer)
@@ -114,28 +121,32 @@ def new_version(path: Path, version: int | None) -> Path:
     """The folder of a version that does not exist yet."""
     if version is None:
         version = max(versions(path), default=0) + 1
-    if version < 1:
-        raise ValueError(f"`version` must be positive. Received: {version}")
+    check_integer("version", version)
     folder = path / str(version)
     if folder.exists():
         raise ValueError(
-            f"`version` exists, and servers expect versions never to change: {folder}. "
+            f"`version` must be new, because servers expect that versions never "
+            f"change, and there is a folder {folder}. "
             f"Received: {version}"
         )
     return folder
 
 
-def versions(path: str | os.PathLike) -> list[int]:
+def versions(path: str | os.PathLike[str]) -> list[int]:
     """The versions in a folder, in ascending order."""
     names = (entry.name for entry in Path(path).glob("[0-9]*") if entry.is_dir())
     return sorted(int(name) for name in names if name.isdecimal())
 
 
 def checked_options(model: keras.Model, **values: Any) -> Options:
-    """The `Options`, if all of them can be kept."""
+    """The `Options`, if all are in range.
+
+    Raises:
+        ValueError: one is not.
+    """
     for name, value in values.items():
-        if name != "length_penalty" and (not isinstance(value, int) or value < 1):
-            raise ValueError(f"`{name}` must be a positive integer. Received: {value}")
+        if name != "length_penalty":
+            check_integer(name, value)
     if values["n_best"] > values["beam_size"]:
         raise ValueError(
             f"`n_best` must be at most `beam_size` ({values['beam_size']}). "
@@ -143,7 +154,7 @@ def checked_options(model: keras.Model, **values: Any) -> Options:
         )
     if values["max_tokens"] > model.max_length:
         raise ValueError(
-            f"`max_tokens` exceeds that of the model ({model.max_length}). "
+            f"`max_tokens` must be at most that of the model ({model.max_length}). "
             f"Received: {values['max_tokens']}"
         )
     return Options(**values)

@@ -1,4 +1,4 @@
-"""What stands beside a SavedModel for its users: limits, versions, signatures."""
+"""The file that describes a SavedModel to its users: limits, versions, signatures."""
 
 import json
 from dataclasses import asdict
@@ -25,8 +25,8 @@ OUTPUTS = {
     "translations": "best first; empty for an empty text",
     "scores": "log probability, EOS included, normalised by length",
     "alignments": "attention of each token to each source token; 0 if there is none",
-    "pieces": "tokens of each translation with EOS, filled up with empty strings",
-    "source_pieces": "tokens of each text, filled up with empty strings",
+    "pieces": "tokens of each translation with EOS, padded with empty strings",
+    "source_pieces": "tokens of each text, padded with empty strings",
     "log_probs": "log probability of the target and EOS, not normalised",
     "ids": "tokens with EOS, padded",
     "lengths": "number of tokens, EOS included",
@@ -35,10 +35,13 @@ OUTPUTS = {
 
 
 def write_info(
-    folder: Path, options: Options, functions: dict, tokenizer: Tokenizer | None
+    folder: Path,
+    options: Options,
+    functions: dict[str, Any],
+    tokenizer: Tokenizer | None,
 ) -> None:
     """Writes `assets.extra/model_info.json` into the folder of a SavedModel."""
-    info = {
+    info: dict[str, Any] = {
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
         "options": asdict(options),
         "signatures": {
@@ -56,7 +59,7 @@ def write_info(
     path.write_text(json.dumps(info, indent=2) + "\n", "utf-8")
 
 
-def signature_info(function) -> dict[str, Any]:
+def signature_info(function: Any) -> dict[str, Any]:
     """Type, shape and meaning of what a concrete function takes and returns."""
     return {
         "inputs": {
@@ -70,6 +73,6 @@ def signature_info(function) -> dict[str, Any]:
     }
 
 
-def tensor_info(spec) -> dict[str, Any]:
+def tensor_info(spec: tf.TensorSpec) -> dict[str, Any]:
     """Type and shape of a tensor; `null` stands for a size that varies."""
     return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}

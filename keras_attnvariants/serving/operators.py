@@ -1,14 +1,15 @@
-"""Which operators a SavedModel runs."""
+"""The operators that a SavedModel runs."""
 
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-# TensorFlow Text links these into TensorFlow Serving; both releases must agree.
+# TensorFlow Serving links these in from TensorFlow Text; both releases must agree.
 TEXT_OPERATORS = frozenset(
     {
         "SentencepieceOp",
@@ -20,7 +21,7 @@ TEXT_OPERATORS = frozenset(
 PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 
-def operators(path: str | os.PathLike) -> dict[str, set[str]]:
+def operators(path: str | os.PathLike[str]) -> dict[str, set[str]]:
     """The operators that each signature of a SavedModel can reach.
 
     Reads `saved_model.pb`; nothing is loaded or run.
@@ -37,7 +38,8 @@ def operators(path: str | os.PathLike) -> dict[str, set[str]]:
     graph = saved.meta_graphs[0].graph_def
     functions = {f.signature.name: f.node_def for f in graph.library.function}
     nodes = {node.name: node for node in graph.node}
-    found, reached = {}, set()
+    found: dict[str, set[str]] = {}
+    reached: set[str] = set()
     for name, signature in saved.meta_graphs[0].signature_def.items():
         if not name.startswith("__"):
             outputs = [tensor.name for tensor in signature.outputs.values()]
@@ -58,9 +60,10 @@ def unservable(found: dict[str, set[str]]) -> set[str]:
     }
 
 
-def ancestors(nodes: dict, tensors: Iterable[str]) -> set[str]:
+def ancestors(nodes: dict[str, Any], tensors: Iterable[str]) -> set[str]:
     """Names of the nodes that the given tensors are computed from."""
-    found, waiting = set(), list(tensors)
+    found: set[str] = set()
+    waiting = list(tensors)
     while waiting:
         # "^node" is a control input, "node:1" the second output.
         name = waiting.pop().removeprefix("^").split(":")[0]
@@ -70,9 +73,12 @@ def ancestors(nodes: dict, tensors: Iterable[str]) -> set[str]:
     return found
 
 
-def reachable(nodes: Iterable, functions: dict[str, Iterable]) -> Iterator[str]:
+def reachable(
+    nodes: Iterable[Any], functions: dict[str, Iterable[Any]]
+) -> Iterator[str]:
     """Operators of nodes and of all functions that they call, directly or not."""
-    seen, waiting = set(), [nodes]
+    seen: set[str] = set()
+    waiting = [nodes]
     while waiting:
         for node in waiting.pop():
             if node.op in functions:  # a function called like an operator
@@ -86,9 +92,9 @@ def reachable(nodes: Iterable, functions: dict[str, Iterable]) -> Iterator[str]:
                     waiting.append(functions[name])
 
 
-def called_functions(node) -> list[str]:
+def called_functions(node: Any) -> list[str]:
     """Names of the functions among the attributes of a node."""
-    names = []
+    names: list[str] = []
     for value in node.attr.values():
         names.extend(function.name for function in value.list.func)
         if value.HasField("func"):

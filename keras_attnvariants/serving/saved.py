@@ -16,15 +16,15 @@ class SavedTranslator:
     """Translates lists of texts with a SavedModel, in batches that it accepts.
 
     Args:
-        path: what `export` returned, or the folder of all versions, of which the
-            newest is taken.
+        path: what `export` returned, or the folder of all versions; the newest of
+            them is loaded.
 
     Attributes:
         path: folder of the version.
         info: the content of its `assets.extra/model_info.json`.
 
     Raises:
-        FileNotFoundError: the folder is no SavedModel of this package.
+        FileNotFoundError: the folder is not a SavedModel of this package.
 
     Example:
 
@@ -34,7 +34,7 @@ class SavedTranslator:
     ```
     """
 
-    def __init__(self, path: str | os.PathLike):
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if numbers := versions(path):
             self.path = self.path / str(numbers[-1])
@@ -55,7 +55,7 @@ class SavedTranslator:
         if isinstance(texts, str):
             raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
         translations = [""] * len(texts)
-        # Texts of equal length together, or the longest one slows down its batch.
+        # Texts of about equal length go together: a batch is as slow as its longest.
         order = np.argsort([len(text) for text in texts], kind="stable")
         size = self.info["options"]["max_batch"]
         for start in range(0, len(order), size):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
@@ -12,6 +13,10 @@ from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.serving.text import GraphTokenizer
+from keras_attnvariants.utils.typing import Tensor
+
+# Searches ids `[B, S]` of the given lengths `[B]`.
+Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 
 # A search allocates its caches for the longest translation that its source width
 # allows, so a short sentence should not pay for the limit.
@@ -48,97 +53,37 @@ class Options:
 
 
 class Signatures:
-    """Builds the signatures of one model.
+    """Builds the signatures of a model that read token ids.
 
     Args:
         model: a step model.
-        tokenizer: its tokenizer, or `None` for ids only.
         options: of the search, and the limits.
     """
 
-    def __init__(
-        self, model: keras.Model, tokenizer: Tokenizer | None, options: Options
-    ):
+    def __init__(self, model: keras.Model, options: Options) -> None:
         self.model = model
         self.options = options
-        self.tokenizer = None
-        if tokenizer is not None:
-            self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
         self.best = self.searches(n_best=1, return_alignments=False)
 
-    def functions(self) -> dict[str, Callable]:
+    def functions(self) -> dict[str, Any]:
         """A `tf.function` by name of the signature."""
-        text = tf.TensorSpec([None], tf.string, "text")
-        source = tf.TensorSpec([None], tf.string, "source")
-        target = tf.TensorSpec([None], tf.string, "target")
-        source_ids = tf.TensorSpec([None, None], tf.int32, "source_ids")
-        lengths = tf.TensorSpec([None], tf.int32, "lengths")
-        translate_ids = tf.function(self.translate_ids, [source_ids, lengths])
-        if self.tokenizer is None:
-            return {"serving_default": translate_ids, "translate_ids": translate_ids}
-        self.several = self.searches(self.options.n_best, return_alignments=True)
-        return {
-            "serving_default": tf.function(self.translate, [text]),
-            "nbest": tf.function(self.nbest, [text]),
-            "score": tf.function(self.score, [source, target]),
-            "translate_ids": translate_ids,
-        }
+        translate_ids = self.translate_ids_function()
+        return {"serving_default": translate_ids, "translate_ids": translate_ids}
 
     def resources(self) -> tf.Module:
-        """What the functions need beside their graphs: weights and vocabulary."""
+        """What the functions need besides their graphs."""
         module = tf.Module()
-        # The model as a whole would bring Keras' own functions and metadata along.
+        # Tracking the model would store Keras' own functions and metadata too.
         module.weights = [weight.value for weight in self.model.weights]
-        if self.tokenizer is not None:
-            module.sentencepiece = self.tokenizer.sentencepiece
         return module
 
-    def translate(self, text) -> dict[str, Any]:
-        """The best translation of each text."""
-        ids, lengths, is_cut = self.encode("text", text)
-        found = self.search(self.best, ids, lengths)
-        return {
-            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
-            "scores": found.scores[:, 0],
-            "truncated": is_cut,
-        }
+    def translate_ids_function(self) -> Any:
+        """`translate_ids` as a `tf.function`."""
+        source_ids = tf.TensorSpec([None, None], tf.int32, "source_ids")
+        lengths = tf.TensorSpec([None], tf.int32, "lengths")
+        return tf.function(self.translate_ids, [source_ids, lengths])
 
-    def nbest(self, text) -> dict[str, Any]:
-        """The `N` best translations of each text, aligned with their source."""
-        ids, lengths, is_cut = self.encode("text", text)
-        found = self.search(self.several, ids, lengths)
-        batch, count, width = tf.unstack(tf.shape(found.ids))
-        translations = self.tokenizer.decode(
-            tf.reshape(found.ids, [batch * count, width]),
-            tf.reshape(found.lengths, [batch * count]),
-        )
-        return {
-            "translations": tf.reshape(translations, [batch, count]),
-            "scores": found.scores,
-            "alignments": found.alignments,
-            "pieces": self.tokenizer.pieces(found.ids),
-            "source_pieces": self.tokenizer.pieces(ids),
-            "truncated": is_cut,
-        }
-
-    def score(self, source, target) -> dict[str, Any]:
-        """Log probability of each target as a translation of its source."""
-        target = checked(
-            target,
-            tf.equal(tf.size(source), tf.size(target)),
-            "`target` must hold one text per text of `source`. Received:",
-            tf.size(target),
-        )
-        source_ids, _, source_is_cut = self.encode("source", source)
-        target_ids, _, target_is_cut = self.encode("target", target)
-        log_probs, lengths = score(self.model, source_ids, target_ids)
-        return {
-            "log_probs": log_probs,
-            "lengths": lengths,
-            "truncated": tf.logical_or(source_is_cut, target_is_cut),
-        }
-
-    def translate_ids(self, source_ids, lengths) -> dict[str, Any]:
+    def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The best translation of each row of ids; padding may hold anything."""
         source_ids = self.checked_batch("source_ids", source_ids)
         source_ids = self.checked_ids(source_ids, lengths)
@@ -151,13 +96,7 @@ class Signatures:
             "truncated": lengths > limit,
         }
 
-    def encode(self, name: str, text):
-        """Checks the batch, and tokenises."""
-        # A target has BOS or EOS beside its tokens.
-        limit = min(self.options.max_tokens, self.model.max_length - 1)
-        return self.tokenizer.encode(self.checked_batch(name, text), limit)
-
-    def checked_batch(self, name: str, values):
+    def checked_batch(self, name: str, values: Tensor) -> Tensor:
         """`values`, unless they are more sentences than a request may hold."""
         limit = self.options.max_batch
         return checked(
@@ -167,8 +106,8 @@ class Signatures:
             tf.shape(values)[0],
         )
 
-    def checked_ids(self, source_ids, lengths):
-        """`source_ids`, unless these or the lengths make no sense."""
+    def checked_ids(self, source_ids: Tensor, lengths: Tensor) -> Tensor:
+        """`source_ids`, unless these or the lengths are out of range."""
         rows, width = tf.unstack(tf.shape(source_ids))
         lengths = checked(
             lengths,
@@ -195,7 +134,9 @@ class Signatures:
             source_ids,
         )
 
-    def search(self, searches: list[Callable], ids, lengths) -> Hypotheses:
+    def search(
+        self, searches: list[Search], ids: Tensor, lengths: Tensor
+    ) -> Hypotheses:
         """Runs the search of the narrowest bucket, cut to what it found."""
         longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
         widths = tf.constant(self.options.buckets[:-1], tf.int32)
@@ -210,11 +151,11 @@ class Signatures:
             alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
         return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
 
-    def searches(self, n_best: int, return_alignments: bool) -> list[Callable]:
+    def searches(self, n_best: int, return_alignments: bool) -> list[Search]:
         """One search per bucket, which signatures share."""
 
-        def bucket_search(width: int):
-            def search(ids, lengths):
+        def bucket_search(width: int) -> Search:
+            def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
                 ids = ids[:, :width]
                 ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
                 ids = tf.ensure_shape(ids, [None, width])
@@ -234,7 +175,93 @@ class Signatures:
         return [bucket_search(width) for width in self.options.buckets]
 
 
-def checked(values, condition, message: str, received):
+class TextSignatures(Signatures):
+    """Builds all signatures of a model: of texts and of token ids.
+
+    Args:
+        model: a step model.
+        options: of the searches, and the limits.
+        tokenizer: the tokenizer of the model.
+    """
+
+    def __init__(
+        self, model: keras.Model, options: Options, tokenizer: Tokenizer
+    ) -> None:
+        super().__init__(model, options)
+        self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
+        self.several = self.searches(options.n_best, return_alignments=True)
+
+    def functions(self) -> dict[str, Any]:
+        text = tf.TensorSpec([None], tf.string, "text")
+        source = tf.TensorSpec([None], tf.string, "source")
+        target = tf.TensorSpec([None], tf.string, "target")
+        return {
+            "serving_default": tf.function(self.translate, [text]),
+            "nbest": tf.function(self.nbest, [text]),
+            "score": tf.function(self.score, [source, target]),
+            "translate_ids": self.translate_ids_function(),
+        }
+
+    def resources(self) -> tf.Module:
+        module = super().resources()
+        module.sentencepiece = self.tokenizer.sentencepiece
+        return module
+
+    def translate(self, text: Tensor) -> dict[str, Tensor]:
+        """The best translation of each text."""
+        ids, lengths, is_cut = self.encode("text", text)
+        found = self.search(self.best, ids, lengths)
+        return {
+            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
+            "scores": found.scores[:, 0],
+            "truncated": is_cut,
+        }
+
+    def nbest(self, text: Tensor) -> dict[str, Tensor]:
+        """The `N` best translations of each text, aligned with their source."""
+        ids, lengths, is_cut = self.encode("text", text)
+        found = self.search(self.several, ids, lengths)
+        batch, count, width = tf.unstack(tf.shape(found.ids))
+        translations = self.tokenizer.decode(
+            tf.reshape(found.ids, [batch * count, width]),
+            tf.reshape(found.lengths, [batch * count]),
+        )
+        return {
+            "translations": tf.reshape(translations, [batch, count]),
+            "scores": found.scores,
+            "alignments": found.alignments,
+            "pieces": self.tokenizer.pieces(found.ids),
+            "source_pieces": self.tokenizer.pieces(ids),
+            "truncated": is_cut,
+        }
+
+    def score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """Log probability of each target as a translation of its source."""
+        target = checked(
+            target,
+            tf.equal(tf.size(source), tf.size(target)),
+            "`target` must hold one text per text of `source`. Received:",
+            tf.size(target),
+        )
+        source_ids, _, source_is_cut = self.encode("source", source)
+        target_ids, _, target_is_cut = self.encode("target", target)
+        log_probs, lengths = score(self.model, source_ids, target_ids)
+        return {
+            "log_probs": log_probs,
+            "lengths": lengths,
+            "truncated": tf.logical_or(source_is_cut, target_is_cut),
+        }
+
+    def encode(self, name: str, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`, of a checked batch."""
+        # A target has BOS or EOS besides its tokens.
+        limit = min(self.options.max_tokens, self.model.max_length - 1)
+        return self.tokenizer.encode(self.checked_batch(name, text), limit)
+
+
+def checked(
+    values: Tensor, condition: Tensor, message: str, received: Tensor
+) -> Tensor:
     """`values` if `condition` holds when the graph runs; else InvalidArgument."""
     check = tf.debugging.Assert(condition, [message, received], summarize=8)
     # Without the dependency an operator further on could fail first.

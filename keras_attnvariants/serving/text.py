@@ -1,8 +1,9 @@
-"""Text to token ids and back, inside a graph."""
+"""Encodes text as token ids and decodes them, inside a graph."""
 
 import tensorflow as tf
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.utils.typing import Tensor
 
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
 
@@ -19,16 +20,16 @@ class GraphTokenizer:
             track because it owns a resource.
     """
 
-    def __init__(self, tokenizer: Tokenizer, max_characters: int):
+    def __init__(self, tokenizer: Tokenizer, max_characters: int) -> None:
         self.sentencepiece = tokenizer.tf_tokenizer()
         self.pad_id = tokenizer.pad_id
         self.max_characters = max_characters
 
-    def encode(self, text, max_tokens: int):
+    def encode(self, text: Tensor, max_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
         """Token ids of texts without BOS and EOS.
 
         Args:
-            text: string `[B]`; bytes that are no UTF-8 are read as U+FFFD.
+            text: string `[B]`; bytes that are not UTF-8 are read as U+FFFD.
             max_tokens: tokens of a text that are kept.
 
         Returns:
@@ -42,7 +43,7 @@ class GraphTokenizer:
         is_cut = tf.logical_or(is_cut, lengths > max_tokens)
         return ids, tf.minimum(lengths, max_tokens), is_cut
 
-    def cut(self, text):
+    def cut(self, text: Tensor) -> tuple[Tensor, Tensor]:
         """Valid UTF-8 of at most `max_characters` characters, and what was cut."""
         # Bounds the work on huge texts. A character that this splits lies beyond
         # the limit, where the next cut removes what remains of it.
@@ -53,7 +54,7 @@ class GraphTokenizer:
         text = tf.strings.substr(text, 0, self.max_characters, unit="UTF8_CHAR")
         return text, is_cut
 
-    def decode(self, ids, lengths):
+    def decode(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Texts of ids `[R, T]`, of which the first `lengths - 1` are read.
 
         Returns:
@@ -62,7 +63,7 @@ class GraphTokenizer:
         lengths = tf.maximum(lengths - 1, 0)
         return self.sentencepiece.detokenize(tf.RaggedTensor.from_tensor(ids, lengths))
 
-    def pieces(self, ids):
+    def pieces(self, ids: Tensor) -> Tensor:
         """The piece of every id, `""` for padding: string, of the shape of `ids`."""
         pieces = self.sentencepiece.id_to_string(ids)
         return tf.where(tf.equal(ids, self.pad_id), "", pieces)

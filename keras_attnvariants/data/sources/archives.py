@@ -1,7 +1,7 @@
-"""Reads single members of archives and the formats of translation campaigns.
+"""Reads single members of archives, and the formats of translation campaigns.
 
-Members are streamed by name; no archive is ever unpacked, so that nothing in one
-can be written outside the folder meant.
+Members are streamed by name. No archive is ever unpacked, so that none can write
+outside of the folder meant for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from keras_attnvariants.data.registry import FetchError
 
@@ -22,7 +22,7 @@ _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
 @contextmanager
-def open_member(archive: Path, name: str) -> Iterator[BinaryIO]:
+def open_member(archive: Path, name: str) -> Iterator[IO[bytes]]:
     """Opens the member of a zip or tar archive whose path ends in `name`.
 
     Raises:
@@ -35,12 +35,15 @@ def open_member(archive: Path, name: str) -> Iterator[BinaryIO]:
                 with opened.open(member) as file:
                     yield file
         else:
-            with tarfile.open(archive) as opened:
-                files = {m.name: m for m in opened if m.isfile()}
-                with opened.extractfile(files[_find(archive, files, name)]) as file:
-                    yield file
+            with tarfile.open(archive) as tar:
+                files = {m.name: m for m in tar if m.isfile()}
+                # None only for what is not a file.
+                content = tar.extractfile(files[_find(archive, files, name)])
+                if content is not None:
+                    with content:
+                        yield content
     except (zipfile.BadZipFile, tarfile.TarError, EOFError) as error:
-        raise FetchError(f"{archive} is no whole archive ({error}).") from error
+        raise FetchError(f"{archive} is not a complete archive ({error}).") from error
 
 
 def read_member(archive: Path, name: str) -> bytes:

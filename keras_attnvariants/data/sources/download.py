@@ -1,4 +1,4 @@
-"""Gets files from the web and from the Python package index, and checks them."""
+"""Downloads files from the web and the Python package index, and verifies them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def download(
     Args:
         url: An https address.
         into: Folder to download into.
-        downloads: A folder where the file may lie already.
+        downloads: A folder that may hold the file already.
         checksum: Expected digest, such as `"sha256:…"`.
         name: Name of the file if it is not the end of the address.
 
@@ -45,7 +45,9 @@ def download(
                 with open(path, "wb") as file:
                     shutil.copyfileobj(response, file)
         except OSError as error:
-            raise FetchError(f"{name} from {url} fails: {error!s:.200}.") from error
+            raise FetchError(
+                f"{name} cannot be downloaded from {url}: {error!s:.200}."
+            ) from error
     verify(path, checksum, url)
     return path
 
@@ -61,7 +63,7 @@ def download_package(
         name: Name of the file.
         sha256: Its digest. `pip` checks it too, before it looks inside.
         into: Folder to download into.
-        downloads: A folder where the file may lie already.
+        downloads: A folder that may hold the file already.
 
     Raises:
         FetchError: If `pip` cannot get it or another file arrives.
@@ -87,7 +89,7 @@ def download_package(
 
 
 def verify(path: Path, checksum: str | None, origin: str) -> None:
-    """Raises `FetchError` if a file has not the digest expected."""
+    """Raises `FetchError` unless a file has the digest expected."""
     if checksum is None:
         return
     algorithm, expected = checksum.split(":")

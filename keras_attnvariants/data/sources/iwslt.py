@@ -99,11 +99,18 @@ def _write_train(into: Path, archive: Path, languages: tuple[str, str]) -> None:
 
 
 def _untagged(lines: Iterator[str]) -> Iterator[str]:
-    """Leaves out the lines that describe a talk: `<title>…</title>` and so on."""
+    """Drops the lines that describe a talk: `<title>…</title>` and so on."""
     return (line.strip() for line in lines if not line.lstrip().startswith("<"))
 
 
-def _write_development_sets(into, archive, languages, campaign, names) -> None:
+def _write_development_sets(
+    into: Path,
+    archive: Path,
+    languages: tuple[str, str],
+    campaign: str,
+    names: dict[str, str],
+) -> None:
+    """Writes the sets that there are; `names` are those that must exist, renamed."""
     pair = "-".join(languages)
     for name in _DEVELOPMENT_SETS:
         for language in languages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,9 @@ class _Part:
     def text(cls, url: str, stem: str) -> _Part:
         return cls(url, f"{stem}.{{other}}", f"{stem}.en")
 
-    def fetch(self, other: str, into: Path, downloads: Path) -> dict[str, tuple]:
+    def fetch(
+        self, other: str, into: Path, downloads: Path
+    ) -> dict[str, tuple[Path, str]]:
         """Returns archive and member by language."""
         url = self.url.format(other=other)
         archive = download(url, into, downloads, self.checksum)
@@ -109,7 +112,15 @@ def write_wmt16(into: Path, languages: tuple[str, str], downloads: Path) -> None
     _write(into, languages, downloads, train, _NEWSDEV_2016, _NEWSTEST_2016)
 
 
-def _write(into, languages, downloads, train, validation: _Part, test: _Part) -> None:
+def _write(
+    into: Path,
+    languages: tuple[str, str],
+    downloads: Path,
+    train: Iterable[_Part],
+    validation: _Part,
+    test: _Part,
+) -> None:
+    """Writes all splits; those for training one after another into one file."""
     if "en" not in languages:
         raise ValueError(
             f"One of the two languages must be English. Received: {languages}"
