@@ -1,4 +1,4 @@
-"""How many multiply-adds a decoder needs, which bounds what a variant can gain."""
+"""Counts the multiply-adds of a decoder, which bound the gain of a variant."""
 
 import dataclasses
 import inspect
@@ -15,7 +15,7 @@ from keras_attnvariants.models.templates import per_layer
 
 @dataclasses.dataclass(frozen=True)
 class MultiplyAdds:
-    """Of one hypothesis and one step, on average over the steps.
+    """Multiply-adds of one hypothesis in one step, on average over the steps.
 
     Attributes:
         projections: of attention, to queries, keys, values and outputs.
@@ -31,7 +31,7 @@ class MultiplyAdds:
 
     @property
     def total(self) -> float:
-        """All of them."""
+        """The sum of all."""
         return sum(dataclasses.astuple(self))
 
 
@@ -40,7 +40,7 @@ def decoding_step(
 ) -> MultiplyAdds:
     """The arithmetic of a step of `Transformer`.
 
-    What is computed once for a sentence, keys and values of the source, is not in it.
+    Keys and values of the source, computed once for a sentence, are not included.
 
     Args:
         config: arguments of `Transformer`, in the form of its `get_config`.

@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import TokenizedCorpus
@@ -24,14 +24,14 @@ BAR = 0.1
 
 TEXT = (
     "The share of an epoch's source and target positions, together, that hold no "
-    "token. XLA compiles one program for each shape that occurs: the shapes of the "
-    "pipeline are chosen before training begins and are the same in every epoch. "
+    "token. XLA compiles one program for each shape that occurs. The pipeline "
+    "chooses its shapes before training begins and keeps them in every epoch. "
     "Random batches are padded to the longest source and target in each."
 )
 
 
-def row(corpus: str, batches: str, positions: list[tuple], tokens: int) -> Row:
-    """One way to make batches, with what is the bar for the pipeline.
+def row(corpus: str, batches: str, positions: list[tuple], tokens: int) -> TableRow:
+    """The row of one way to make batches, with a bar for the pipeline.
 
     Args:
         corpus: name of the corpus.
@@ -62,7 +62,7 @@ def from_pipeline(tokens: TokenizedCorpus, batch_tokens: int, seed: int):
 
 
 def at_random(tokens: TokenizedCorpus, rows: int, seed: int):
-    """The same if batches are any pairs, as many in each; what is left over counts."""
+    """The same for batches of random pairs, equally many in each but the last."""
     source, target = (side.lengths for side in tokens.split("train"))
     lengths = np.stack([source, target + 1], 1)  # BOS or EOS
     lengths = lengths[(source > 0) & (target > 0)]
@@ -80,8 +80,8 @@ def rows_of(
     batch_tokens: int,
     random_rows: int,
     seed: int,
-) -> list[Row]:
-    """Both ways to make batches, of one corpus."""
+) -> list[TableRow]:
+    """The rows of both ways to make batches of a corpus."""
     tokenizer = Tokenizer.train(corpus.files("train"), vocabulary_size)
     with tempfile.TemporaryDirectory() as folder:
         tokens = TokenizedCorpus(corpus, tokenizer, folder=folder)
@@ -112,7 +112,7 @@ def main(
     random_rows: Annotated[
         int, typer.Option(min=1, help="Pairs of a random batch.")
     ] = 128,
-    seed: Annotated[int, typer.Option(help="Of the order of the batches.")] = 1,
+    seed: Annotated[int, typer.Option(help="Decides the order of the batches.")] = 1,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,

@@ -1,4 +1,4 @@
-"""Can a model learn to copy and to reverse? The least that attention must do."""
+"""Can a model learn to copy and to reverse? The least to ask of attention."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def compiled(preset: kav.presets.Preset, updates: int) -> keras.Model:
 
 
 def restart(model: keras.Model, preset: kav.presets.Preset, seed: int) -> None:
-    """New random weights, and an optimizer that has seen nothing."""
+    """Sets new random weights, and resets the optimizer."""
     keras.utils.set_random_seed(seed)
     fresh = preset.build(**{k: v for k, v in SIZES.items() if k in preset.options})
     model.set_weights(fresh.get_weights())
@@ -96,7 +96,7 @@ def restart(model: keras.Model, preset: kav.presets.Preset, seed: int) -> None:
 
 
 def accuracy(model: keras.Model, held_out) -> float:
-    """Share of the tokens, end symbols included, that are the likeliest ones."""
+    """Share of tokens, end symbols included, that the model finds most probable."""
     inputs, labels, weights = held_out
     logits = model.predict(inputs, batch_size=256, verbose=0)
     return float(np.average(logits.argmax(-1) == labels, weights=weights))
@@ -121,8 +121,10 @@ def main(
         list[str] | None,
         typer.Argument(help="Names of presets; all of kav/*/multi30k if none is given"),
     ] = None,
-    updates: Annotated[int, typer.Option(min=PERIOD, help="Updates at most.")] = 4000,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each.")] = 3,
+    updates: Annotated[
+        int, typer.Option(min=PERIOD, help="Most updates of a training.")
+    ] = 4000,
+    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each.")] = 3,
     target: Annotated[float, typer.Option(help="Token accuracy to stop at.")] = 0.98,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, a JSON line for each.")

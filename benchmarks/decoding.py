@@ -1,4 +1,4 @@
-"""How fast is beam search? Beside other programs, and with variants of attention.
+"""How fast is beam search, compared with other programs and between variants?
 
 Every program decodes in a process of its own, with the same number of threads on the
 same cores. Only one of them works at a time, and all take turns.
@@ -31,12 +31,12 @@ from decoding_tables import PEERS_TEXT
 from decoding_tables import VARIANTS_TEXT
 from decoding_tables import Key
 from decoding_tables import Measured
-from decoding_tables import Variant
+from decoding_tables import VariantTimes
 from decoding_tables import column
 from decoding_tables import peer_rows
 from decoding_tables import variant_rows
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from measuring import in_turns
 from peers import environments
 from peers import model
@@ -53,22 +53,22 @@ PEERS = {
 }
 
 
-class Precision(StrEnum):
-    """What ours can compute in."""
+class DecodingPrecision(StrEnum):
+    """Precisions of this package."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     INT8 = "int8"
 
 
-PRECISIONS = list(Precision)
+PRECISIONS = list(DecodingPrecision)
 BATCHES = [1, 16, 64]
 PRESETS = [f"you2020/{name}/wmt16-en-ro" for name in ("base", "hc-sa", "sh-x")]
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What all programs have to do, and with what.
+    """The task of all programs, and their resources.
 
     Attributes:
         vocabulary, layers, width, feed_forward, heads: sizes of the model.
@@ -95,7 +95,7 @@ class Work:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the model, as this package calls them."""
+        """Sizes of the model, by the names of this package."""
         return {
             "vocabulary_size": self.vocabulary,
             "num_layers": self.layers,
@@ -106,7 +106,7 @@ class Work:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of every program."""
+        """Options of every program."""
         cores = [int(core) for core in self.cores.split(",") if core]
         if not cores and hasattr(os, "sched_getaffinity"):
             cores = sorted(os.sched_getaffinity(0))[: self.threads]
@@ -146,7 +146,7 @@ def measure(
 ) -> dict[Key, Measured]:
     """Outputs and times of all programs for one batch.
 
-    Ours has EOS as the last token, so others show one token less of their hypotheses.
+    The last token of ours is EOS, so hypotheses of others are compared without it.
     """
     sources, measured = work.sources(batch), {}
     for key, program in programs.items():
@@ -167,7 +167,7 @@ def measure(
 
 def measure_variants(
     presets: Sequence[str], work: Work, batch: int, precision: str
-) -> dict[str, Variant]:
+) -> dict[str, VariantTimes]:
     """Times and arithmetic of presets, by the names of their variants."""
     sources = work.sources(batch)
     with ExitStack() as stack:
@@ -184,7 +184,7 @@ def measure_variants(
     for name in presets:
         preset = kav.presets.get(name)
         config = preset.architecture(**(preset.options | work.sizes))
-        measured[name.split("/")[1]] = Variant(
+        measured[name.split("/")[1]] = VariantTimes(
             seconds[name, work.steps],
             seconds[name, 0],
             decoding_step(config, work.length, work.steps),
@@ -194,14 +194,16 @@ def measure_variants(
 
 
 def finish(report: Report, output: Path | None) -> None:
-    """Shows a report, and writes it if there is a file for it."""
+    """Shows a report, and writes it if a file is given."""
     report.show()
     if output is not None:
         report.write(output)
 
 
 Vocabulary = Annotated[int, typer.Option(min=20, help="Tokens of the vocabulary.")]
-Layers = Annotated[int, typer.Option(min=1, help="Layers of either stack.")]
+Layers = Annotated[
+    int, typer.Option(min=1, help="Layers of the encoder, and of the decoder.")
+]
 Width = Annotated[int, typer.Option(min=4, help="Width of the model.")]
 FeedForward = Annotated[int, typer.Option(min=1, help="Width of feed-forward layers.")]
 Heads = Annotated[int, typer.Option(min=1, help="Heads of learned attention.")]
@@ -211,7 +213,7 @@ Beams = Annotated[int, typer.Option(min=2, help="Hypotheses of a sentence.")]
 Runs = Annotated[int, typer.Option(min=1, help="Timed runs of each.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of every program.")]
 Cores = Annotated[
-    str, typer.Option(help="Their cores, such as 0,1; the first ones if none is given.")
+    str, typer.Option(help="Cores to run on, such as 0,1; default: the first ones.")
 ]
 Output = Annotated[Path | None, typer.Option(help="File for the numbers, as JSON.")]
 
@@ -219,10 +221,14 @@ Output = Annotated[Path | None, typer.Option(help="File for the numbers, as JSON
 @app.command()
 def peers(
     precision: Annotated[
-        list[Precision],
-        typer.Option(help="Of ours; the first has the outputs to compare."),
+        list[DecodingPrecision],
+        typer.Option(
+            help="Precisions of ours; outputs are compared with those of the first."
+        ),
     ] = PRECISIONS,
-    batch: Annotated[list[int], typer.Option(min=1, help="Sentences.")] = BATCHES,
+    batch: Annotated[
+        list[int], typer.Option(min=1, help="Sentences in a batch.")
+    ] = BATCHES,
     vocabulary: Vocabulary = 32_000,
     layers: Layers = 6,
     width: Width = 512,
@@ -244,10 +250,10 @@ def peers(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Ours beside CTranslate2 and Hugging Face's MarianMT, with the same weights."""
+    """Ours, CTranslate2 and Hugging Face's MarianMT, with the same weights."""
     sizes = vocabulary, layers, width, feed_forward, heads
     work = Work(*sizes, length, steps, beams, runs, threads, cores)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         weights = Path(folder) / "weights.npz"
         model.write(weights, work.sizes)
@@ -256,7 +262,7 @@ def peers(
             rows += peer_rows(measure(programs, work, size), size, steps)
     versions = {k: v for each in programs.values() for k, v in each.versions.items()}
     releases = ", ".join(f"{name} {version}" for name, version in versions.items())
-    title, setting = "Beam search beside other programs", f"{work}; {releases}"
+    title, setting = "Beam search compared with other programs", f"{work}; {releases}"
     judged = tuple(column(each) for each in precision)
     finish(Report(title, PEERS_TEXT, setting, rows, judged), output)
 
@@ -266,8 +272,10 @@ def variants(
     presets: Annotated[
         list[str], typer.Argument(help="Names of presets, the baseline first.")
     ] = PRESETS,
-    precision: Annotated[Precision, typer.Option(help="Of all.")] = Precision.BFLOAT16,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences.")] = 64,
+    precision: Annotated[
+        DecodingPrecision, typer.Option(help="Of all models.")
+    ] = DecodingPrecision.BFLOAT16,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
     vocabulary: Vocabulary = 32_000,
     layers: Layers = 6,
     width: Width = 512,
@@ -281,7 +289,7 @@ def variants(
     cores: Cores = "",
     output: Output = None,
 ) -> None:
-    """Ours with hard-coded attention beside ours with learned attention."""
+    """Models with hard-coded attention, compared with learned attention."""
     sizes = vocabulary, layers, width, feed_forward, heads
     work = Work(*sizes, length, steps, beams, runs, threads, cores)
     measured = measure_variants(presets, work, batch, precision)

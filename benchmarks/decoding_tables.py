@@ -1,4 +1,4 @@
-"""What the measurements of beam search add up to: rows, bars and explanations."""
+"""Tables of the measurements of beam search: rows, bars and explanations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import field
 from statistics import median
 
 from arithmetic import MultiplyAdds
-from measuring import Row
+from measuring import TableRow
 from measuring import ratio
 
 # A program's name and its precision.
@@ -26,28 +26,29 @@ BARS = {
 VARIANT_BARS = {"hc-sa": 1.15, "sh-x": 1.35}
 
 PEERS_TEXT = (
-    "One Transformer with random weights, in the form of MarianMT, is decoded by three "
-    "programs. Each makes the same number of steps and returns all hypotheses. Ours "
-    "ends them with EOS in the last step; the others, which need not, are forbidden "
-    "EOS throughout. *Same outputs* counts the sentences whose hypotheses, as a set "
-    "and without the last token, are those of the first row; with random weights, "
-    "rounding to less than float32 soon leads elsewhere. Loading and the first run, "
-    "which may compile, are in no other figure. A bar is what ours has to reach in "
-    "one of its precisions; of Hugging Face the faster precision has it."
+    "Three programs decode with one Transformer of random weights, in the form of "
+    "MarianMT. Each makes the same number of steps and returns all hypotheses. Ours "
+    "ends them with EOS in the last step; the others do not have to, and are never "
+    "allowed EOS. *Same outputs* counts the sentences whose hypotheses, as a set "
+    "and without the last token, equal those of the first row; with random weights, "
+    "a precision below float32 soon changes them. The times of loading and of the "
+    "first run, which may compile, are in no other figure. A bar is the ratio that "
+    "ours must reach in one of its precisions; for Hugging Face, the faster of its "
+    "precisions counts."
 )
 
 VARIANTS_TEXT = (
-    "Beam search with variants of You et al. 2020 in their large size and with random "
+    "Beam search with variants of You et al. 2020 in their large size, with random "
     "weights. The ceiling is the ratio of the multiply-adds of one decoding step, "
-    "vocabulary projection included: what a variant would gain if time were "
-    "arithmetic. What the encoder computes is in the times and not in the ceiling. "
-    "The paper's ratio is that of sentences per second on its GPU."
+    "vocabulary projection included: the gain of a variant if arithmetic were all "
+    "that takes time. The encoder's work is part of the times and not of the "
+    "ceiling. The paper's ratio is that of sentences per second on its GPU."
 )
 
 
 @dataclass
 class Measured:
-    """What one program did with one batch.
+    """The outputs and times of one program for one batch.
 
     Attributes:
         load: seconds from a model on disk to one that can decode.
@@ -72,7 +73,9 @@ def same_outputs(ids: list, others: list, tokens: int) -> int:
     return sum(starts(own) == starts(other) for own, other in pairs)
 
 
-def peer_rows(measured: Mapping[Key, Measured], batch: int, steps: int) -> list[Row]:
+def peer_rows(
+    measured: Mapping[Key, Measured], batch: int, steps: int
+) -> list[TableRow]:
     """One row per program and precision; the first has the outputs to compare to."""
     ours = [key for key in measured if key[0] == OURS]
     reference = measured[ours[0]].ids
@@ -101,12 +104,12 @@ def peer_rows(measured: Mapping[Key, Measured], batch: int, steps: int) -> list[
 
 
 def column(precision: str) -> str:
-    """The title of how many times as fast ours is in a precision."""
+    """The title of the column of our speed in a precision."""
     return f"ours in {precision} / it"
 
 
 def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:
-    """What ours has to be in multiples of this program's speed."""
+    """The ratio that our speed must reach to this program's, if there is one."""
     rivals = [other for other in measured if other[0] == key[0] == HUGGING_FACE]
     if rivals:
         best = min(rivals, key=lambda rival: median(measured[rival].seconds))
@@ -115,8 +118,8 @@ def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:
 
 
 @dataclass
-class Variant:
-    """What was measured of one variant, and what is known of it.
+class VariantTimes:
+    """The times of one variant, and what is known of it.
 
     Attributes:
         seconds: of the timed runs.
@@ -131,7 +134,7 @@ class Variant:
     published: float | None
 
 
-def variant_rows(variants: Mapping[str, Variant], tokens: int) -> list[Row]:
+def variant_rows(variants: Mapping[str, VariantTimes], tokens: int) -> list[TableRow]:
     """One row per variant; the first is the one that the others are compared to.
 
     Args:

@@ -14,7 +14,7 @@ import keras
 import passes
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from measuring import in_turns
 from measuring import ratio
 from peak import in_own_process
@@ -39,15 +39,15 @@ PASSES = (passes.forward, passes.forward_and_backward)
 SENTENCES = 16  # that are decoded together
 
 TEXT = (
-    "Self-attention on long sequences over the same on short ones, in time per token: "
-    "1 is a cost linear in length. Batches hold as many tokens at every length. The "
-    "decoding steps are those of the last position. Memory is what a forward and "
-    "backward pass takes at most, beyond inputs and weights."
+    "Time per token of self-attention on long sequences, divided by that on short "
+    "ones: 1 means that the cost is linear in length. Batches hold the same number "
+    "of tokens at every length. The decoding steps are those of the last position. "
+    "Memory is the peak of a forward and backward pass, without inputs and weights."
 )
 
 
 def layer(name: str, side: str, width: int, num_heads: int, n: int):
-    """A built layer of that class, as it serves on that side."""
+    """A built layer of that class, for the encoder or the decoder."""
     causal = side == "decoder"
     options: dict[str, dict[str, Any]] = {
         "HardCodedAttention": {"offsets": (-1, 0) if causal else (-1, 1)},
@@ -64,7 +64,7 @@ def layer(name: str, side: str, width: int, num_heads: int, n: int):
 def programs(
     sizes: dict[str, int], lengths: list[int], tokens: int, xla: bool
 ) -> dict[tuple, Callable[[], Any]]:
-    """All that is timed, compiled, by layer, side, pass and length."""
+    """All programs to time, compiled, by layer, side, pass and length."""
     result = {}
     for name, side in track(LAYERS, "Compiling", disable=not sys.stdout.isatty()):
         built, causal = layer(name, side, **sizes), side == "decoder"
@@ -97,13 +97,13 @@ def memory(
     return result
 
 
-def report_rows(seconds: dict, memories: dict, short: int, long: int) -> list[Row]:
+def report_rows(seconds: dict, memories: dict, short: int, long: int) -> list[TableRow]:
     """One row per layer and side: ratios of times, and memory at every length."""
     lengths = sorted({length for *_, length in memories})
     tokens = dict.fromkeys(key[:2] for key in seconds)
     rows = []
     for name, side in tokens:
-        row: Row = {"layer": name, "side": side}
+        row: TableRow = {"layer": name, "side": side}
         for title in ("forward", "forward_and_backward", "steps"):
             times = [seconds.get((name, side, title, size)) for size in (short, long)]
             column = title.replace("_", " ")
@@ -131,7 +131,7 @@ def main(
 ) -> None:
     """Time and memory per token at two lengths: whose cost is linear in length?
 
-    A batch holds as many tokens at both lengths, as many as one long sequence. Ratios
+    A batch holds the tokens of one long sequence at both lengths. Ratios
     are medians over rounds, in which all programs take turns. Memory is also measured
     at a length between the two; that takes Linux.
     """

@@ -1,4 +1,4 @@
-"""What the benchmarks share: taking turns, ratios, and reports of both."""
+"""What the benchmarks share: timing in turns, ratios, and reports."""
 
 import dataclasses
 import importlib.metadata
@@ -18,13 +18,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-# Programs that are compared are many graphs of the same code, of which it warns.
+# Programs that are compared trace the same code many times, of which it warns.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 
-Row = dict[str, str | float]
+TableRow = dict[str, str | float]
 
 
 def in_turns(
@@ -44,7 +44,7 @@ def in_turns(
 
 
 def ratio(seconds: list[float], others: list[float]) -> float:
-    """The median over rounds of how many times as long one took as the other."""
+    """The median over rounds of the ratio of two programs' times."""
     return statistics.median(a / b for a, b in zip(seconds, others, strict=True))
 
 
@@ -65,7 +65,7 @@ class Report:
     title: str
     text: str
     setting: str
-    rows: list[Row]
+    rows: list[TableRow]
     judged: tuple[str, ...] = ()
     at_most: bool = False
 
@@ -97,7 +97,7 @@ def formatted(value: str | float | None) -> str:
 
 
 def command() -> str:
-    """The command that runs here, without what is only about this folder."""
+    """The command of this process, without paths of this machine."""
     arguments = sys.argv[1:]
     if "--output" in arguments:
         place = arguments.index("--output")
@@ -121,5 +121,5 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Releases of what computes."""
+    """Releases of the packages that compute."""
     return {name: importlib.metadata.version(name) for name in PACKAGES}

@@ -16,7 +16,7 @@ import keras
 import numpy as np
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from peak import in_own_process
 from peak import peak
 from rich.progress import track
@@ -31,15 +31,15 @@ BARS = {"hc-sa": 1.17, "sh-x": 1.26}
 GIB = 2**30
 
 TEXT = (
-    "Tokens, source and target together, whose training step fits into as much memory "
-    "as the GPU of Table 3 of You et al. (2020) has: forward and backward pass and "
-    "Adam at the large size there. A line through the memory of several batches gives "
-    "bytes per token, and what the model takes by itself. {method}"
+    "Tokens, source and target together, whose training step fits into the memory "
+    "of the GPU of Table 3 of You et al. (2020): forward and backward pass and "
+    "Adam, at the large size there. A line through the memory of several batches "
+    "gives the bytes per token and those of the model itself. {method}"
 )
 
 
 class Method(StrEnum):
-    """What is taken as the memory of a step."""
+    """How the memory of a step is measured."""
 
     RESIDENT = "resident"
     BUFFERS = "buffers"
@@ -94,7 +94,7 @@ class Step(NamedTuple):
 
 
 def resident(step: Step) -> int:
-    """Bytes of weights and optimizer, and those that a step needs besides."""
+    """Bytes of weights and optimizer, and of what a step needs besides."""
     model, optimizer, loss, *batch = step.build()
     model.compile(optimizer, loss, jit_compile=step.jit)
     variables = [*model.variables, *optimizer.variables]
@@ -139,7 +139,7 @@ MEASURES: dict[Method, Callable[[Step], int]] = {
 
 
 def line(points: dict[int, list[int]]) -> tuple[float, float, float]:
-    """Bytes per token, bytes at 0 tokens, and how far a point is off the line at most.
+    """Bytes per token, bytes at 0 tokens, and the largest distance from the line.
 
     Args:
         points: bytes of every run by number of tokens.
@@ -159,7 +159,9 @@ def line(points: dict[int, list[int]]) -> tuple[float, float, float]:
     return float(slope), float(intercept), float(max(distances))
 
 
-def report_rows(measured: dict[str, dict[int, list[int]]], budget: float) -> list[Row]:
+def report_rows(
+    measured: dict[str, dict[int, list[int]]], budget: float
+) -> list[TableRow]:
     """One row per model: its line, the tokens that fit, and what the paper reports."""
     fits, rows = {}, []
     for name, points in measured.items():
@@ -193,9 +195,13 @@ def main(
     ] = (32, 64, 96),
     length: Annotated[int, typer.Option(min=1, help="Tokens of a sentence.")] = 32,
     budget_gib: Annotated[float, typer.Option(help="Memory to fill, in GiB.")] = 11.0,
-    layers: Annotated[int, typer.Option(min=1, help="Layers of each side.")] = 6,
+    layers: Annotated[
+        int, typer.Option(min=1, help="Layers of the encoder, and of the decoder.")
+    ] = 6,
     width: Annotated[int, typer.Option(min=1, help="Width of the models.")] = 512,
-    vocabulary: Annotated[int, typer.Option(min=5, help="Tokens known.")] = 32_000,
+    vocabulary: Annotated[
+        int, typer.Option(min=5, help="Tokens of the vocabulary.")
+    ] = 32_000,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
     jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = False,
     runs: Annotated[int, typer.Option(min=1, help="Processes of each batch.")] = 1,
@@ -206,7 +212,7 @@ def main(
     """Tokens of a training step that fit into a fixed memory, by model.
 
     The default budget is that of the paper's GPU, an RTX 2080 Ti. Feed-forward layers
-    are four times as wide as the model. Measuring takes Linux.
+    are four times as wide as the model. Measuring needs Linux.
     """
     if len(set(batches)) < 2:
         typer.echo(

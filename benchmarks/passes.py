@@ -67,7 +67,7 @@ def output(layer, causal: bool) -> Callable:
 
 
 def tensorflow_gradients(layer, causal: bool) -> Callable:
-    """The gradients as a function of inputs, mask and what arrives at the output."""
+    """The gradients as a function of inputs, mask and gradient of the output."""
     import tensorflow as tf
 
     attend = output(layer, causal)
@@ -82,7 +82,7 @@ def tensorflow_gradients(layer, causal: bool) -> Callable:
 
 
 def jax_gradients(layer, causal: bool) -> Callable:
-    """The gradients as a function of inputs, mask and what arrives at the output."""
+    """The gradients as a function of inputs, mask and gradient of the output."""
     import jax
 
     weights, others = (
@@ -103,7 +103,7 @@ def jax_gradients(layer, causal: bool) -> Callable:
 
 
 def waiting(program: Callable, *arguments: Any) -> Callable[[], Any]:
-    """The program with its arguments, which returns when it is done."""
+    """A function that runs a program and waits for its result."""
 
     def run():
         first = keras.tree.flatten(program(*arguments))[0]

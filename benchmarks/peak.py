@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Every large buffer is a mapping of its own, which its end gives back: what is resident
-# is what is in use, however the heap was fragmented before.
+# Every large buffer has a mapping of its own, returned when it is freed: resident
+# memory is then memory in use, however fragmented the heap was before.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "65536", "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "1"}
 
 PROCESS = Path("/proc/self")
 
 
 def in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of a module returns in a new process, where `peak` is exact."""
+    """Runs a function of a module in a new process, in which `peak` is exact."""
     os.environ.update(ALLOCATOR)
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -25,7 +25,7 @@ def in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def peak(run: Callable[[], Any]) -> int:
-    """Bytes that a run takes at most, beyond what is there before and after it.
+    """The peak memory of a run, in bytes, beyond what was in use before.
 
     Raises:
         OSError: this is not Linux.

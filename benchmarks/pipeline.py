@@ -1,4 +1,4 @@
-"""Does training ever wait for data? The input pipeline beside batches in memory."""
+"""Does training ever wait for data? The pipeline compared with batches in memory."""
 
 import os
 import statistics
@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from measuring import in_turns
 from measuring import ratio
 
@@ -31,15 +31,15 @@ MEMORY, PIPELINE = "from memory", "from the pipeline"
 BAR = 1.03
 
 TEXT = (
-    "Updates on the same batches by one model, with the loss and the metrics of our "
-    "trainings: batches that the pipeline made before and that stay in memory, and "
-    "batches that it makes meanwhile from the token files on disk. The ratio is that "
-    "of the times, the median over rounds."
+    "Updates of one model on the same batches, with the loss and the metrics of our "
+    "training runs: once on batches made beforehand and kept in memory, and once on "
+    "batches that the pipeline reads from the token files on disk during training. "
+    "The ratio is that of the times, the median over rounds."
 )
 
 
 def trained(preset: kav.presets.Preset, policy: str, **sizes: int) -> keras.Model:
-    """A model compiled as in our trainings."""
+    """A model compiled as in our training runs."""
     model = preset.build(dtype=policy, dropout=0.1, **sizes)
     model.compile(
         keras.optimizers.Adam(1e-4, beta_2=0.98),
@@ -53,7 +53,7 @@ def trained(preset: kav.presets.Preset, policy: str, **sizes: int) -> keras.Mode
 def programs(
     model: keras.Model, batches: tf.data.Dataset, updates: int
 ) -> dict[str, Callable[[], object]]:
-    """Training on the first batches of a dataset: kept in memory, and made anew."""
+    """Training on the first batches of a dataset: from memory, and from the dataset."""
     batches = batches.take(updates)
     sources = {MEMORY: batches.cache(), PIPELINE: batches}
     for _ in sources[MEMORY]:
@@ -65,7 +65,7 @@ def programs(
     return {name: program(source) for name, source in sources.items()}
 
 
-def rows_of(seconds: dict[str, list[float]], updates: int) -> list[Row]:
+def rows_of(seconds: dict[str, list[float]], updates: int) -> list[TableRow]:
     """A row for each program, with a bar for the pipeline."""
     return [
         {
@@ -83,7 +83,9 @@ def main(
     data: Annotated[str, typer.Option(help="A corpus, as for kav train.")] = "multi30k",
     source: Annotated[str, typer.Option(help="Language to translate from.")] = "en",
     target: Annotated[str, typer.Option(help="Language to translate into.")] = "de",
-    preset: Annotated[str, typer.Option(help="Which model.")] = "kav/base/multi30k",
+    preset: Annotated[
+        str, typer.Option(help="Preset of the model.")
+    ] = "kav/base/multi30k",
     vocabulary_size: Annotated[
         int, typer.Option(min=1, help="Subwords of both languages together.")
     ] = 8000,

@@ -1,4 +1,4 @@
-"""One page of all measurements: what the benchmarks wrote, as Markdown tables."""
+"""Writes one page of Markdown tables from the results of all benchmarks."""
 
 import json
 from pathlib import Path
@@ -11,17 +11,16 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 HEAD = """# Measured speed and memory
 
-Every figure was measured by the command under its table, beside other work;
-`make benchmark` measures anew. Machines differ: programs that are compared ran in
-turns, and ratios are medians over the rounds. A ratio of times above 1 means slower
-than what it is compared with, a ratio of tokens per second above 1 faster.
+The command under each table measured its figures, on a machine that did other work
+too; `make benchmark` repeats all of them. Programs that are compared took turns, and
+ratios are medians over the rounds. A ratio of times above 1 means slower, a ratio of
+tokens per second above 1 means faster.
 """
 
 
 SUMMARY = """## Bars
 
-What the project has promised to reach, and where it stands; the tables below tell how
-it was measured.
+The goals of the project, and what was measured. The tables below say how.
 """
 
 
@@ -44,7 +43,7 @@ def summary(records: list[dict]) -> str:
 
 
 def judged(row: dict, record: dict) -> float:
-    """The figure that a bar is about; the best, if there are several."""
+    """The figure that is compared with a bar; the best, if there are several."""
     best = min if record["at_most"] else max
     return best(row[key] for key in record["judged"])
 
@@ -101,9 +100,9 @@ def section(record: dict) -> str:
 @app.command()
 def main(
     records: Annotated[
-        list[Path], typer.Argument(exists=True, help="What benchmarks wrote.")
+        list[Path], typer.Argument(exists=True, help="Files that the benchmarks wrote.")
     ],
-    output: Annotated[Path, typer.Option(help="The page.")] = Path(
+    output: Annotated[Path, typer.Option(help="Page to write.")] = Path(
         "docs/PERFORMANCE.md"
     ),
 ) -> None:

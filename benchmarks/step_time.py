@@ -1,4 +1,4 @@
-"""What does a variant cost in training? Its step beside that of learned attention."""
+"""What does a variant cost in training, compared with learned attention?"""
 
 import os
 import statistics
@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from measuring import in_turns
 from measuring import ratio
 from rich.progress import track
@@ -31,15 +31,16 @@ VOCABULARY = 8000
 BARS = {32: 1.15, 128: 1.3}
 
 TEXT = (
-    "An update of a model with every variant, over that of the model with learned "
-    "attention: same width, depth, batch and precision, dropout of 0.1."
+    "The time of an update of a model with each variant, divided by that of the "
+    "model with learned attention: same width, depth, batch and precision, dropout "
+    "of 0.1."
 )
 
 
 def trainer(
     preset: kav.presets.Preset, sizes: dict[str, int], batch, jit: bool
 ) -> Callable[[], None]:
-    """A function that makes one update, and returns when it is made."""
+    """A function that makes one update and waits for it."""
     known = {key: size for key, size in sizes.items() if key in preset.options}
     model = preset.build(**known, dropout=0.1)
     model.compile(
@@ -69,7 +70,7 @@ def is_recurrent(name: str) -> bool:
     )
 
 
-def ratios(seconds: dict[str, list[float]], length: int) -> list[Row]:
+def ratios(seconds: dict[str, list[float]], length: int) -> list[TableRow]:
     """One row per model: the median of the ratios of rounds, and median seconds."""
     base = seconds[BASELINE]
     return [
@@ -93,8 +94,8 @@ def main(
     layers: Annotated[
         int, typer.Option(min=1, help="Layers of the encoder, and of the decoder.")
     ] = 3,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences.")] = 64,
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each.")] = 32,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 32,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
     jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = True,
     runs: Annotated[int, typer.Option(min=1, help="Timed updates of each.")] = 15,

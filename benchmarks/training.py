@@ -1,4 +1,4 @@
-"""How fast do models train? Ours beside PyTorch, with equal weights and batches."""
+"""How fast do models train, compared with PyTorch on equal weights and batches?"""
 
 import json
 import os
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import typer
 from measuring import Report
-from measuring import Row
+from measuring import TableRow
 from measuring import in_turns
 from measuring import ratio
 from peers import environments
@@ -37,16 +37,17 @@ RATIO = "our best / it"
 BARS = {"float32": 1.6, "bfloat16": 1.1}
 
 TEXT = (
-    "Target tokens per second of training on batches without padding: pre-norm, tied "
-    "embeddings, dropout on embeddings and on the output of every sub-layer, label "
-    "smoothing, Adam. All programs begin with the same weights and see the same "
-    "batches. PyTorch's model is written for it, with fused projections, its own "
-    "attention kernel and its fused optimizer. The ratio is that of our fastest."
+    "Target tokens per second in training, on batches without padding: pre-norm, "
+    "tied embeddings, dropout on embeddings and on the output of every sub-layer, "
+    "label smoothing, Adam. All programs begin with the same weights and see the "
+    "same batches. PyTorch's model is written for PyTorch, with fused projections, "
+    "its own attention kernel and its fused optimizer. The ratio is that of our "
+    "fastest program."
 )
 
 
 class Trainee:
-    """A process that trains when it is told to.
+    """A process that trains on request.
 
     Raises:
         RuntimeError: the process ended before it had answered.
@@ -73,8 +74,8 @@ class Trainee:
             os.sched_setaffinity(self.process.pid, cores)
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """What the process answers to a request."""
-        # Of a process that has ended, its log tells why.
+        """The answer of the process to a request."""
+        # If the process has ended, its log says why.
         with suppress(BrokenPipeError):
             print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()
@@ -155,7 +156,7 @@ def prepare(folder: Path, vocabulary: int, batch: int, length: int) -> Path:
 
 def rows_of(
     seconds: dict[str, list[float]], tokens: int, losses: dict[str, list[float]]
-) -> list[Row]:
+) -> list[TableRow]:
     """A row per program; PyTorch's fastest of a precision has the bar."""
     medians = {name: float(np.median(times)) for name, times in seconds.items()}
     best = min((name for name in medians if name in OURS), key=medians.get)
@@ -180,15 +181,21 @@ def rows_of(
 @app.command()
 def main(
     width: Annotated[int, typer.Option(min=4, help="Width of the models.")] = 256,
-    layers: Annotated[int, typer.Option(min=1, help="Layers of either stack.")] = 3,
-    heads: Annotated[int, typer.Option(min=1, help="Heads.")] = 4,
-    vocabulary: Annotated[int, typer.Option(min=20, help="Tokens.")] = 8000,
-    batch: Annotated[int, typer.Option(min=1, help="Sentences.")] = 64,
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each.")] = 32,
+    layers: Annotated[
+        int, typer.Option(min=1, help="Layers of the encoder, and of the decoder.")
+    ] = 3,
+    heads: Annotated[int, typer.Option(min=1, help="Heads of attention.")] = 4,
+    vocabulary: Annotated[
+        int, typer.Option(min=20, help="Tokens of the vocabulary.")
+    ] = 8000,
+    batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 32,
     updates: Annotated[int, typer.Option(min=1, help="Updates of a run.")] = 4,
     runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 7,
-    threads: Annotated[int, typer.Option(min=1, help="Of every program.")] = 1,
-    cores: Annotated[str, typer.Option(help="Such as 0,1; default: the first.")] = "",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of every program.")] = 1,
+    cores: Annotated[
+        str, typer.Option(help="Cores to run on, such as 0,1; default: the first.")
+    ] = "",
     compiled: Annotated[
         bool, typer.Option(help="Whether PyTorch is measured compiled as well.")
     ] = True,
@@ -196,7 +203,9 @@ def main(
         Path | None,
         typer.Option(envvar="PEER_PYTHON", help="An interpreter that has PyTorch."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the numbers.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the numbers, as JSON.")
+    ] = None,
 ) -> None:
     """Training tokens per second, ours and PyTorch's, in turns."""
     sizes = {
@@ -246,7 +255,7 @@ def main(
         f"{layers} + {layers} layers of {width}, {heads} heads, vocabulary of "
         f"{vocabulary:,}, {batch} x {length} tokens, threads: {threads}"
     )
-    report = Report("Training beside PyTorch", TEXT, setting, rows, (RATIO,))
+    report = Report("Training compared with PyTorch", TEXT, setting, rows, (RATIO,))
     report.show()
     if output is not None:
         report.write(output)

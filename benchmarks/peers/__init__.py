@@ -1,1 +1,1 @@
-"""What is measured beside this package, each program in a process of its own."""
+"""The programs that this package is compared with, each in its own process."""

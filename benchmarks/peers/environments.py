@@ -1,6 +1,6 @@
-"""Virtual environments of the programs that are measured beside ours.
+"""Virtual environments of the programs that ours is compared with.
 
-Where packages come from is up to the settings of pip; builds without GPU will do.
+Packages come from where pip is set to find them; builds without GPU suffice.
 """
 
 import os
@@ -20,7 +20,7 @@ REQUIREMENTS = {
 
 
 def interpreter(name: str) -> Path:
-    """The Python of an environment, which is made if it is not there as required."""
+    """The Python of an environment, which is made unless it is there as required."""
     folder = FOLDER / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     complete = folder / "requirements.txt"

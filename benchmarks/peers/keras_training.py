@@ -1,8 +1,8 @@
-"""A Transformer of this package that trains as it is told on standard input.
+"""A Transformer of this package that trains on requests from standard input.
 
-Answers to the same lines as `torch_training.py`. Its task has `policy` and `jit`
-instead of `bfloat16` and `compile`, and it writes its initial weights rather than
-reading them: the program that starts it hands them on.
+Answers the same requests as `torch_training.py`. Its task has `policy` and `jit`
+instead of `bfloat16` and `compile`, and it writes its initial weights, which its
+parent process passes on, instead of reading them.
 """
 
 import json

@@ -82,8 +82,8 @@ def test_rows_have_ratios_of_rounds_and_bars(tables):
 
 def test_variants_are_compared_to_the_first(tables, benchmark):
     adds = benchmark("arithmetic").MultiplyAdds
-    base = tables.Variant([2.0, 4.0], [0.5, 1.0], adds(1e6, 1e6, 0, 1e6), 10.0)
-    other = tables.Variant([1.0, 4.0], [0.5, 2.0], adds(0.5e6, 0, 0, 1e6), None)
+    base = tables.VariantTimes([2.0, 4.0], [0.5, 1.0], adds(1e6, 1e6, 0, 1e6), 10.0)
+    other = tables.VariantTimes([1.0, 4.0], [0.5, 2.0], adds(0.5e6, 0, 0, 1e6), None)
     first, second = tables.variant_rows({"base": base, "sh-x": other}, tokens=30)
     assert first["ratio"] == first["ceiling"] == first["the paper's"] == 1
     assert first["tokens per second"] == 10 and first["encoder's share"] == 0.25

@@ -36,19 +36,16 @@ def ours(training, policy="float32", jit=False):
     return training.Trainee(sys.executable, "keras_training.py", 1, {0}), task
 
 
-def test_ours_learns(training, task):
-    trainee, options = ours(training)
-    with trainee:
-        trainee.ask(task=task | options)
-        losses = trainee.ask(updates=40)["losses"]
-    assert losses[0] == pytest.approx(np.log(SIZES["vocabulary_size"]), rel=0.5)
-    assert losses[-1] < losses[0] - 0.5
-
-
-def test_names_cover_every_weight_once(training, task):
+def test_ours_learns_knows_its_weights_and_says_why_it_ends(training, task):
+    """One process for all three: it takes seconds to start."""
     trainee, options = ours(training)
     with trainee:
         parameters = trainee.ask(task=task | options)["parameters"]
+        losses = trainee.ask(updates=40)["losses"]
+        with pytest.raises(RuntimeError, match="KeyError: 'policy'"):
+            trainee.ask(task={})
+    assert losses[0] == pytest.approx(np.log(SIZES["vocabulary_size"]), rel=0.5)
+    assert losses[-1] < losses[0] - 0.5
     named = training.torch_names(dict(np.load(task["weights"])))
     assert sum(array.size for array in named.values()) == parameters
     assert named["decoder.1.self_attention.qkv.weight"].shape == (24, 8)
@@ -71,12 +68,6 @@ def test_pytorch_computes_the_same_updates(training, task):
         losses = trainee.ask(updates=6)["losses"]
     # Without smoothing both losses are the same cross-entropy.
     np.testing.assert_allclose(losses, expected, rtol=1e-3)
-
-
-def test_a_program_that_ends_says_why(training):
-    trainee, _ = ours(training)
-    with trainee, pytest.raises(RuntimeError, match="KeyError: 'policy'"):
-        trainee.ask(task={})
 
 
 def test_the_bar_is_for_the_fastest_of_a_precision(training):

@@ -159,7 +159,7 @@ def test_a_split_in_one_language_only_is_noted(toy_folder, cache):
     write_pairs(toy_folder, "test", toy_pairs(2), languages=("en", "fr"))
     corpus = load(toy_folder, cache)
     assert "test" not in corpus.splits
-    assert "test: left out, there is only 'en'" in corpus.report
+    assert "test: left out, because there is only 'en'" in corpus.report
 
 
 def test_no_split_with_both_languages(tmp_path, cache):

@@ -46,7 +46,7 @@ def test_two_vocabularies_cannot_share_their_embeddings():
 
 def test_positions_must_leave_room_for_embeddings():
     positions = ConcatenatedPositions(tiny.WIDTH)
-    with pytest.raises(ValueError, match="take 16.*Received: hidden_dim=16"):
+    with pytest.raises(ValueError, match="larger than.*16.*Received: hidden_dim=16"):
         tiny.make(positions=positions, tie_embeddings="none")
 
 

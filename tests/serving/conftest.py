@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.serving import export
 from tests.serving.tools import LIMITS
+from tests.serving.tools import SENTENCES
 from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import OtherProcess
 from tests.serving.tools import sharp_model
+from tests.serving.tools import translate_here
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +39,14 @@ def tokenizer(texts) -> Tokenizer:
 def models() -> Mapping[str, keras.Model]:
     """The model of every variant."""
     return OnDemand(sharp_model)
+
+
+@pytest.fixture(scope="session")
+def found(models, tokenizer, texts) -> Mapping[str, tuple[Hypotheses, list[str]]]:
+    """What every variant's search finds here for the first texts, and its best."""
+    return OnDemand(
+        lambda variant: translate_here(models[variant], tokenizer, texts[:SENTENCES])
+    )
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ def test_weights_are_stored_once(variant, exported, models):
 
 
 def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
-    model = sharp_model("hc-sa")
+    model = sharp_model("hc-sa", num_layers=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
         model.quantize("int8")

@@ -4,39 +4,18 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attnvariants.backend import jit
-from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.signatures import Options
 from tests.serving.tools import ALL_VARIANTS
 from tests.serving.tools import LIMITS
+from tests.serving.tools import SENTENCES
 from tests.serving.tools import VARIANTS
 from tests.serving.tools import OtherProcess
 from tests.serving.tools import ServingError
+from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
-
-SENTENCES = 50
-
-
-def as_batch(rows, width=None) -> np.ndarray:
-    """Rows of ids, padded on the right."""
-    batch = np.zeros((len(rows), width or max(map(len, rows))), "int32")
-    for row, ids in zip(batch, rows, strict=True):
-        row[: len(ids)] = ids
-    return batch
-
-
-def translate_here(model, tokenizer, texts, n_best=1):
-    """Hypotheses by the Python path, as arrays, and the texts of the best ones."""
-    rows = tokenizer.encode(texts)
-
-    def search(ids):
-        return beam_search(model, ids, n_best=n_best, return_alignments=n_best > 1)
-
-    found = jit(search, xla=False)(as_batch(rows))
-    best = ops.convert_to_numpy(found.ids)[:, 0]
-    return found, tokenizer.decode(best)
+from tests.serving.tools import translate_here
 
 
 def serve(server, path, texts, signature="serving_default"):
@@ -57,50 +36,51 @@ def serve(server, path, texts, signature="serving_default"):
     ],
 )
 def test_translations_equal_those_of_the_package(
-    variant, models, tokenizer, exported, server, texts
+    variant, found, exported, server, texts
 ):
-    texts = texts[:SENTENCES]
-    found, expected = translate_here(models[variant], tokenizer, texts)
+    hypotheses, expected = found[variant]
     assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
-    served = serve(server, exported[variant], texts)
+    served = serve(server, exported[variant], texts[:SENTENCES])
     assert served["translations"].tolist() == expected
     # Other lengths of padding round differently, which sharpened weights amplify.
-    scores = ops.convert_to_numpy(found.scores)[:, 0]
+    scores = ops.convert_to_numpy(hypotheses.scores)[:, 0]
     np.testing.assert_allclose(served["scores"], scores, atol=1e-4, rtol=1e-4)
     assert not served["truncated"].any()
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_ids_equal_those_of_the_package_whatever_the_padding(
-    variant, models, tokenizer, exported, server, texts
+    variant, found, tokenizer, exported, server, texts
 ):
-    texts = texts[: LIMITS["max_batch"]]
-    rows = tokenizer.encode(texts)
-    found, _ = translate_here(models[variant], tokenizer, texts)
+    count = LIMITS["max_batch"]
+    rows = tokenizer.encode(texts[:count])
+    ids, scores, _, expected_lengths, _ = (
+        None if part is None else ops.convert_to_numpy(part)[:count, 0]
+        for part in found[variant][0]
+    )
     lengths = np.array([len(row) for row in rows], "int32")
     clean = as_batch(rows, width=29)
     is_padding = np.arange(29) >= lengths[:, None]
     rubbish = np.random.default_rng(0).integers(-(2**31), 2**31 - 1, clean.shape)
     first = np.broadcast_to(clean[:1, :1], clean.shape)  # as TensorFlow Serving pads
     for padding in (0, rubbish, first):
-        ids = np.where(is_padding, padding, clean).astype("int32")
+        source_ids = np.where(is_padding, padding, clean).astype("int32")
         served = server.call(
-            exported[variant], "translate_ids", source_ids=ids, lengths=lengths
+            exported[variant], "translate_ids", source_ids=source_ids, lengths=lengths
         )
         width = served["ids"].shape[1]
-        np.testing.assert_array_equal(served["ids"], found.ids[:, 0, :width])
-        assert not np.any(found.ids[:, 0, width:])
-        np.testing.assert_array_equal(served["lengths"], found.lengths[:, 0])
-        np.testing.assert_allclose(served["scores"], found.scores[:, 0], atol=1e-4)
+        np.testing.assert_array_equal(served["ids"], ids[:, :width])
+        assert not np.any(ids[:, width:])
+        np.testing.assert_array_equal(served["lengths"], expected_lengths)
+        np.testing.assert_allclose(served["scores"], scores, atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7, 33])
 def test_a_translation_does_not_depend_on_the_batch(
-    size, models, tokenizer, exported, server, texts
+    size, found, exported, server, texts
 ):
-    _, expected = translate_here(models["hc-sa"], tokenizer, texts[:SENTENCES])
     served = server.call(exported["hc-sa"], "serving_default", text=texts[:size])
-    assert served["translations"].tolist() == expected[:size]
+    assert served["translations"].tolist() == found["hc-sa"][1][:size]
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "nbest"])
@@ -321,9 +301,8 @@ def test_rubbish_is_translated_to_valid_text(exported, server):
     assert served["truncated"][-4:].tolist() == [True] * 4
 
 
-def test_ids_alone_need_no_tensorflow_text(models, tokenizer, texts, tmp_path):
-    path = export(models["sh-x"], None, tmp_path / "ids", **LIMITS)
-    found, _ = translate_here(models["sh-x"], tokenizer, texts[:3])
+def test_ids_alone_need_no_tensorflow_text(models, found, tokenizer, texts, tmp_path):
+    path = export(models["hc-sa"], None, tmp_path / "ids", **LIMITS)
     rows = tokenizer.encode(texts[:3])
     process = OtherProcess("keras_attnvariants", "tensorflow_text")
     try:
@@ -336,4 +315,5 @@ def test_ids_alone_need_no_tensorflow_text(models, tokenizer, texts, tmp_path):
     finally:
         process.close()
     width = served["ids"].shape[1]
-    np.testing.assert_array_equal(served["ids"], found.ids[:, 0, :width])
+    expected = found["hc-sa"][0].ids[:3, 0, :width]
+    np.testing.assert_array_equal(served["ids"], expected)

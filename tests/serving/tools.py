@@ -1,4 +1,4 @@
-"""Tiny sharpened models, and a process that serves what was exported of them."""
+"""Tiny models with sharp outputs, and a process that serves them once exported."""
 
 import json
 import subprocess
@@ -7,8 +7,11 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_attnvariants import presets
+from keras_attnvariants.backend import jit
+from keras_attnvariants.decoding import beam_search
 
 VARIANTS = ("base", "hc-sa", "hc-all", "sh-x", "lstm")
 ALL_VARIANTS = [
@@ -17,6 +20,9 @@ ALL_VARIANTS = [
     if name.startswith("kav/") and name.endswith("/multi30k")
 ]
 VOCABULARY_SIZE = 100
+SENTENCES = 50
+# Models whose layers differ from each other; one layer of the others says as much.
+MIXED = ("sh-x", "lowest-2-ngram", "megatron")
 LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
 
@@ -24,7 +30,7 @@ def sharp_model(variant: str, **overrides) -> keras.Model:
     """An untrained model that is sure of itself, so that its outputs vary."""
     keras.utils.set_random_seed(5)
     sizes = {
-        "num_layers": 2,
+        "num_layers": 2 if variant in MIXED else 1,
         "hidden_dim": 16,
         "intermediate_dim": 32,
         "position_dim": 4,
@@ -96,3 +102,23 @@ def unpacked(value: dict) -> np.ndarray:
         return np.array(value["values"], value["dtype"]).reshape(value["shape"])
     texts = [text.encode("latin-1").decode("utf-8") for text in value["values"]]
     return np.array(texts, dtype=object).reshape(value["shape"])
+
+
+def as_batch(rows, width=None) -> np.ndarray:
+    """Rows of ids, padded on the right."""
+    batch = np.zeros((len(rows), width or max(map(len, rows))), "int32")
+    for row, ids in zip(batch, rows, strict=True):
+        row[: len(ids)] = ids
+    return batch
+
+
+def translate_here(model, tokenizer, texts, n_best=1):
+    """Hypotheses by the Python path, as arrays, and the texts of the best ones."""
+    rows = tokenizer.encode(texts)
+
+    def search(ids):
+        return beam_search(model, ids, n_best=n_best, return_alignments=n_best > 1)
+
+    found = jit(search, xla=False)(as_batch(rows))
+    best = ops.convert_to_numpy(found.ids)[:, 0]
+    return found, tokenizer.decode(best)

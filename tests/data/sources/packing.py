@@ -31,3 +31,11 @@ def test_set(*lines):
     """Bytes of a test set in the XML of translation campaigns."""
     segments = [f'<seg id="{i}"> {line} </seg>' for i, line in enumerate(lines, 1)]
     return text('<?xml version="1.0"?>', '<doc docid="1">', *segments, "</doc>")
+
+
+def pairs(corpus) -> dict[str, list[tuple[str, str]]]:
+    """The pairs of sentences of each split."""
+    return {
+        split: list(zip(*corpus.read_lines(split), strict=True))
+        for split in corpus.splits
+    }

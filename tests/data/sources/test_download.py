@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 
 from keras_attnvariants.data import FetchError
+from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.sources import download as module
 from keras_attnvariants.data.sources.download import download
 from keras_attnvariants.data.sources.download import download_package
@@ -77,7 +78,7 @@ def test_files_that_are_there_already(folders):
 
 
 def test_unreachable_addresses(web, folders):
-    with pytest.raises(FetchError, match=r"a\.zip from https://no\.org/a\.zip fails"):
+    with pytest.raises(FetchError, match=r"a\.zip cannot be .* https://no\.org/a\.zip"):
         download("https://no.org/a.zip", *folders)
 
 
@@ -120,3 +121,10 @@ def test_packages_that_are_there_already(monkeypatch, folders):
     path = download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
     assert path.parent == folders[1]
     assert not commands
+
+
+@pytest.mark.parametrize("name", ["multi30k", "iwslt16", "iwslt17", "tatoeba", "wmt14"])
+def test_what_to_do_without_the_web(put, cache, name):
+    advice = r"downloaded from https://.*: no web.*put it into .*downloads/.*, or give"
+    with pytest.raises(FetchError, match=advice):
+        load_corpus(name, "de", "en", cache_dir=cache)

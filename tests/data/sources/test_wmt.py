@@ -1,0 +1,86 @@
+"""WMT, from small archives of their layouts."""
+
+import pytest
+
+from keras_attnvariants.data import load_corpus
+from tests.data.sources import packing
+from tests.data.sources.packing import pairs
+
+
+@pytest.mark.parametrize("name", ["wmt14"])
+def test_english_is_one_side(put, cache, name):
+    with pytest.raises(ValueError, match="must be English. Received: "):
+        load_corpus(name, "de", "fr", cache_dir=cache)
+
+
+def parallel(stem, other, count):
+    return {
+        f"{stem}.{language}": packing.text(*(f"{stem} {i}" for i in range(count)))
+        for language in (other, "en")
+    }
+
+
+def test_wmt14(put, cache):
+    put(
+        "wmt14",
+        **{
+            "fr-en.tgz": packing.tar_bytes(parallel("europarl-v7.fr-en", "fr", 2)),
+            "training-parallel-commoncrawl.tgz": packing.tar_bytes(
+                parallel("commoncrawl.de-en", "de", 5)
+                | parallel("commoncrawl.fr-en", "fr", 1)
+            ),
+            "training-parallel-nc-v9.tgz": packing.tar_bytes(
+                parallel("training/news-commentary-v9.fr-en", "fr", 1)
+            ),
+            "test.tgz": packing.tar_bytes(
+                {
+                    f"test/newstest2013-src.{language}.sgm": packing.test_set(language)
+                    for language in ("fr", "en")
+                }
+            ),
+            "test-full.tgz": packing.tar_bytes(
+                {
+                    f"test-full/newstest2014-fren-src.{language}.sgm": packing.test_set(
+                        language
+                    )
+                    for language in ("fr", "en")
+                }
+            ),
+        },
+    )
+    splits = pairs(load_corpus("wmt14", "en", "fr", cache_dir=cache))
+    assert [english for english, _ in splits["train"]] == [
+        "europarl-v7.fr-en 0",
+        "europarl-v7.fr-en 1",
+        "commoncrawl.fr-en 0",
+        "training/news-commentary-v9.fr-en 0",
+    ]
+    assert splits["validation"] == splits["test"] == [("en", "fr")]
+
+
+def test_wmt16(put, cache):
+    sets = {
+        "dev.tgz": "dev/newsdev2016",
+        "test.tgz": "test/newstest2016",
+    }
+    put(
+        "wmt16",
+        **{
+            "training-parallel-ep-v8.tgz": packing.tar_bytes(
+                parallel("training-parallel-ep-v8/europarl-v8.ro-en", "ro", 2)
+            ),
+            "en-ro.txt.zip": packing.zip_bytes(parallel("SETIMES.en-ro", "ro", 3)),
+        },
+        **{
+            name: packing.tar_bytes(
+                {
+                    f"{stem}-roen-src.ro.sgm": packing.test_set("unu"),
+                    f"{stem}-roen-ref.en.sgm": packing.test_set("one"),
+                }
+            )
+            for name, stem in sets.items()
+        },
+    )
+    splits = pairs(load_corpus("wmt16", "ro", "en", cache_dir=cache))
+    assert len(splits["train"]) == 5
+    assert splits["validation"] == splits["test"] == [("unu", "one")]

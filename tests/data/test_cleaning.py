@@ -1,0 +1,78 @@
+"""Reading lines of any quality."""
+
+import gzip
+
+import pytest
+
+from keras_attnvariants.data.cleaning import SplitReport
+from keras_attnvariants.data.cleaning import check_text_file
+from keras_attnvariants.data.cleaning import clean_line
+from keras_attnvariants.data.cleaning import read_byte_lines
+from keras_attnvariants.data.cleaning import read_parallel
+from keras_attnvariants.data.cleaning import write_clean
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "problem"),
+    [
+        (b" a  b ", "a  b", None),
+        ("ä\u2028b".encode(), "ä b", None),
+        (b"a\xff", "a\ufffd", "invalid UTF-8"),
+        (b"a\0b", "ab", "NUL"),
+        (b"\xff\0", "\ufffd", "invalid UTF-8"),
+        (b" \t ", "", "empty"),
+        (b"\0", "", "NUL"),
+        (b"abcdef", "abcdef", "over-long"),
+    ],
+)
+def test_a_line_has_a_text_and_its_first_problem(line, text, problem):
+    assert clean_line(line, max_characters=5) == (text, problem)
+
+
+def test_lines_end_where_files_say(tmp_path):
+    plain, packed = tmp_path / "a", tmp_path / "b"
+    content = b"\xef\xbb\xbfone\r\ntwo\n\nlast"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    expected = [b"one", b"two", b"", b"last"]
+    assert list(read_byte_lines(plain)) == list(read_byte_lines(packed)) == expected
+
+
+def test_pairs_come_before_the_error_about_their_number(tmp_path):
+    (tmp_path / "a").write_bytes(b"1\n2\n")
+    (tmp_path / "b").write_bytes(b"x\n")
+    pairs = read_parallel(tmp_path / "a", tmp_path / "b")
+    assert next(pairs) == (b"1", b"x")
+    with pytest.raises(ValueError, match="Received: 2 lines in .* and 1 lines"):
+        next(pairs)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Received: .*absent"):
+        check_text_file(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(("keep_bad", "written"), [(False, 1), (True, 4)])
+def test_bad_pairs_are_counted_and_kept_if_asked(tmp_path, keep_bad, written):
+    files = tmp_path / "a", tmp_path / "b"
+    pairs = [(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")]
+    report = write_clean(pairs, files, "test", 9, keep_bad)
+    assert report == SplitReport(
+        "test",
+        read=4,
+        written=written,
+        kept=keep_bad,
+        problems={"not two columns": 1, "invalid UTF-8": 1, "empty": 1},
+    )
+    assert [len(file.read_text("utf-8").split("\n")) for file in files] == (
+        [written + 1] * 2
+    )
+
+
+def test_a_report_is_one_line():
+    assert str(SplitReport("train", 1200, 1200)) == (
+        "train: 1,200 pairs read, 1,200 written, no bad lines"
+    )
+    assert str(SplitReport("test", 2, 2, True, {"NUL": 1})) == (
+        "test: 2 pairs read, 2 written; kept although: 1 NUL"
+    )

@@ -1,0 +1,103 @@
+"""The size of exported graphs, and constants that are in them once."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_attnvariants import presets
+from keras_attnvariants.serving import export
+from keras_attnvariants.serving.slimming import redirected
+from keras_attnvariants.serving.slimming import share_constants
+
+LARGE = 4096  # bytes
+
+
+def graph_of(path: Path):
+    """The `GraphDef` of a SavedModel."""
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((path / "saved_model.pb").read_bytes())
+    return saved.meta_graphs[0].graph_def
+
+
+def constants(nodes) -> list[bytes]:
+    """The values of the constants among nodes that wait for no other."""
+    return [
+        node.attr["value"].SerializeToString(deterministic=True)
+        for node in nodes
+        if node.op == "Const" and not node.input
+    ]
+
+
+def size_of_graph(path: Path) -> int:
+    """Bytes of all files of a SavedModel but its variables."""
+    files = (file for file in path.rglob("*") if file.is_file())
+    return sum(f.stat().st_size for f in files if f.parent.name != "variables")
+
+
+def test_a_graph_holds_the_table_of_positions_once(exported):
+    graph = graph_of(exported["base"])
+    in_functions = [constants(f.node_def) for f in graph.library.function]
+    assert not [v for values in in_functions for v in values if len(v) > LARGE]
+    large = [value for value in constants(graph.node) if len(value) > LARGE]
+    assert len(large) == 1
+
+
+@pytest.mark.parametrize("variant", ["base", "hc-sa", "lstm"])
+def test_no_function_holds_a_constant_twice(variant, exported):
+    for function in graph_of(exported[variant]).library.function:
+        found = Counter(constants(function.node_def))
+        assert max(found.values(), default=1) == 1
+
+
+def test_a_tiny_model_has_a_small_graph(exported):
+    assert size_of_graph(exported["base"]) < 1.6e6
+
+
+@pytest.mark.slow
+def test_the_quickstart_model_has_a_graph_of_less_than_10_megabytes(
+    tokenizer, tmp_path
+):
+    model = presets.get("kav/hc-sa/bible").build(vocabulary_size=4000)
+    assert size_of_graph(export(model, tokenizer, tmp_path)) < 10e6
+
+
+def test_sharing_changes_no_result(tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None])])
+    def function(x):
+        def body(i, y):
+            one = tf.constant([1.0, 2.0])
+            again = tf.constant([1.0, 2.0])
+            return i + 1, y * one + again + tf.cast(tf.constant([1, 2]), tf.float32)
+
+        x = tf.where(tf.size(x) > 0, x[:2] + [1.0, 2.0], [3.0, 4.0])
+        return {"y": tf.while_loop(lambda i, y: i < 3, body, (0, x))[1]}
+
+    tf.saved_model.save(tf.Module(), str(tmp_path), {"serving_default": function})
+    before = [len(f.node_def) for f in graph_of(tmp_path).library.function]
+    share_constants(tmp_path)
+    after = [len(f.node_def) for f in graph_of(tmp_path).library.function]
+    assert sum(after) < sum(before)
+    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    x = tf.constant([5.0, 7.0])
+    np.testing.assert_array_equal(loaded(x)["y"], function(x)["y"])
+
+
+def test_sharing_twice_is_sharing_once(exported, tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(
+        (exported["base"] / "saved_model.pb").read_bytes()
+    )
+    before = graph_of(tmp_path)
+    share_constants(tmp_path)
+    assert graph_of(tmp_path) == before
+
+
+def test_inputs_of_every_form_are_redirected():
+    replaced = {"b": "a"}
+    assert redirected("b:output:0", replaced) == "a:output:0"
+    assert redirected("^b", replaced) == "^a"
+    assert redirected("b", replaced) == "a"
+    assert redirected("bb:output:0", replaced) == "bb:output:0"
