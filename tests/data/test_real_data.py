@@ -105,6 +105,7 @@ def test_plans_of_large_corpora_are_quick(data_folder):
     assert plan.padding_share < 0.1
 
 
+@pytest.mark.slow
 def test_without_the_corpora_these_tests_skip_with_a_reason(tmp_path):
     arguments = ["-q", "-rs", "-p", "no:cacheprovider", "-k", "test_splits", __file__]
     result = subprocess.run(

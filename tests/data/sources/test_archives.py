@@ -35,7 +35,7 @@ def test_missing_members(archive):
 def test_broken_archives(archive):
     content = archive.read_bytes()
     archive.write_bytes(content[: len(content) // 2])
-    with pytest.raises(FetchError, match="no whole archive"):
+    with pytest.raises(FetchError, match="not a complete archive"):
         read_member(archive, "sub/a.en")
 
 
