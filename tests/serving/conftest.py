@@ -62,6 +62,13 @@ def exported(models, tokenizer, tmp_path_factory) -> Mapping[str, Path]:
 
 
 @pytest.fixture(scope="session")
+def exported_for_ids(models, tmp_path_factory) -> Path:
+    """The SavedModel of a model without its tokenizer."""
+    folder = tmp_path_factory.mktemp("exported_for_ids")
+    return export(models["hc-sa"], None, folder, **LIMITS)
+
+
+@pytest.fixture(scope="session")
 def server() -> Iterator[OtherProcess]:
     """A process without our package."""
     process = OtherProcess("keras_attnvariants")

@@ -27,9 +27,10 @@ def model():
     return sharp_model("sh-x", num_layers=1)
 
 
-def test_versions_count_up(model, tmp_path):
-    assert export(model, None, tmp_path, **LIMITS) == tmp_path / "1"
-    for name in ("9", "8x", "notes"):
+def test_versions_count_up(exported_for_ids, tmp_path):
+    assert exported_for_ids.name == "1"
+    assert versions(exported_for_ids.parent) == [1]
+    for name in ("1", "9", "8x", "notes"):
         (tmp_path / name).mkdir()
     assert new_version(tmp_path, None) == tmp_path / "10"
     assert versions(tmp_path) == [1, 9]

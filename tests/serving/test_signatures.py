@@ -301,13 +301,12 @@ def test_rubbish_is_translated_to_valid_text(exported, server):
     assert served["truncated"][-4:].tolist() == [True] * 4
 
 
-def test_ids_alone_need_no_tensorflow_text(models, found, tokenizer, texts, tmp_path):
-    path = export(models["hc-sa"], None, tmp_path / "ids", **LIMITS)
+def test_ids_alone_need_no_tensorflow_text(found, tokenizer, texts, exported_for_ids):
     rows = tokenizer.encode(texts[:3])
     process = OtherProcess("keras_attnvariants", "tensorflow_text")
     try:
         served = process.call(
-            path,
+            exported_for_ids,
             "serving_default",
             source_ids=as_batch(rows),
             lengths=np.array([len(row) for row in rows], "int32"),

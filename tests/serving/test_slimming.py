@@ -14,6 +14,7 @@ from keras_attnvariants.serving.slimming import redirected
 from keras_attnvariants.serving.slimming import share_constants
 
 LARGE = 4096  # bytes
+STRING = tf.string.as_datatype_enum
 
 
 def graph_of(path: Path):
@@ -24,11 +25,11 @@ def graph_of(path: Path):
 
 
 def constants(nodes) -> list[bytes]:
-    """The values of the constants among nodes that wait for no other."""
+    """The values of the constants among nodes, but for texts and paths."""
     return [
         node.attr["value"].SerializeToString(deterministic=True)
         for node in nodes
-        if node.op == "Const" and not node.input
+        if node.op == "Const" and not node.input and node.attr["dtype"].type != STRING
     ]
 
 
