@@ -185,7 +185,7 @@ def ngrams(reading: Reading) -> list[Panel]:
         block = getattr(reading.model, f"{place}_blocks")[0]
         if type(block.self_attention).__name__ != reading.layer:
             continue
-        x = block.self_residual.enter(embed[place](ids))
+        x = block.self_residual.sublayer_input(embed[place](ids))
         length = x.shape[1]
         # Row i zeroes token i; the last row keeps all tokens.
         kept = 1.0 - np.eye(length + 1, length, dtype="float32")
