@@ -17,6 +17,7 @@ from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
+from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
@@ -91,9 +92,10 @@ class HardCodedCrossAttention(GaussianAttention):
         super().build(query_shape, value_shape, key_shape)
         # The nudge keeps 1.431 * 1000 from falling below 1431.
         exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
-        self.centres = np.floor(exact).astype("int32")
-        fraction = np.zeros_like(exact) if self.floor else exact - self.centres
-        self.fractions = fraction.astype("float32")
+        centres = np.floor(exact)
+        fractions = np.zeros_like(exact) if self.floor else exact - centres
+        self.centres = constant(centres.astype("int32"))
+        self.fractions = constant(fractions.astype("float32"))
         self.first = min(*self.offsets, self.radius) - self.radius
         self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
 
