@@ -133,7 +133,7 @@ class RecurrentCrossAttention(DotProductAttention):
             value_dim=self.head_dim,
             width=query_shape[-1] or 0,
             dtype=self.compute_dtype,
-            dropout=self.dropout,
+            dropout=self.dropout_layer.rate,
             key=self.key_dense,
             value=self.value_dense,
             output=self.output_dense,

@@ -1,13 +1,11 @@
-"""What the conformance tests share: cases, inputs, and one program per case.
+"""What the conformance tests share: cases, layers and inputs.
 
-A case is one registered example in one role and dtype. Its program computes at
-once everything that the tests look at (output with and without scores, scores,
-gradients), so that XLA compiles each case only once.
+A case is one registered example in one role and dtype. The fast tests have the first
+example of every variant in each role, in float32; all others are marked as slow.
 """
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
@@ -63,6 +61,11 @@ class Case:
         return built(self).compute_scores_shape((1, 1, WIDTH), (1, 1, WIDTH))[-1]
 
     @property
+    def is_causal_by_itself(self):
+        """Whether the layer is causal without being told to be."""
+        return bool(getattr(self.layer(), "causal", False))
+
+    @property
     def tolerance(self):
         return TOLERANCES[self.dtype]
 
@@ -78,7 +81,7 @@ class Case:
     def call(self, layer, query, value, **kwargs):
         """The layer's `call` the way this role uses it."""
         value = value if self.role == "cross" else query
-        return layer(query, value, use_causal_mask=self.causal, **kwargs)
+        return layer(query, value, **{"use_causal_mask": self.causal, **kwargs})
 
     def call_with_scores(self, layer, query, value, **kwargs):
         """Output and scores; where there are no weights, those of no head at all."""
@@ -103,7 +106,8 @@ class Case:
     def forward(self, layer, query, value, **kwargs):
         """The same on arrays, in one compiled program where eager is slow."""
         value = value if self.role == "cross" else query
-        return forward(layer, query, value, use_causal_mask=self.causal, **kwargs)
+        kwargs = {"use_causal_mask": self.causal, **kwargs}
+        return forward(layer, query, value, **kwargs)
 
     def expected(self, layer, query, value, **kwargs):
         """The reference's `(output, scores)` for this layer's weights."""
@@ -117,16 +121,20 @@ class Case:
         return compute(config, weights, query, value, causal=self.causal, **kwargs)
 
 
-def cases(*dtypes, roles=attention.registry.ROLES, costly=False):
+def cases(*dtypes, roles=attention.registry.ROLES, causal_layers=False):
     """Every registered example in every role it declares, as pytest parameters.
 
-    A costly test is slow but for the first example. The scope makes pytest run the
-    tests of a case next to each other, so that parallel workers share few cases, and
-    compile each of them once.
+    The scope makes pytest run the tests of a case next to each other.
+
+    Args:
+        *dtypes: the dtype policies; all of them if none is given.
+        roles: the roles.
+        causal_layers: whether only layers that are causal by themselves are meant.
     """
     found = [
-        pytest.param(case, id=str(case), marks=speed(case, costly))
+        pytest.param(case, id=str(case), marks=speed(case))
         for case in all_cases(dtypes, roles)
+        if not causal_layers or case.is_causal_by_itself
     ]
     return pytest.mark.parametrize("case", found, scope="module")
 
@@ -148,13 +156,14 @@ def all_examples(name, role):
     return attention.variants()[name].fitting(role)
 
 
-def speed(case, costly=False):
-    """The fast tests have the first example in each role, and others if that is cheap.
+def speed(case, mode="xla"):
+    """The mark of a slow test, unless it is one of those that stand for all.
 
-    It is not in half precision, nor on JAX, which compiles whatever it runs.
+    JAX compiles even a single eager operation, anew for each shape and dtype.
     """
-    cheap = case.dtype == "float32" and backend.name() == "tensorflow" and not costly
-    return () if is_first(case) or cheap else pytest.mark.slow
+    eager_on_jax = mode == "eager" and backend.name() == "jax"
+    is_fast = case.dtype == "float32" and is_first(case) and not eager_on_jax
+    return () if is_fast else pytest.mark.slow
 
 
 def is_first(case):
@@ -165,12 +174,11 @@ def is_first(case):
 def cases_and_modes(*dtypes, roles=attention.registry.ROLES):
     """The cases, each of them eager and compiled.
 
-    JAX compiles even a single eager operation, anew for each shape and dtype: there
-    only the first example runs eagerly, in float32, the others as whole programs.
+    On JAX only the first examples run eagerly, in float32.
     """
     jax = backend.name() == "jax"
     found = [
-        pytest.param(case, mode, id=f"{case}-{mode}", marks=speed(case))
+        pytest.param(case, mode, id=f"{case}-{mode}", marks=speed(case, mode))
         for case in all_cases(dtypes, roles)
         for mode in ("eager", "xla")
         if not jax or mode == "xla" or (case.dtype == "float32" and is_first(case))
@@ -225,92 +233,8 @@ def lengths_mask(lengths, size):
     return np.arange(size)[None] < np.array(lengths)[:, None]
 
 
-PROJECTION = normal(np.random.default_rng(99), BATCH, LENGTH, WIDTH)
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one run of a program gave, as float32 NumPy arrays."""
-
-    output: np.ndarray
-    plain: np.ndarray
-    scores: np.ndarray
-    gradients: dict[str, np.ndarray]
-
-
-@functools.cache
-def program(case, mode):
-    """Function of `(query, value, query_mask, value_mask)` that gives a `Result`.
-
-    The gradients are those of `sum(output * PROJECTION)`.
-    """
-    layer = built(case)
-
-    def everything(query, value, query_mask, value_mask):
-        masks = {"query_mask": query_mask, "value_mask": value_mask}
-
-        def call(query, value):
-            return case.call(layer, query, value, **masks)
-
-        output, scores = case.call_with_scores(layer, query, value, **masks)
-        plain, gradients = output_and_gradients(layer, call, query, value)
-        return {
-            "output": ops.cast(output, "float32"),
-            "plain": ops.cast(plain, "float32"),
-            "scores": ops.cast(scores, "float32"),
-            "gradients": {k: ops.cast(v, "float32") for k, v in gradients.items()},
-        }
-
-    compiled = backend.jit(everything) if mode == "xla" else everything
-
-    def run(*arrays) -> Result:
-        tensors = [ops.convert_to_tensor(array) for array in arrays]
-        return Result(**keras.tree.map_structure(to_numpy, compiled(*tensors)))
-
-    return run
-
-
 def to_numpy(tensor) -> np.ndarray:
     return np.array(ops.convert_to_numpy(tensor))
-
-
-def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]]:
-    """The output, and the gradients for inputs and weights by name."""
-    names = ["query", "value", *(short_name(w) for w in layer.trainable_weights)]
-    if backend.name() == "tensorflow":
-        import tensorflow as tf
-
-        with tf.GradientTape() as tape:
-            tape.watch([query, value])
-            output = call(query, value)
-            loss = projected(output)
-        targets = [query, value, *(w.value for w in layer.trainable_weights)]
-        zero = tf.UnconnectedGradients.ZERO
-        found = tape.gradient(loss, targets, unconnected_gradients=zero)
-    else:
-        import jax
-
-        def loss_and_output(query, value, *weights):
-            pairs = list(zip(layer.trainable_weights, weights, strict=True))
-            with keras.StatelessScope(state_mapping=pairs):
-                output = call(query, value)
-            return projected(output), output
-
-        weights = [w.value for w in layer.trainable_weights]
-        arguments = (query, value, *weights)
-        found, output = jax.grad(
-            loss_and_output, argnums=tuple(range(len(arguments))), has_aux=True
-        )(*arguments)
-    return output, dict(zip(names, found, strict=True))
-
-
-def short_name(weight) -> str:
-    """`"<projection>/<kernel or bias>"`, as the references call it."""
-    return "/".join(weight.path.split("/")[-2:])
-
-
-def projected(output):
-    return ops.sum(ops.cast(output, "float32") * PROJECTION)
 
 
 def near(actual, expected, tolerance):

@@ -155,7 +155,7 @@ def test_symbolic_equals_eager(case):
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-@cases("float32", costly=True)
+@cases("float32")
 def test_int8_quantisation(case):
     if case.role != min(case.layer().roles):
         pytest.skip("projections are the same in every role")
@@ -193,47 +193,6 @@ def test_dynamic_shapes_equal_static_ones(case):
         for found, expected in zip(dynamic(*arrays), forward(*arrays), strict=True):
             near(found, expected, 1e-6)
     assert dynamic.experimental_get_tracing_count() == 1
-
-
-@cases("float32")
-def test_dropout_only_in_training(case):
-    if "dropout" not in case.layer().get_config():
-        pytest.skip("has no dropout")
-    layer = case.layer(dropout=0.5, seed=3)
-    query, value = inputs(case)[:2]
-    case.call(layer, query, value)
-    layer.set_weights(built(case).get_weights())
-    calm = to_numpy(case.call(layer, query, value, training=False))
-    near(calm, to_numpy(case.call(built(case), query, value)), 0.0)
-    first = to_numpy(case.call(layer, query, value, training=True))
-    second = to_numpy(case.call(layer, query, value, training=True))
-    assert np.abs(first - calm).max() > 1e-2
-    assert np.abs(first - second).max() > 1e-2
-
-
-@cases("float32")
-def test_scores_in_training_mode(case):
-    case.need_scores()
-    options = {}
-    if "dropout" in case.layer().get_config():
-        options = {"dropout": 0.5, "seed": 3}
-    query, value = inputs(case)[:2]
-    outputs = []
-    for wanted in (False, True):
-        layer = case.layer(**options)
-        layer.build((None, None, WIDTH), (None, None, WIDTH))
-        layer.set_weights(built(case).get_weights())
-        outputs.append(
-            case.call(
-                layer, query, value, training=True, return_attention_scores=wanted
-            )
-        )
-    plain, (output, scores) = outputs
-    np.testing.assert_array_equal(to_numpy(output), to_numpy(plain))
-    assert scores.shape == case.scores_shape
-    # Dropout takes away no weight that is returned.
-    calm = case.call(built(case), query, value, return_attention_scores=True)[1]
-    np.testing.assert_array_equal(to_numpy(scores) > 0, to_numpy(calm) > 0)
 
 
 def check_refusal(error, argument):

@@ -1,5 +1,7 @@
 """Every variant: one position at a time equals the whole sequence at once."""
 
+from dataclasses import dataclass
+
 import keras
 import numpy as np
 import pytest
@@ -23,36 +25,63 @@ from tests.attention.conformance import normal
 from tests.attention.conformance import to_numpy
 
 BEAMS = 3
-STEPS = 9  # longer than the reach of a ring buffer, so that it wraps around
 MAX_LENGTH = 12
-REORDER_AT = 5
 STEPPED = ("decoder", "cross")
 
 
-def whole(case, layer, queries, value, value_mask):
-    """`call` on all hypotheses `[B, K, T, width]`: output and scores."""
-    flat = queries.reshape(BATCH * BEAMS, STEPS, WIDTH)
-    masks = {}
+@dataclass(frozen=True)
+class Walk:
+    """How far a test decodes, and before which positions it reorders the hypotheses."""
+
+    steps: int
+    reorder_at: tuple[int, ...]
+    max_length: int
+
+    @property
+    def segments(self):
+        """How often the hypotheses were reordered before each position, `[T]`."""
+        return np.searchsorted(self.reorder_at, np.arange(self.steps), side="right")
+
+    def histories(self, queries, parents):
+        """The hypotheses `[B, K, T, width]` as they are after each reordering."""
+        found = [queries]
+        for at, rows in zip(self.reorder_at, parents, strict=True):
+            past = np.take_along_axis(found[-1], rows[:, :, None, None], axis=1)
+            found.append(np.concatenate([past[:, :, :at], queries[:, :, at:]], axis=2))
+        return np.stack(found)
+
+
+# Both are longer than the reach of a ring buffer, so that it wraps around, and the
+# compiled one than a block of 64 positions.
+WALKS = {"eager": Walk(9, (5,), 12), "xla": Walk(70, (5, 33, 66), 72)}
+
+
+def whole(case, histories, value, value_mask):
+    """`call` on all hypotheses `[N, B, K, T, width]`: output and scores."""
+    flat = histories.reshape(-1, *histories.shape[-2:])
+    options = {"return_attention_scores": case.has_scores}
     if case.role == "cross":
-        value = np.repeat(value, BEAMS, axis=0)
-        masks = {"value_mask": np.repeat(value_mask, BEAMS, axis=0)}
-    output = case.forward(
-        layer, flat, value, return_attention_scores=case.has_scores, **masks
-    )
+        repeats = len(histories), 1, 1
+        value = np.tile(np.repeat(value, BEAMS, axis=0), repeats)
+        mask = np.tile(np.repeat(value_mask, BEAMS, axis=0), repeats[:2])
+        options["value_mask"] = mask
+    output = case.forward(built(case), flat, value, **options)
     output, scores = output if case.has_scores else (output, np.zeros((len(flat), 0)))
+    scores = to_numpy(scores)
     return (
-        to_numpy(ops.cast(output, "float32")).reshape(queries.shape),
-        to_numpy(scores).reshape(BATCH, BEAMS, *scores.shape[1:]),
+        to_numpy(ops.cast(output, "float32")).reshape(histories.shape),
+        scores.reshape(*histories.shape[:3], *scores.shape[1:]),
     )
 
 
-def start(case, layer, value, value_mask):
-    memory = None
+def start(case, value, value_mask, max_length):
+    """The memory and the first state."""
+    layer, memory = built(case), None
     if case.role == "cross":
         memory = layer.prepare(ops.convert_to_tensor(value), value_mask)
         for leaf in keras.tree.flatten(memory):
             assert leaf.shape[0] == BATCH
-    return memory, layer.initial_state(BATCH, BEAMS, MAX_LENGTH, memory=memory)
+    return memory, layer.initial_state(BATCH, BEAMS, max_length, memory=memory)
 
 
 def keeps_every_position(layer):
@@ -62,10 +91,11 @@ def keeps_every_position(layer):
     return any(one.shape != other.shape for one, other in pairs)
 
 
-def by_slot(case, scores):
-    """Scores `[..., blocks * STEPS]` of `call`, as `step` lists them."""
-    blocks = scores.reshape(*scores.shape[:-1], case.score_blocks, STEPS)
-    blocks = np.pad(blocks, [(0, 0)] * (blocks.ndim - 1) + [(0, MAX_LENGTH - STEPS)])
+def by_slot(case, scores, slots):
+    """Scores `[..., blocks * T]` of `call`, as `step` lists them."""
+    steps = scores.shape[-1] // case.score_blocks
+    blocks = scores.reshape(*scores.shape[:-1], case.score_blocks, steps)
+    blocks = np.pad(blocks, [(0, 0)] * (blocks.ndim - 1) + [(0, slots - steps)])
     return blocks.reshape(*scores.shape[:-1], -1)
 
 
@@ -79,47 +109,48 @@ def check_state(state, after):
         assert (first.shape, first.dtype) == (second.shape, second.dtype)
 
 
-def walk(case, layer, step, queries, value, value_mask, beams):
-    """Steps through `queries`, reordering the hypotheses on the way."""
-    memory, state = start(case, layer, value, value_mask)
+def decode(case, walk, step, queries, parents, value, value_mask):
+    """Outputs `[B, K, T, width]`, and scores `[B, K, H, T, slots]` if there are any."""
+    memory, state = start(case, value, value_mask, walk.max_length)
     before, outputs, scores = state, [], []
-    for position in range(STEPS):
-        if position == REORDER_AT:
-            state = reorder(state, before, ops.convert_to_tensor(beams, "int32"))
-        query = ops.convert_to_tensor(queries[:, :, position])
-        position = ops.convert_to_tensor(position, "int32")
+    for t in range(walk.steps):
+        if t in walk.reorder_at:
+            rows = parents[walk.reorder_at.index(t)]
+            state = reorder(state, before, ops.convert_to_tensor(rows, "int32"))
+        query = ops.convert_to_tensor(queries[:, :, t])
+        position = ops.convert_to_tensor(t, "int32")
         output, after, *weights = step(query, position, state, memory)
         check_state(state, after)
         before, state = state, after
         outputs.append(to_numpy(ops.cast(output, "float32")))
         scores += map(to_numpy, weights)
-    return np.stack(outputs, axis=2), scores
+    return np.stack(outputs, axis=2), np.stack(scores, axis=3) if scores else None
 
 
-def check_walk(case, step):
-    layer = built(case)
+def check_walk(case, walk, step):
+    """Steps equal the whole sequence, whatever became of the hypotheses on the way."""
     rng = np.random.default_rng(11)
-    queries = normal(rng, BATCH, BEAMS, STEPS, WIDTH)
+    queries = normal(rng, BATCH, BEAMS, walk.steps, WIDTH)
+    parents = rng.integers(BEAMS, size=(len(walk.reorder_at), BATCH, BEAMS))
     _, value, _, value_mask = inputs(case)
-    beams = rng.integers(BEAMS, size=(BATCH, BEAMS))
-    stepped, step_scores = walk(case, layer, step, queries, value, value_mask, beams)
-    # The hypotheses that exist after reordering, with their own pasts.
-    pasts = np.take_along_axis(queries, beams[:, :, None, None], axis=1)
-    final = np.concatenate(
-        [pasts[:, :, :REORDER_AT], queries[:, :, REORDER_AT:]], axis=2
-    )
-    before, scores_before = whole(case, layer, queries, value, value_mask)
-    after, scores_after = whole(case, layer, final, value, value_mask)
-    expected = np.concatenate(
-        [before[:, :, :REORDER_AT], after[:, :, REORDER_AT:]], axis=2
-    )
-    near(stepped, expected, case.tolerance)
-    cross = case.role == "cross"
-    if not (cross or keeps_every_position(layer)):
+    stepped, weights = decode(case, walk, step, queries, parents, value, value_mask)
+    histories = walk.histories(queries, parents)
+    outputs, scores = whole(case, histories, value, value_mask)
+    rows = walk.segments, np.arange(walk.steps)
+    near(stepped, at_positions(outputs, 3, *rows), case.tolerance)
+    if weights is None:
         return
-    for t, weights in enumerate(step_scores):
-        scores = (scores_before if t < REORDER_AT else scores_after)[:, :, :, t]
-        near(weights, scores if cross else by_slot(case, scores), case.tolerance)
+    if case.role == "cross":
+        near(weights, at_positions(scores, 4, *rows), case.tolerance)
+    elif keeps_every_position(built(case)):
+        scores = by_slot(case, at_positions(scores, 4, *rows), walk.max_length)
+        near(weights, scores, case.tolerance)
+
+
+def at_positions(x, axis, segments, positions):
+    """Of `[N, ..., T, ...]`, what segment `segments[t]` has at `t` on `axis`."""
+    x = np.moveaxis(x, axis, 1)[segments, positions]  # [T, ...]
+    return np.moveaxis(x, 0, axis - 1)
 
 
 @cases_and_modes(roles=STEPPED)
@@ -129,7 +160,7 @@ def test_step_equals_call(case, mode):
     def step(query, position, state, memory):
         return layer.step(query, position, state, memory, case.has_scores)
 
-    check_walk(case, backend.jit(step) if mode == "xla" else step)
+    check_walk(case, WALKS[mode], backend.jit(step) if mode == "xla" else step)
 
 
 @cases("float32", roles=STEPPED)
@@ -137,7 +168,7 @@ def test_step_scores_never_change_the_output(case):
     case.need_scores()
     layer = built(case)
     _, value, _, value_mask = inputs(case)
-    memory, state = start(case, layer, value, value_mask)
+    memory, state = start(case, value, value_mask, MAX_LENGTH)
     query = normal(np.random.default_rng(2), BATCH, BEAMS, WIDTH)
     plain, _ = layer.step(query, 0, state, memory)
     output, _, scores = layer.step(
@@ -153,7 +184,7 @@ def test_a_position_beyond_the_cache_is_refused(case):
     layer = built(case)
     if not keeps_every_position(layer):
         pytest.skip("keeps as many positions as it looks back")
-    _, state = start(case, layer, None, None)
+    _, state = start(case, None, None, MAX_LENGTH)
     query = normal(np.random.default_rng(2), BATCH, BEAMS, WIDTH)
     layer.step(query, MAX_LENGTH - 1, state)
     with pytest.raises(ValueError, match=f"`position` .*Received: {MAX_LENGTH}"):
@@ -168,7 +199,7 @@ def test_prepared_padding_is_invisible(case):
     query = normal(np.random.default_rng(3), BATCH, BEAMS, WIDTH)
     outputs = []
     for source in (value, dirty):
-        memory, state = start(case, layer, source, value_mask)
+        memory, state = start(case, source, value_mask, MAX_LENGTH)
         outputs.append(to_numpy(layer.step(query, 4, state, memory)[0]))
     near(outputs[1], outputs[0], 1e-6)
 

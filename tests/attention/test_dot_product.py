@@ -128,21 +128,6 @@ def test_parameter_count_with_biases_and_other_widths():
     assert layer.count_params() == projections
 
 
-def test_initializers_are_independent_streams():
-    layer = DotProductAttention(HEADS, kernel_initializer=keras.initializers.Zeros())
-    layer.build((None, None, WIDTH), (None, None, WIDTH))
-    assert not any(to_numpy(w.value + 0).any() for w in layer.weights)
-    layer = DotProductAttention(HEADS, output_initializer="ones")
-    layer.build((None, None, WIDTH), (None, None, WIDTH))
-    kernels = [
-        to_numpy(dense.kernel + 0)
-        for dense in (layer.query_dense, layer.key_dense, layer.value_dense)
-    ]
-    assert (to_numpy(layer.output_dense.kernel + 0) == 1).all()
-    for first, second in zip(kernels, kernels[1:], strict=False):
-        assert np.abs(first - second).max() > 1e-3
-
-
 def test_dropout_keeps_the_scores():
     """What is returned are the weights, not which of them were dropped."""
     query, value, _ = arrays()
@@ -185,9 +170,3 @@ def test_memory_is_projected_once():
 def test_bad_arguments_are_refused(arguments, argument):
     with pytest.raises(ValueError, match=f"{argument}.*Received: "):
         attention.DotProductAttention(**arguments)
-
-
-def test_the_width_of_values_does_not_give_that_of_keys():
-    layer = DotProductAttention(num_heads=3, value_dim=4)
-    with pytest.raises(ValueError, match="unless `key_dim` is given.*Received: num_"):
-        layer.build((None, None, 16))

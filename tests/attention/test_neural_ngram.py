@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from keras_attnvariants.attention import NeuralNgram
 from tests import reference
@@ -77,16 +76,6 @@ def test_one_gram_without_context_is_a_layer_at_each_position():
     near(run(layer, x), expected, 1e-6)
 
 
-def test_causal_layers_need_no_causal_mask():
-    layer = built(n=3, causal=True)
-    x = inputs(6)
-    before = run(layer, x)
-    x[:, 4:] += 3.0
-    after = run(layer, x)
-    np.testing.assert_array_equal(after[:, :4], before[:, :4])
-    assert np.abs(after[:, 4] - before[:, 4]).max() > 1e-2
-
-
 def test_padding_is_not_the_largest_of_negative_numbers():
     """Zeros at padded positions would win against them."""
     layer = built(n=2)
@@ -104,14 +93,6 @@ def test_the_global_context_reaches_everywhere(global_context, reach):
     x[:, 0] = 9.0
     changed = np.abs(run(layer, x) - before).max(axis=(0, 2)) > 1e-3
     assert changed.tolist() == [True] * reach + [False] * (6 - reach)
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_the_state_holds_one_input_less_than_the_window(n):
-    layer = built(n=n, causal=True)
-    for max_length in (1, 1000):
-        state = layer.initial_state(2, 3, max_length)
-        assert state["inputs"].shape == (2, 3, n - 1, WIDTH)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -177,18 +158,6 @@ def test_the_matched_form_centres_its_window():
     assert encoder.use_bias
     with pytest.raises(ValueError, match="`n` must be odd.*Received: 4"):
         NeuralNgram.param_matched(4, n=4)
-
-
-def test_an_encoder_layer_does_not_decode():
-    with pytest.raises(ValueError, match="`causal` is True.*Received: causal=False"):
-        built().initial_state(1, 1, 5)
-
-
-def test_a_step_has_no_scores():
-    layer = built(causal=True)
-    state = layer.initial_state(2, 1, 5)
-    with pytest.raises(ValueError, match="no attention weights.*Received: "):
-        layer.step(ops.ones((2, 1, WIDTH)), 0, state, None, True)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from keras import ops
 
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import recurrences
-from keras_attnvariants.attention.recurrences.base import LastRows
 from tests import reference
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
@@ -25,54 +24,6 @@ from tests.attention.recurrences.tools import EXPANDED
 from tests.attention.recurrences.tools import NAMES
 from tests.attention.recurrences.tools import arrays
 from tests.attention.recurrences.tools import built
-
-
-def worked(recurrence, kernels, query, source):
-    """Output and scores of one head with given kernels, and those of its reference."""
-    layer = RecurrentCrossAttention(1, recurrence)
-    query, source = (np.array(x, "float32")[None] for x in (query, source))
-    layer.build(query.shape, source.shape)
-    for weight in layer.weights:
-        name = weight.path.split("/")[-2]
-        kernel = np.array(kernels.get(name, np.eye(query.shape[-1])))
-        weight.assign(kernel.reshape(weight.shape))
-    weights = reference.layer_weights(layer)
-    naive = reference.REFERENCES["RecurrentCrossAttention"]
-    expected = naive(layer.get_config(), weights, query, source)
-    found = forward(layer, query, source, return_attention_scores=True)
-    return [
-        (to_numpy(found[0])[0], to_numpy(found[1])[0, 0]),
-        (expected[0][0], expected[1][0, 0]),
-    ]
-
-
-def test_worked_energies():
-    """Three source positions, `k = 1`, `lambda = 0.5`."""
-    energies = np.array([[2, 0, 0], [0, 0, 4], [0, 0, 0]])
-    smoothed = [[1, 0, 0], [1 / 6, 1 / 6, 2], [0.05556, 0.38889, 0.36111]]
-    expected = np.exp(smoothed) / np.exp(smoothed).sum(-1, keepdims=True)
-    rule = recurrences.AccumulatedEnergies(radius=1)
-    for _, scores in worked(rule, {}, energies * 3**0.5, np.eye(3)):
-        np.testing.assert_allclose(scores, expected, atol=1e-5)
-
-
-def test_worked_subtraction():
-    """`d_k = 4`, `lambda = 0.5`, energies `(ln 3, 0)` at both positions."""
-    query = np.zeros((2, 4))
-    query[:, 0] = 2 * np.log(3)
-    for _, scores in worked("subtracted_weights", {}, query, np.eye(4)[:2]):
-        expected = [[0.75, 0.25], [0.72584, 0.27416]]
-        np.testing.assert_allclose(scores, expected, atol=1e-5)
-
-
-def test_worked_expansion():
-    """Everything is a number: query 1, source key 0, source value 2."""
-    kernels = {"key": 0.0}
-    for output, scores in worked(
-        "expanded_head_key", kernels, np.ones((3, 1)), [[2.0]]
-    ):
-        np.testing.assert_allclose(output[:, 0], [1, 1.26894, 1.42936], atol=1e-5)
-        np.testing.assert_allclose(1 - scores[:, 0], [0.5, 0.73106, 0.78056], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -127,18 +78,6 @@ def test_the_output_in_training_is_made_of_the_same_parts(name):
     near(to_numpy(wild), to_numpy(calm), 1e-5)
 
 
-def test_the_extra_pair_is_dropped_as_well():
-    """Else a context were 0 before the second position only."""
-    layer = built("expanded_head_key", dropout=0.5, seed=1)
-    layer.output_dense.kernel.assign(np.eye(WIDTH))
-    layer.value_dense.kernel.assign(np.ones((WIDTH, WIDTH)))
-    query, value, _ = arrays()
-    value = np.abs(value[:, :1])
-    output = to_numpy(layer(query, value, training=True))
-    heads = output[:, 1:].reshape(BATCH, LENGTH - 1, HEADS, -1)
-    assert 0.1 < (heads == 0).all(axis=-1).mean() < 0.4
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_other_widths(name):
     rng = np.random.default_rng(3)
@@ -185,34 +124,6 @@ def test_names_and_objects_and_configs_are_the_same(name):
     assert twin.recurrence == rule == recurrences.get(rule)
 
 
-@pytest.mark.parametrize("name", ["context", "weights", "accumulated_weights"])
-def test_what_queries_are_made_of_is_drawn_as_one_matrix(name):
-    """What a recurrence adds to the query projection has the spread of the rest."""
-    fan_in = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
-    layer = RecurrentCrossAttention(4, name, kernel_initializer=fan_in)
-    layer.build((None, None, 256), (None, None, 256))
-    added, query = (
-        to_numpy(dense.kernel)
-        for dense in (layer.recurrent["query"], layer.query_dense)
-    )
-    rows = added.size // 256
-    assert added.std() == pytest.approx((256 + rows) ** -0.5, rel=0.1)
-    assert added.std() == pytest.approx(query.std(), rel=0.15)
-
-
-def test_last_rows_of_a_matrix_by_head():
-    constant = np.arange(5 * 6, dtype="float32").reshape(5, 6)
-
-    def whole(shape, dtype=None):
-        assert shape == (5, 6)
-        return ops.convert_to_tensor(constant)
-
-    rows = LastRows(whole, before=3)
-    np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
-    heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
-    np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
-
-
 def test_options_survive():
     rule = recurrences.AccumulatedEnergies(0.25, 2, renormalize=True, start="first")
     layer = RecurrentCrossAttention(HEADS, rule)
@@ -225,9 +136,3 @@ def test_unknown_recurrences_are_refused():
         RecurrentCrossAttention(HEADS, "wieghts")
     with pytest.raises(TypeError, match="recurrence.*Received: 3"):
         RecurrentCrossAttention(HEADS, 3)
-
-
-@pytest.mark.parametrize("rate", [-0.1, float("inf"), float("nan")])
-def test_bad_rates_are_refused(rate):
-    with pytest.raises(ValueError, match="`rate`.*Received: "):
-        recurrences.SubtractedWeights(rate)

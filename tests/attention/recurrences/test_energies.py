@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.attention import RecurrentCrossAttention
+from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.recurrences import AccumulatedEnergies
 from keras_attnvariants.attention.recurrences.energies import delayed
 from tests import reference
@@ -15,6 +16,7 @@ from tests.attention.conformance import near
 from tests.attention.conformance import normal
 from tests.attention.conformance import randomize
 from tests.attention.conformance import to_numpy
+from tests.attention.recurrences.tools import worked
 
 HEADS, WIDTH, LENGTH, SOURCE_LENGTH = 2, 8, 70, 9
 
@@ -120,3 +122,13 @@ def test_bad_options_are_refused(options):
     (name,) = options
     with pytest.raises(ValueError, match=f"`{name}`.*Received: "):
         AccumulatedEnergies(**options)
+
+
+def test_worked_energies():
+    """Three source positions, `k = 1`, `lambda = 0.5`."""
+    energies = np.array([[2, 0, 0], [0, 0, 4], [0, 0, 0]])
+    smoothed = [[1, 0, 0], [1 / 6, 1 / 6, 2], [0.05556, 0.38889, 0.36111]]
+    expected = np.exp(smoothed) / np.exp(smoothed).sum(-1, keepdims=True)
+    rule = recurrences.AccumulatedEnergies(radius=1)
+    for _, scores in worked(rule, {}, energies * 3**0.5, np.eye(3)):
+        np.testing.assert_allclose(scores, expected, atol=1e-5)

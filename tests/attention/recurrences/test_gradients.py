@@ -1,5 +1,7 @@
 """Gradients of whole sequences: those of single steps, one after the other."""
 
+import functools
+
 import numpy as np
 import pytest
 from keras import ops
@@ -8,8 +10,8 @@ from keras_attnvariants import backend
 from tests.attention.conformance import SOURCE_LENGTH
 from tests.attention.conformance import WIDTH
 from tests.attention.conformance import near
-from tests.attention.conformance import output_and_gradients
 from tests.attention.conformance import to_numpy
+from tests.attention.programs import output_and_gradients
 from tests.attention.recurrences.tools import NAMES
 from tests.attention.recurrences.tools import ONE_BEAM
 from tests.attention.recurrences.tools import arrays
@@ -43,6 +45,20 @@ def at_once(layer, query, value, mask):
     return layer(query, value, value_mask=mask)
 
 
+@functools.cache
+def known(name, use_bias, source_length=SOURCE_LENGTH):
+    """A layer, its inputs, and what its single steps give for them."""
+    layer = built(name, use_bias=use_bias)
+    query, value, mask = arrays()
+    value = np.where(mask[..., None], value, 0)[:, :source_length]
+    tensors = [ops.convert_to_tensor(x) for x in (query, value)]
+    mask = ops.convert_to_tensor(mask[:, :source_length])
+    steps = gradients(layer, unrolled, mask)
+    # Eager operations are slow on JAX, and compilers are on TensorFlow.
+    steps = steps if backend.name() == "tensorflow" else backend.jit(steps)
+    return layer, tensors, mask, steps(*tensors)
+
+
 def check_gradients(found, expected):
     near(to_numpy(found[0]), to_numpy(expected[0]), 1e-5)
     assert set(found[1]) == set(expected[1])
@@ -50,31 +66,38 @@ def check_gradients(found, expected):
         near(to_numpy(found[1][key]), to_numpy(gradient), 1e-5)
 
 
-@pytest.mark.parametrize("xla", [False, True])
-@pytest.mark.parametrize("name", NAMES)
-def test_gradients_equal_those_of_single_steps(name, xla):
-    if backend.name() == "jax" and not xla:
-        pytest.skip("JAX has no other way")
-    query, value, mask = map(ops.convert_to_tensor, arrays())
-    layer = built(name, use_bias=True)
-    found, expected = (
-        backend.jit(gradients(layer, attend, mask), xla=xla)(query, value)
-        for attend in (at_once, unrolled)
+def names_and_modes(*fast):
+    """All recurrences, as graphs and compiled by XLA; some of the latter are slow."""
+    xla_alone = backend.name() == "jax"
+    return pytest.mark.parametrize(
+        "name, xla",
+        [
+            pytest.param(name, xla, marks=() if is_fast else pytest.mark.slow)
+            for name in NAMES
+            for xla in ((True,) if xla_alone else (False, True))
+            for is_fast in [name in fast or not xla]
+        ],
     )
+
+
+@names_and_modes("context", "expanded_full", "accumulated_energies")
+def test_gradients_equal_those_of_single_steps(name, xla):
+    layer, tensors, mask, expected = known(name, use_bias=True)
+    found = backend.jit(gradients(layer, at_once, mask), xla=xla)(*tensors)
     check_gradients(found, expected)
     for key in found[1]:
         if key.startswith("recurrent"):
             assert np.abs(to_numpy(found[1][key])).max() > 1e-3
 
 
-@pytest.mark.parametrize("xla", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.skipif(
+    backend.name() != "tensorflow", reason="only TensorFlow has dynamic shapes"
+)
+@names_and_modes("context")
 def test_gradients_with_dynamic_lengths(name, xla):
-    if backend.name() != "tensorflow":
-        pytest.skip("only TensorFlow has dynamic shapes")
     import tensorflow as tf
 
-    layer = built(name)
+    layer = known(name, use_bias=False)[0]
     specs = [tf.TensorSpec((None, None, WIDTH)), tf.TensorSpec((None, None, WIDTH))]
 
     def both(query, value):
@@ -83,10 +106,6 @@ def test_gradients_with_dynamic_lengths(name, xla):
 
     dynamic = tf.function(both, input_signature=specs, jit_compile=xla, autograph=False)
     for source_length in (SOURCE_LENGTH, 3):
-        query, value, mask = arrays()
-        value = np.where(mask[..., None], value, 0)[:, :source_length]
-        found = dynamic(query, value)
-        mask = ops.convert_to_tensor(mask[:, :source_length])
-        tensors = ops.convert_to_tensor(query), ops.convert_to_tensor(value)
-        check_gradients(found, gradients(layer, unrolled, mask)(*tensors))
+        _, tensors, _, expected = known(name, False, source_length)
+        check_gradients(dynamic(*tensors), expected)
     assert dynamic.experimental_get_tracing_count() == 1

@@ -1,0 +1,107 @@
+"""Layers whose steps are not what they do with whole sequences."""
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import LocalAttention
+from keras_attnvariants.attention import RecurrentCrossAttention
+from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.attention.cache import RingCache
+from tests.attention.broken.registry import broken
+
+
+@broken("decoder", "step_equals_call", num_heads=4)
+class WrongFromPositionTen(DotProductAttention):
+    """Steps go wrong from position 10 on."""
+
+    def attend_step(self, query, position, *arguments):
+        factor = ops.where(ops.greater_equal(position, 10), 1.1, 1.0)
+        query = query * ops.cast(factor, query.dtype)
+        return super().attend_step(query, position, *arguments)
+
+
+class ShortRing(RingCache):
+    """Says that its oldest entry is too old."""
+
+    def positions(self, position, slots):
+        held = super().positions(position, slots)
+        return ops.where(held == position - slots + 1, held - 1, held)
+
+
+@broken("decoder", "step_equals_call", num_heads=4)
+class ShortWindowInSteps(LocalAttention):
+    """The window of a step is one position shorter than that of a whole sequence."""
+
+    cache_type = ShortRing
+
+
+class LateRing(RingCache):
+    """Writes into the wrong slot after position 64."""
+
+    def slot(self, position, slots):
+        late = ops.cast(ops.greater(position, 64), "int32")
+        return (position + late) % slots
+
+
+@broken("decoder", "step_equals_call", num_heads=4)
+class WrapsWronglyAfter64(LocalAttention):
+    """The ring of past positions wraps around at the wrong place after position 64."""
+
+    cache_type = LateRing
+
+
+@broken("decoder", "step_equals_call", num_heads=4)
+class SharesWhatIsReordered(DotProductAttention):
+    """What belongs to a hypothesis is kept as if all of a sentence shared it."""
+
+    def initial_state(self, *arguments, **options):
+        return {SHARED: super().initial_state(*arguments, **options)}
+
+    def attend_step(self, query, position, state, *arguments):
+        found = super().attend_step(query, position, state[SHARED], *arguments)
+        return *found[:2], {SHARED: found[2]}
+
+
+@broken("cross", "step_equals_call", num_heads=4)
+class OneQueryForAllBeams(DotProductAttention):
+    """All hypotheses attend with the query of the first."""
+
+    def attend_step(self, query, *arguments):
+        return super().attend_step(query[:, :1], *arguments)
+
+
+@broken("decoder", "step_equals_call", num_heads=4)
+class GrowingState(DotProductAttention):
+    """The state has another shape after every step."""
+
+    def initial_state(self, batch, beams, *arguments, **options):
+        state = super().initial_state(batch, beams, *arguments, **options)
+        return {**state, "seen": ops.zeros((batch, beams, 1))}
+
+    def attend_step(self, query, position, state, *arguments):
+        state, seen = dict(state), state["seen"]
+        del state["seen"]
+        found = super().attend_step(query, position, state, *arguments)
+        seen = ops.concatenate([seen, seen[..., :1]], axis=-1)
+        return *found[:2], {**found[2], "seen": seen}
+
+
+@broken(
+    "cross",
+    "step_equals_call",
+    dtype="mixed_bfloat16",
+    num_heads=4,
+    recurrence="accumulated_weights",
+)
+class RunningSumInHalfPrecision(RecurrentCrossAttention):
+    """A sum over all positions so far is rounded to half precision at every step."""
+
+    def attend_step(self, *arguments):
+        context, weights, state = super().attend_step(*arguments)
+        half = keras.tree.map_structure(lambda x: ops.cast(x, "bfloat16"), state)
+        return context, weights, keras.tree.map_structure(as_float32, half)
+
+
+def as_float32(x):
+    return ops.cast(x, "float32")

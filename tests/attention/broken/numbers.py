@@ -1,0 +1,70 @@
+"""Layers that compute something else than they should."""
+
+from keras import ops
+
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.attention import HardCodedAttention
+from tests.attention.broken.registry import broken
+
+
+@broken("encoder", "values_match_reference", num_heads=4)
+class WrongScale(DotProductAttention):
+    """Energies are 10 % too large."""
+
+    def build(self, *shapes):
+        super().build(*shapes)
+        self.scale *= 1.1
+
+
+@broken("encoder", "values_match_reference", num_heads=4)
+class RenormalisesBorders(HardCodedAttention):
+    """Hard-coded weights are renormalised where a border cuts them off."""
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        found = super().attend(query, value, key, masks, True, training)
+        context, weights = found
+        total = ops.maximum(ops.sum(weights, axis=-1), 1e-3)  # [B, H, T]
+        rows = ops.transpose(total, (0, 2, 1))[..., None]
+        return context / rows, weights / total[..., None]
+
+
+@broken("encoder", "gradients_match_finite_differences", num_heads=4)
+class BlocksGradients(DotProductAttention):
+    """No gradient flows into the values."""
+
+    def project_inputs(self, query, value, key=None):
+        q, k, v = super().project_inputs(query, value, key)
+        return q, k, ops.stop_gradient(v)
+
+
+@broken("encoder", "scores_never_change_the_output", num_heads=4)
+class ScoresChangeOutput(DotProductAttention):
+    """The output is another one when scores are asked for."""
+
+    def attend(self, query, value, key, masks, return_scores, training):
+        found = super().attend(query, value, key, masks, return_scores, training)
+        return found[0] * (1.001 if return_scores else 1.0), found[1]
+
+
+@broken("encoder", "values_match_reference", num_heads=4)
+class ReturnsOneTensor(DotProductAttention):
+    """`attend` returns the context alone."""
+
+    def attend(self, *arguments):
+        return super().attend(*arguments)[0]
+
+
+@broken("encoder", "values_match_reference", num_heads=4)
+class LosesWeights(DotProductAttention):
+    """`attend` returns no weights even when they are asked for."""
+
+    def attend(self, *arguments):
+        return super().attend(*arguments)[0], None
+
+
+@broken("encoder", "padding_content_is_invisible", num_heads=4)
+class CouplesSentences(DotProductAttention):
+    """A sentence changes the outputs of the others in its batch."""
+
+    def project_output(self, context, training=False):
+        return super().project_output(context - ops.mean(context, axis=0) / 10)

@@ -1,0 +1,73 @@
+"""What recurrences share: products, the scan, kernels drawn as one."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants.attention.recurrences.base import LastRows
+from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import continue_kernel
+from keras_attnvariants.attention.recurrences.base import products
+from keras_attnvariants.attention.recurrences.base import scan_time
+from tests.attention.conformance import to_numpy
+
+
+def test_last_rows_of_a_matrix_by_head():
+    constant = np.arange(5 * 6, dtype="float32").reshape(5, 6)
+
+    def whole(shape, dtype=None):
+        assert shape == (5, 6)
+        return ops.convert_to_tensor(constant)
+
+    rows = LastRows(whole, before=3)
+    np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
+    heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
+    np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
+
+
+def test_a_continued_kernel_is_drawn_as_the_last_rows():
+    options = {"kernel_initializer": keras.initializers.Ones()}
+    continue_kernel(options, 0)
+    assert type(options["kernel_initializer"]) is keras.initializers.Ones
+    continue_kernel(options, 5)
+    drawn = options["kernel_initializer"]
+    assert (type(drawn), drawn.before) == (LastRows, 5)
+    assert drawn.get_config()["initializer"]["class_name"] == "Ones"
+
+
+def test_products_and_averages():
+    """One head of width 2, two keys."""
+    q = ops.convert_to_tensor(np.array([1.0, 2.0], "float32").reshape(1, 1, 1, 2))
+    keys = ops.convert_to_tensor(
+        np.array([[1.0, 0.0], [3.0, 1.0]], "float32").reshape(1, 2, 1, 2)
+    )
+    weights = products(q, keys)
+    np.testing.assert_array_equal(to_numpy(weights), [[[[1.0, 5.0]]]])
+    np.testing.assert_array_equal(to_numpy(average(weights, keys)), [[[[16.0, 5.0]]]])
+
+
+def test_products_are_float32_in_half_precision():
+    half = ops.ones((1, 1, 1, 2), "bfloat16")
+    assert keras.backend.standardize_dtype(products(half, half).dtype) == "float32"
+
+
+def test_a_scan_sees_one_position_at_a_time():
+    """Running sums, from inputs `[B, 1, ...]` like those of one beam."""
+    x = np.arange(12.0, dtype="float32").reshape(2, 3, 2)
+
+    def body(total, inputs):
+        assert tuple(inputs.shape) == (2, 1, 2)
+        return total + inputs, total + inputs
+
+    found = scan_time(body, ops.zeros((2, 1, 2)), ops.convert_to_tensor(x))
+    np.testing.assert_array_equal(to_numpy(found), x.cumsum(axis=1))
+
+
+def test_what_a_recurrence_does_not_define_is_named():
+    rule = Recurrence()
+    for method, count in (("initial_state", 4), ("attend", 6), ("step", 7)):
+        with pytest.raises(NotImplementedError, match=f"Recurrence has no `{method}`"):
+            getattr(rule, method)(*[None] * count)
+    assert rule.layers(None) == rule.prepare(None, {}) == rule.get_config() == {}
