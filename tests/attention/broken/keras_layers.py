@@ -60,7 +60,7 @@ class Product(keras.layers.Layer):
         return ops.matmul(inputs, self.kernel)
 
 
-@broken("encoder", "int8_quantisation", num_heads=4)
+@broken("cross", "int8_quantisation", num_heads=4)
 class KeepsFloatKernel(DotProductAttention):
     """A kernel stays in float32 when the model is quantised."""
 

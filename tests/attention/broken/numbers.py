@@ -62,7 +62,7 @@ class LosesWeights(DotProductAttention):
         return super().attend(*arguments)[0], None
 
 
-@broken("encoder", "padding_content_is_invisible", num_heads=4)
+@broken("encoder", "values_match_reference", num_heads=4)
 class CouplesSentences(DotProductAttention):
     """A sentence changes the outputs of the others in its batch."""
 
