@@ -61,7 +61,7 @@ def test_the_cache_lists_the_ngrams_of_a_whole_sentence(scoring):
     for found, expected in zip(*map(keras.tree.flatten, (listed, whole)), strict=True):
         near(to_numpy(found), to_numpy(expected), 1e-6)
     seen = to_numpy(heads.cached_memory(cache, 2)["mask"]).reshape(2, LENGTH)
-    assert seen.astype(int).tolist() == [[1, 1, 1, 0, 0], [0, 1, 1, 0, 0]]
+    assert seen.astype(int).tolist() == [[1, 1, 1, 0, 0, 0], [0, 1, 1, 0, 0, 0]]
 
 
 def test_a_position_beyond_the_cache_is_refused():
