@@ -73,7 +73,7 @@ def test_dropped_weights_are_returned_whole():
     tiny.near(weights.sum(-1), np.broadcast_to(real[:, None], weights.shape[:-1]))
 
 
-@cases("float32", roles=("cross",), costly=True)
+@cases("float32", roles=("cross",))
 def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(case):
     places = tiny.places(None, tiny.decoder(), case.layer())
     model = tiny.make(**places, num_layers=1, feed_forward=False)
