@@ -36,10 +36,10 @@ SENTENCES ?=
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
 	@echo "                 (MINUTES=1 SENTENCES=100 for a short training and test)"
-	@echo "make test        style, then the fast tests on TensorFlow and on JAX"
+	@echo "make test        style and types, then the fast tests on TensorFlow and on JAX"
 	@echo "make test-all    the same with the slow tests"
 	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
-	@echo "make lint        style alone"
+	@echo "make lint        style and types alone"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
 	@echo "make clean       remove the virtual environment and the caches"
 
@@ -66,6 +66,7 @@ quickstart: $(VENV)/.package
 lint: $(VENV)/.tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 test: lint
 	$(ON_TENSORFLOW) -m "not slow"
