@@ -44,7 +44,7 @@ def test_matrices_are_cast_and_results_are_the_same(dtype):
 
 def test_weights_of_an_outer_scope_are_used():
     whole = model("float32")
-    pairs = [(variable, ops.zeros_like(variable)) for variable in whole.weights]
+    pairs = [(variable, ops.zeros_like(variable.value)) for variable in whole.weights]
     with keras.StatelessScope(state_mapping=pairs), cast_matrices(whole):
         assert not ops.convert_to_numpy(whole(IDS)).any()
 
