@@ -12,6 +12,16 @@ def copy_reverse(benchmark):
     return benchmark("copy_reverse")
 
 
+@pytest.fixture
+def tiny(copy_reverse, monkeypatch):
+    """The benchmark with periods, batches and models of almost no size."""
+    sizes = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}
+    monkeypatch.setattr(copy_reverse, "PERIOD", 2)
+    monkeypatch.setattr(copy_reverse, "BATCH", 2)
+    monkeypatch.setattr(copy_reverse, "SIZES", {**copy_reverse.SIZES, **sizes})
+    return copy_reverse
+
+
 def symbols(row):
     """A sequence up to its end symbol, which has to be there."""
     return row[: row.tolist().index(3)]
@@ -51,14 +61,10 @@ def test_accuracy_leaves_padding_out(copy_reverse):
     assert copy_reverse.accuracy(Oracle(), held_out) == expected
 
 
-def test_numbers_are_written_and_shown(copy_reverse, monkeypatch, tmp_path):
-    monkeypatch.setattr(copy_reverse, "PERIOD", 2)
-    monkeypatch.setattr(copy_reverse, "BATCH", 2)
-    sizes = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}
-    monkeypatch.setattr(copy_reverse, "SIZES", {**copy_reverse.SIZES, **sizes})
+def test_numbers_are_written_and_shown(tiny, tmp_path):
     file = tmp_path / "numbers.jsonl"
     arguments = ["kav/base/multi30k", "--updates=300", "--seeds=1", "--target=1e-6"]
-    result = CliRunner().invoke(copy_reverse.app, [*arguments, f"--output={file}"])
+    result = CliRunner().invoke(tiny.app, [*arguments, f"--output={file}"])
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     assert [row["task"] for row in rows] == ["copy", "reverse"]
@@ -68,16 +74,15 @@ def test_numbers_are_written_and_shown(copy_reverse, monkeypatch, tmp_path):
         assert str(run["accuracy"]) in result.output
 
 
-def test_a_seed_decides_a_training(copy_reverse, monkeypatch):
-    monkeypatch.setattr(copy_reverse, "PERIOD", 2)
+def test_a_seed_decides_a_training(tiny):
     from keras_attnvariants import presets
 
     preset = presets.get("kav/hc-all/multi30k")
-    model = copy_reverse.compiled(preset, updates=4)
+    model = tiny.compiled(preset, updates=4)
     weights = []
     for seed in (0, 1, 0):
-        copy_reverse.restart(model, preset, seed)
-        copy_reverse.learn(model, "copy", seed, updates=4, target=2.0)
+        tiny.restart(model, preset, seed)
+        tiny.learn(model, "copy", seed, updates=4, target=2.0)
         weights.append(np.concatenate([w.ravel() for w in model.get_weights()]))
     np.testing.assert_array_equal(weights[0], weights[2])
     assert not np.array_equal(weights[0], weights[1])
