@@ -1,4 +1,4 @@
-"""Attention with linear biases (Press, Smith and Lewis 2022), known as ALiBi."""
+"""Attention with linear biases, ALiBi (Press, Smith and Lewis 2022)."""
 
 import math
 from typing import Any
@@ -16,21 +16,24 @@ from keras_attnvariants.utils.typing import Tensor
     examples=({"num_heads": 4}, {"num_heads": 4, "key_dim": 3, "use_bias": True}),
 )
 class AlibiAttention(DotProductAttention):
-    """Dot-product attention that fades with distance (Press et al. 2022, section 3).
+    """Dot-product attention with linear distance biases (Press et al. 2022, section 3).
 
-    The energy of key `j` for query `i` is lowered by `m_h |i - j|`, with a fixed slope
-    `m_h` for each head. The paper has decoders only, where `j <= i`; encoders lower
-    both sides alike. It needs no other positions in the model.
+    `softmax(Q K^T / sqrt(key_dim) - m_h |i - j|) V` for head `h`, query `i` and key
+    `j`, with a fixed slope `m_h` for each head. The paper has only decoders, where
+    `j <= i`; here, encoders use the same bias on both sides. The model needs no
+    position embeddings.
 
     Args:
         num_heads: number of heads `H`. The slopes are `2^(-8 h / H)` for
-            `h = 1 … H`; where `H` is no power of two, those of the next lower power
-            and every other one of the next higher, as in the released code.
+            `h = 1 … H`. If `H` is not a power of two, they are those of the next lower
+            power and, for the remaining heads, every other one of the next higher
+            power, as in the released code.
         key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
             constraints: as in `DotProductAttention`.
 
     Raises:
-        ValueError: as in `DotProductAttention`, or query and value differ in length.
+        ValueError: as in `DotProductAttention`, or query and value have different
+            lengths.
 
     Example:
 
@@ -58,7 +61,7 @@ class AlibiAttention(DotProductAttention):
 
 
 def slopes(num_heads: int) -> tuple[float, ...]:
-    """The slope of each head, steepest first for a power of two."""
+    """The slope of each head, steepest first if `num_heads` is a power of two."""
     power = 2 ** int(math.log2(num_heads))
     exact = [2.0 ** (-8 * (head + 1) / power) for head in range(power)]
     between = [2.0 ** (-4 * (head + 1) / power) for head in range(0, 2 * power, 2)]

@@ -8,8 +8,8 @@ from keras_attnvariants.backend import at_most
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# Positions in one block. Longer blocks waste work on the zeros off the band, shorter
-# ones on the overlap of their windows.
+# Positions in one block. Longer blocks waste work on zeros outside the band, shorter
+# ones on overlapping windows.
 BLOCK = 64
 
 
@@ -17,15 +17,15 @@ def convolve_bands(values: Tensor, kernel: np.ndarray, first: int) -> Tensor:
     """Weighted sums of neighbours: a convolution with one fixed kernel per head.
 
     `result[b, i, h] = sum_tap kernel[tap, h] * values[b, i + first + tap, h]`,
-    positions outside the sequence counting as 0. The sequence is cut into blocks,
-    each of which is multiplied with the same small banded matrix, so that time
-    and memory grow linearly with length, at the speed of matrix products.
+    where positions outside the sequence count as 0. The sequence is cut into blocks,
+    and each block is multiplied by the same small banded matrix. Time and memory are
+    therefore linear in length, and the work is done by fast matrix products.
 
     Args:
         values: `[B, L, H, D]`.
-        kernel: `[taps, H]`, float64 on the host.
-        first: relative position of the first tap; it and the last one are such
-            that the taps include relative position 0 (`first <= 0`).
+        kernel: `[taps, H]`, a float64 NumPy array.
+        first: relative position of the first tap, `<= 0`. The taps must include
+            relative position 0.
 
     Returns:
         `[B, L, H, D]`, in the dtype of `values`.
@@ -46,15 +46,15 @@ def block_size(length: Size, span: int) -> Size:
 
 
 def block_windows(x: Tensor, first: int, span: int, size: Size) -> Tensor:
-    """Cuts a sequence into overlapping blocks, each with the windows of its positions.
+    """Cuts a sequence into overlapping blocks that contain the windows of positions.
 
-    Position `i` of a block sees the entries `i` to `i + span` of its window.
+    The window of position `i` of a block is its entries `i` to `i + span`.
 
     Args:
         x: `[B, L, ...]`.
         first: relative position of the first neighbour in a window, `<= 0`.
-        span: distance from there to the last one.
-        size: length of a block, at least `span`; see `block_size`.
+        span: distance from the first to the last neighbour.
+        size: number of positions per block, at least `span`; see `block_size`.
 
     Returns:
         `[B, blocks, size + span, ...]`, 0 outside the sequence.
@@ -69,15 +69,15 @@ def block_windows(x: Tensor, first: int, span: int, size: Size) -> Tensor:
 
 
 def join_blocks(blocks: Tensor, length: Size) -> Tensor:
-    """The inverse for results: `[B, blocks, size, ...]` to `[B, length, ...]`."""
+    """Joins results by block: `[B, blocks, size, ...]` to `[B, length, ...]`."""
     batch, count, size, *inner = ops.shape(blocks)
     return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
 
 
 def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
-    """A part of `x`, from `(start, size)` for each axis from the second on.
+    """A slice of `x`, given by `(start, size)` for each axis after the first.
 
-    Not indexing, whose gradient is several times as slow on TensorFlow.
+    Indexing would do the same, but its gradient is several times slower on TensorFlow.
     """
     shape, axes = ops.shape(x), 1 + len(bounds)
     starts = (0, *[start for start, _ in bounds], *[0] * (len(shape) - axes))
@@ -86,14 +86,14 @@ def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
 
 
 def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    """The window that ends with `new`, and what of it the next position needs.
+    """Appends a position to a buffer of the last positions.
 
     Args:
-        buffer: the positions before, oldest first: `[B, K, slots, ...]`.
-        new: this position: `[B, K, ...]`.
+        buffer: the previous positions, oldest first: `[B, K, slots, ...]`.
+        new: the current position: `[B, K, ...]`.
 
     Returns:
-        The window `[B, K, slots + 1, ...]` and the next buffer.
+        The window that ends with `new`, `[B, K, slots + 1, ...]`, and the next buffer.
     """
     window = ops.concatenate([buffer, new[:, :, None]], axis=2)
     return window, window[:, :, 1:]
@@ -110,7 +110,7 @@ def block_band(kernel: np.ndarray, size: int) -> np.ndarray:
 
 
 def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:
-    """The whole matrix: float32 `[H, L, L]` with the weight of `j` for `i`."""
+    """The full matrix: float32 `[H, L, L]`, with the weights of `j` for `i`."""
     taps = len(kernel)
     relative = ops.arange(length)[None, :] - ops.arange(length)[:, None] - first
     inside = ops.logical_and(relative >= 0, relative < taps)

@@ -1,10 +1,10 @@
-"""The contract that every attention variant fulfils.
+"""The interface that every attention variant implements.
 
 Axis letters: `B` batch, `K` beams, `T` target (query) length, `S` source (key)
 length, `H` heads, `D` head width.
 
-A variant is mostly its equation. It subclasses `BaseAttention`, or one of the classes
-in `multi_head` that add projections, heads and a softmax, and defines
+A variant subclasses `BaseAttention`, or one of the classes in `multi_head` that add
+projections, heads and a softmax. It defines
 
 * `attend`: whole sequences at once, for training and encoding;
 * `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
@@ -29,26 +29,27 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# The key of a state that holds what all hypotheses of a sentence share.
+# The key of a state whose tensors all hypotheses of a sentence share.
 SHARED = "shared"
 
 
 class BaseAttention(keras.layers.Layer):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
-    It defines `call` and `step`, applies the query mask, and checks what goes in and
+    It defines `call` and `step`, applies the query mask, and checks the inputs and
     what the variant returns.
 
-    Masking: Keras masks of `query`, `value` and `key` are used, and the query's is
-    passed on. The content of padded keys never changes a real position. A query that
-    sees no key has a context of exactly 0, as has a query that `query_mask` excludes.
+    Masking: Keras masks of `query`, `value` and `key` are used, and the query mask is
+    passed on. The content of padded keys never changes a real position. A query
+    without visible keys has a context of exactly 0, and so does a query that
+    `query_mask` excludes.
 
     Class attributes:
-        roles: where the equation makes sense: encoder, decoder, cross. An instance
-            may narrow it.
-        has_scores: whether there are weights over positions. A variant without them
-            refuses `return_attention_scores`.
-        num_heads: number of heads `H`; 1 unless the variant says otherwise.
+        roles: where the layer can be used: encoder, decoder, cross. An instance may
+            have fewer roles than its class.
+        has_scores: whether the layer has weights over positions. A variant without
+            them refuses `return_attention_scores`.
+        num_heads: number of heads `H`; 1 unless the variant sets it.
     """
 
     roles: frozenset[str] = frozenset()
@@ -79,19 +80,19 @@ class BaseAttention(keras.layers.Layer):
         Args:
             query: `[B, T, width]`.
             value: `[B, S, value width]`.
-            key: `[B, S, key width]`; `None` for `value`. Variants without keys
-                refuse any other.
+            key: `[B, S, key width]`; `None` to use `value`. Variants without keys
+                refuse any other key.
             query_mask: bool `[B, T]`, True at real query positions.
             value_mask: bool `[B, S]`, True at real key positions.
             key_mask: bool `[B, S]`, combined with `value_mask`.
-            attention_mask: bool `[B, T, S]`, which keys each query may see.
+            attention_mask: bool `[B, T, S]`, which keys each query attends to.
             return_attention_scores: whether to return the weights as well. This
                 never changes the output.
             training: whether dropout is applied.
-            use_causal_mask: whether query `i` may only see keys `j <= i`.
+            use_causal_mask: whether query `i` attends only to keys `j <= i`.
 
         Returns:
-            `[B, T, width]`; with scores also float32 weights `[B, H, T, S]`.
+            `[B, T, width]`; with scores, also float32 weights `[B, H, T, S]`.
 
         Raises:
             ValueError: the variant cannot honour an argument.
@@ -119,7 +120,7 @@ class BaseAttention(keras.layers.Layer):
         return_scores: bool,
         training: bool | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """The variant's equation over whole sequences.
+        """Computes the variant's equation over whole sequences.
 
         Args:
             query, value, key: as for `call`; `key` may be `None`.
@@ -128,19 +129,19 @@ class BaseAttention(keras.layers.Layer):
             training: whether dropout is applied.
 
         Returns:
-            The context `[B, T, ...]`, as `project_output` takes it, and the float32
-            weights `[B, H, T, S]`, which may be `None` if they are not needed.
+            The context `[B, T, ...]`, in the form that `project_output` takes, and the
+            float32 weights `[B, H, T, S]`, which may be `None` if they are not needed.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `attend`.")
 
     def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
-        """The output `[..., width]` from the context; here the context itself."""
+        """The output `[..., width]` for a context; by default the context itself."""
         return context
 
     # One position at a time
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
-        """What cross-attention needs of a source, computed once per sentence.
+        """Computes what cross-attention needs from a source, once per sentence.
 
         Args:
             value: `[B, S, value width]`.
@@ -156,18 +157,19 @@ class BaseAttention(keras.layers.Layer):
     ) -> State:
         """The state before the first position: a dict of `[B, K, ...]` tensors.
 
-        What is under the key `SHARED` belongs to all hypotheses of a sentence: a
-        search reorders the rows of hypotheses and leaves it as it is.
+        All hypotheses of a sentence share the tensors under the key `SHARED`. A
+        search reorders the other tensors and leaves these unchanged.
 
         Args:
             batch: number of sentences; an integer or a scalar tensor.
             beams: number of hypotheses per sentence.
-            max_length: largest number of positions that will be decoded.
+            max_length: maximum number of positions that will be decoded.
             memory: what `prepare` returned, in cross-attention; `None` in
                 self-attention.
 
         Raises:
-            ValueError: the variant is cross-attention only, and `memory` is `None`.
+            ValueError: the variant can only do cross-attention, and `memory` is
+                `None`.
         """
         check_memory(self, memory)
         return {}
@@ -180,24 +182,24 @@ class BaseAttention(keras.layers.Layer):
         memory: Memory = None,
         return_attention_scores: bool = False,
     ) -> Any:
-        """One position of `call`, for every hypothesis.
+        """Computes one position of `call` for every hypothesis.
 
         Args:
             query: `[B, K, width]`, the inputs at this position.
             position: int32 scalar, 0-based and below `max_length`. A tensor is not
-                checked: beyond `max_length`, what it adds to the state is lost.
+                checked: a position beyond `max_length` is not stored in the state.
             state: what the previous step, or `initial_state`, returned.
             memory: what `prepare` returned, in cross-attention.
             return_attention_scores: whether to return the weights as well.
 
         Returns:
-            The output `[B, K, width]` and the new state; with scores also
+            The output `[B, K, width]` and the new state; with scores, also
             float32 weights: `[B, K, H, S]` over the source in cross-attention,
-            `[B, K, H, slots]` over the positions held in the state otherwise.
+            `[B, K, H, slots]` over the positions stored in the state otherwise.
 
         Raises:
-            ValueError: an argument cannot be honoured, or the state has no room for
-                `position`, a Python integer.
+            ValueError: an argument cannot be honoured, or `position` is a Python
+                integer for which the state has no room.
             TypeError: `attend_step` did not return a context, weights and a state.
         """
         check_scores_wanted(self, return_attention_scores)
@@ -224,23 +226,24 @@ class BaseAttention(keras.layers.Layer):
         memory: Memory,
         return_scores: bool,
     ) -> tuple[Tensor, Tensor | None, State]:
-        """The variant's equation at one position.
+        """Computes the variant's equation at one position.
 
         Args:
             query, position, state, memory: as for `step`.
             return_scores: whether the weights are needed.
 
         Returns:
-            The context `[B, K, ...]`, as `project_output` takes it (`[B, 1, ...]` if
-            it is the same for all beams), the float32 weights as `step` returns them
-            (`None` is fine if they are not needed), and the new state.
+            The context `[B, K, ...]`, in the form that `project_output` takes
+            (`[B, 1, ...]` if it is the same for all beams), the float32 weights as
+            `step` returns them (`None` is allowed if they are not needed), and the new
+            state.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define `attend_step`."
         )
 
     def alignment(self, scores: Tensor) -> Tensor:
-        """How much each source position counts, on average over the heads.
+        """The weight of each source position, averaged over the heads.
 
         Args:
             scores: `[B, K, H, S]`, as `step` returns them in cross-attention.
@@ -278,7 +281,7 @@ class BaseAttention(keras.layers.Layer):
         return_attention_scores: bool = False,
         **kwargs: Any,
     ) -> Any:
-        # Positional callers: query_mask, value_mask, key_mask, attention_mask, …
+        # As positional arguments, the scores follow four masks.
         wanted = return_attention_scores or (len(args) > 4 and args[4])
         check_lengths(self, query, value)
         check_scores_wanted(self, wanted)
@@ -289,9 +292,9 @@ class BaseAttention(keras.layers.Layer):
         return output, keras.KerasTensor(shape, dtype="float32")
 
     def refuse_key(self, value: Tensor, key: Tensor | None) -> None:
-        """Raises if a variant without keys was given a key other than the value."""
+        """Raises `ValueError` if `key` is given and is not `value`."""
         if key is not None and key is not value:
             raise ValueError(
-                f"{type(self).__name__} has no keys: its weights depend on positions "
-                f"only. Pass `query` and `value`. Received: key={key}"
+                f"`key` must be `None` or `value`: {type(self).__name__} has no keys. "
+                f"Received: key={key}"
             )

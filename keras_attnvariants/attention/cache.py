@@ -1,9 +1,9 @@
 """The keys and values of the positions decoded so far, for all hypotheses.
 
 All hypotheses of a sentence share one list of keys and values, with one entry for each
-position and hypothesis. A table of rows says which entries belong to the history of a
-hypothesis: a search that reorders its hypotheses moves rows of this table, and the
-keys and values stay where they were written.
+position and hypothesis. A table of rows says which entries belong to the history of
+each hypothesis. A search that reorders its hypotheses only reorders this table; keys
+and values stay where they were written.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class CacheEntries(NamedTuple):
-    """What a step attends to.
+    """The entries that a decoding step attends to.
 
     Attributes:
         key, value: `[B, H, slots * K, D]`.
         mask: bool `[B, 1, K, slots * K]`, the entries in each hypothesis's history.
-        positions: int32 `[slots * K]`, where each entry stands in the sequence.
+        positions: int32 `[slots * K]`, the position of each entry in the sequence.
     """
 
     key: Tensor
@@ -40,7 +40,7 @@ class KeyValueCache:
     Attributes:
         num_heads: number of heads `H`.
         key_dim, value_dim: width of a head's keys and values.
-        dtype: of keys and values.
+        dtype: dtype of keys and values.
     """
 
     num_heads: int
@@ -63,17 +63,17 @@ class KeyValueCache:
         """The slot of a position.
 
         Raises:
-            ValueError: there is none for this position, a Python integer.
+            ValueError: `position` is a Python integer without a slot.
         """
         check_position(position, slots)
         return position
 
     def positions(self, position: Size, slots: int) -> Tensor:
-        """The position that each slot holds, int32 `[slots]`."""
+        """The position stored in each slot, int32 `[slots]`."""
         return ops.arange(slots, dtype="int32")
 
     def write(self, state: State, key: Tensor, value: Tensor, position: Size) -> State:
-        """The state with the keys and values `[B, H, K, D]` of a position."""
+        """Returns the state with the keys and values `[B, H, K, D]` of a position."""
         beams, slots = ops.shape(state["rows"])[1:]
         slot = self.slot(position, slots)
         own = ops.arange(beams, dtype="int32")[:, None]
@@ -88,7 +88,7 @@ class KeyValueCache:
         }
 
     def read(self, state: State, position: Size) -> CacheEntries:
-        """All entries, after `position` was written."""
+        """Returns all entries, after `position` has been written."""
         batch, beams, slots = ops.shape(state["rows"])
         rows = ops.arange(beams, dtype="int32")
         is_own = ops.equal(state["rows"][..., None], rows)  # [B, K, slots, K]
@@ -103,14 +103,14 @@ class KeyValueCache:
         return CacheEntries(key, value, mask, positions)
 
     def by_slot(self, state: State, weights: Tensor) -> Tensor:
-        """Weights `[B, H, K, slots * K]` of entries, as `[B, H, K, slots]`."""
+        """Converts weights of entries `[B, H, K, slots * K]` to `[B, H, K, slots]`."""
         batch, beams, slots = ops.shape(state["rows"])
         shape = (batch, self.num_heads, beams, slots, beams)
         return ops.sum(ops.reshape(weights, shape), axis=-1)
 
 
 class RingCache(KeyValueCache):
-    """Holds the last `slots` positions: a new one takes the place of the oldest."""
+    """A cache of the last `slots` positions; a new one overwrites the oldest."""
 
     def slot(self, position: Size, slots: int) -> Size:
         return position % slots
@@ -121,7 +121,7 @@ class RingCache(KeyValueCache):
 
 
 def check_position(position: Size, slots: Size) -> None:
-    """Raises if a cache of `slots` positions is known to have none for this one."""
+    """Raises if `position` is known to be outside a cache of `slots` positions."""
     if isinstance(position, int) and isinstance(slots, int) and position >= slots:
         raise ValueError(
             f"`position` must be below {slots}, the `max_length` that the state was "

@@ -1,4 +1,4 @@
-"""Checks of what attention layers are given, and of what their equations return."""
+"""Checks of the inputs of attention layers and of what their equations return."""
 
 from typing import Any
 
@@ -7,28 +7,28 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
-    """Raises if self-attention is known to be given two lengths."""
+    """Raises if query and value of self-attention have different static lengths."""
     lengths = query.shape[1], value.shape[1]
     if "cross" in layer.roles or None in lengths or lengths[0] == lengths[1]:
         return
     raise ValueError(
-        f"{type(layer).__name__} is self-attention: `query` and `value` must have the "
-        "same length. `keras_attnvariants.attention.variants('cross')` lists the "
-        f"variants for two sequences. Received: lengths {lengths}"
+        f"`query` and `value` must have the same length: {type(layer).__name__} is "
+        "self-attention. `keras_attnvariants.attention.variants('cross')` lists the "
+        f"variants for cross-attention. Received: lengths {lengths}"
     )
 
 
 def check_scores_wanted(layer: Any, wanted: bool) -> None:
-    """Raises if weights are asked of a variant that has none."""
+    """Raises if weights are requested from a variant that has none."""
     if wanted and not layer.has_scores:
         raise ValueError(
-            f"{type(layer).__name__} has no attention weights: it does not weigh "
-            f"positions. Received: return_attention_scores={wanted}"
+            f"`return_attention_scores` must be False: {type(layer).__name__} has no "
+            f"attention weights. Received: return_attention_scores={wanted}"
         )
 
 
 def check_memory(layer: Any, memory: Memory) -> None:
-    """Raises if cross-attention was not given what its `prepare` returned."""
+    """Raises if `memory` is missing in cross-attention."""
     if memory is None and layer.roles == {"cross"}:
         raise ValueError(
             f"`memory` must be what `prepare` returned: {type(layer).__name__} is "
@@ -37,9 +37,9 @@ def check_memory(layer: Any, memory: Memory) -> None:
 
 
 def check_returned(layer: Any, method: str, found: Any, names: str) -> Any:
-    """`found` if it is a tuple with an entry for each of the comma-separated `names`.
+    """Returns `found` if it is a tuple with one entry for each name in `names`.
 
-    A tensor in place of a tuple would unpack along its batch.
+    A tensor must be rejected here because it would unpack along its batch.
     """
     if isinstance(found, tuple) and len(found) == len(names.split(",")):
         return found
@@ -50,10 +50,10 @@ def check_returned(layer: Any, method: str, found: Any, names: str) -> Any:
 
 
 def check_weights(layer: Any, method: str, weights: Tensor | None) -> None:
-    """Raises unless weights that were asked for are there, with four axes."""
+    """Raises unless the requested weights were returned and have four axes."""
     shape = None if weights is None else tuple(weights.shape)
     if shape is None or len(shape) != 4:
         raise TypeError(
             f"`{method}` of {type(layer).__name__} must return weights with four axes "
-            f"when they are asked for. Received: shape {shape}"
+            f"when they are requested. Received: shape {shape}"
         )

@@ -1,7 +1,8 @@
 """The neural language model layer of Sun and Iyyer (2021), for both sides.
 
-It concatenates near vectors whole and far ones as averages. Sun and Iyyer put it into
-the first layer of a language model only; `ConcatenatedNgram` extends it to encoders.
+It concatenates the vectors of near tokens and averages of distant ones. Sun and Iyyer
+use it in the first layer of a language model; `ConcatenatedNgram` extends it to
+encoders.
 """
 
 from typing import Any
@@ -32,27 +33,27 @@ class ConcatenatedNgram(NgramLayer):
 
     `z = drop(ReLU(concat(v) W_1 + b_1) W_2 + b_2) + sum(v) - x` at every position
     `t`. The vectors `v` are the inputs `t - n + 1` to `t`, and the means of the inputs
-    in `far_windows` consecutive windows before them; unless `causal`, the same to the
-    right. With the residual connection around the layer, which adds the input `x`,
-    their sum is passed on.
+    in `far_windows` consecutive windows before them; unless `causal`, there are the
+    same vectors on the right. The residual connection around the layer adds the input
+    `x`, so the block passes on the sum of all vectors.
 
-    The paper has this layer once and feed-forward layers above: give a model
-    `[kav.ConcatenatedNgram(…)] + [None] * (num_layers - 1)`. Its released code also
-    adds the far means again in every layer above, and can learn their weights.
+    The paper uses this layer once, with feed-forward layers above: pass
+    `[kav.ConcatenatedNgram(…)] + [None] * (num_layers - 1)` to a model. The released
+    code also adds the far means again in every layer above and can learn their weights.
 
     Args:
         hidden_dim: width of the hidden layer.
-        n: how far single vectors are concatenated, in tokens, the position itself
+        n: reach of the single vectors to each side, in tokens, the position itself
             included.
-        causal: whether nothing after the position is seen, as decoders need.
-        far_windows: number of windows further away, to each side.
-        far_size: length of such a window, in tokens. What lies outside the sequence
-            counts as zeros.
-        dropout: rate at which parts of the first summand are dropped in training.
-            Nothing else is: a residual connection around the layer drops nothing.
-        seed: of the dropout.
-        use_bias: whether the projections have biases; as in the paper, they do by
-            default.
+        causal: whether the layer uses no later positions, as decoders need.
+        far_windows: number of windows further away, on each side.
+        far_size: length of these windows, in tokens. Positions outside the sequence
+            count as zeros.
+        dropout: dropout rate of the first summand. Nothing else is dropped, neither
+            here nor in the residual connection around the layer.
+        seed: random seed of the dropout.
+        use_bias: whether the projections have biases. By default they do, as in the
+            paper.
         initializers, regularizers and constraints: as in `ProjectedAttention`.
 
     Raises:
@@ -94,7 +95,7 @@ class ConcatenatedNgram(NgramLayer):
         return super().before + self.far_windows * self.far_size
 
     def spans(self) -> list[tuple[int, int]]:
-        """First and last relative position of each vector; the position comes first."""
+        """First and last relative position of each vector, starting with `x` itself."""
         near = [(-distance, -distance) for distance in range(1, self.n)]
         starts = [self.n + k * self.far_size for k in range(self.far_windows)]
         left = near + [(1 - start - self.far_size, -start) for start in starts]
@@ -119,8 +120,8 @@ class ConcatenatedNgram(NgramLayer):
         width = query_shape[-1]
         if self.input_dim != width:
             raise ValueError(
-                f"ConcatenatedNgram adds up its inputs: `value` must be as wide as "
-                f"`query`. Received: widths {self.input_dim} and {width}"
+                f"`value` must be as wide as `query`: ConcatenatedNgram adds up its "
+                f"inputs. Received: widths {self.input_dim} and {width}"
             )
         self.hidden_dense = self.dense(
             "hidden", len(self.spans()) * width, self.hidden_dim
@@ -139,7 +140,7 @@ class ConcatenatedNgram(NgramLayer):
         return ops.einsum("wv,bkwd->bkvd", kernel, window)
 
     def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
-        """`[B, L, hidden_dim + d]`: the hidden layer, and the sum of the neighbours."""
+        """`[B, L, hidden_dim + d]`: the hidden layer and the sum of the neighbours."""
         hidden = ops.relu(self.hidden_dense(concatenate(vectors)))
         neighbours = ops.sum(vectors[:, :, 1:], axis=2)
         return ops.concatenate([hidden, neighbours], axis=-1)

@@ -1,4 +1,4 @@
-"""Learned multi-head attention, the baseline of every paper."""
+"""Learned multi-head attention, the baseline of all papers."""
 
 from keras import ops
 
@@ -24,23 +24,24 @@ class DotProductAttention(SoftmaxAttention):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 
     `softmax(Q K^T / sqrt(key_dim)) V` per head, with learned projections. A variant
-    of it that changes the energies `Q K^T / sqrt(key_dim)`, or which keys a query
-    sees, overrides `energies` and nothing else.
+    that changes only the energies `Q K^T / sqrt(key_dim)`, or the keys that a query
+    attends to, subclasses this layer and overrides `energies`.
 
     Args:
         num_heads: number of heads `H`.
         key_dim: width of a head's queries and keys; `None` for
-            width / `num_heads`, so that one head alone is as wide as the model.
+            width / `num_heads`, so that a single head is as wide as the model.
         value_dim: width of a head's values; `None` for `key_dim`.
-        dropout: rate at which attention weights are dropped in training.
-        use_bias: whether the four projections have biases. By default they have
-            none, as in the papers collected here and unlike in Keras.
-        seed: of the dropout.
-        kernel_initializer: of the query, key and value projections.
-        output_initializer: of the output projection; `None` for the same.
-        bias_initializer: of the biases, if any.
-        kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint: of
-            all projections, as in Keras.
+        dropout: dropout rate of the attention weights.
+        use_bias: whether the four projections have biases. By default they do not,
+            as in most of the papers and unlike in Keras.
+        seed: random seed of the dropout.
+        kernel_initializer: initializer of the query, key and value projections.
+        output_initializer: initializer of the output projection; `None` to use
+            `kernel_initializer`.
+        bias_initializer: initializer of the biases, if any.
+        kernel_regularizer, bias_regularizer, kernel_constraint, bias_constraint:
+            regularizers and constraints of all projections, as in Keras.
 
     Raises:
         ValueError: a size or rate is out of range, or `num_heads` does not
@@ -58,7 +59,7 @@ class DotProductAttention(SoftmaxAttention):
 
     roles = frozenset({"encoder", "decoder", "cross"})
 
-    # How the positions so far are kept in decoding.
+    # How decoding stores keys and values of previous positions.
     cache_type: type[KeyValueCache] = KeyValueCache
 
     def build(
@@ -88,19 +89,19 @@ class DotProductAttention(SoftmaxAttention):
         key_positions: Tensor,
         mask: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        """What the weights are the softmax of, and which keys it runs over.
+        """The inputs of the softmax and its mask; by default the given ones.
 
-        Both the full pass and the decoding step call it; here it changes nothing.
+        The forward pass and the decoding step both call this method.
 
         Args:
             products: `[B, H, T, S]`, products of scaled queries and keys.
-            query_positions: int32 `[T]`, where the queries stand in their sequence;
-                `[1]` in a decoding step, where `T` are the beams.
-            key_positions: int32 `[S]`, where the keys stand in theirs.
-            mask: bool that broadcasts to `[B, H, T, S]`, or `None` for all keys.
+            query_positions: int32 `[T]`, positions of the queries in their sequence;
+                `[1]` in a decoding step, where the axis `T` holds the beams.
+            key_positions: int32 `[S]`, positions of the keys in their sequence.
+            mask: bool, broadcasts to `[B, H, T, S]`; or `None` for all keys.
 
         Returns:
-            Energies `[B, H, T, S]` and a mask like the one given.
+            Energies `[B, H, T, S]` and a mask of the same form as `mask`.
         """
         return products, mask
 
@@ -133,7 +134,7 @@ class DotProductAttention(SoftmaxAttention):
         return self.project_query(query), k, self.split(self.value_dense(value))
 
     def project_query(self, query: Tensor) -> Tensor:
-        """Scaled queries `[..., H, D]` from inputs `[..., width]`."""
+        """Scaled queries `[..., H, D]` for inputs `[..., width]`."""
         return self.split(self.query_dense(query) * self.scale)
 
     def attend_heads(
@@ -149,10 +150,11 @@ class DotProductAttention(SoftmaxAttention):
         """Context and weights from scaled queries, keys and values by head.
 
         Args:
-            q: `[B, T, H, D]`. k, v: `[B, S, H, D]`.
+            q: `[B, T, H, D]`.
+            k, v: `[B, S, H, D]`.
             query_positions, key_positions: int32 `[T]` and `[S]`.
             mask: bool `[1|B, 1|T, S]`, or `None`.
-            training: whether weights are dropped.
+            training: whether dropout is applied.
         """
         products = ops.einsum("bthd,bshd->bhts", q, k)
         mask = None if mask is None else mask[:, None]
@@ -187,7 +189,7 @@ class DotProductAttention(SoftmaxAttention):
     ) -> tuple[Tensor, Tensor | None, State]:
         q = self.project_query(query)  # [B, K, H, D]
         if memory is not None:
-            # The beams of a sentence are queries of one attention call.
+            # The beams of a sentence are the queries of one attention call.
             mask = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
             key_positions = ops.arange(ops.shape(key)[2], dtype="int32")

@@ -1,4 +1,4 @@
-"""What hard-coded self- and cross-attention share: offsets and the density."""
+"""The base class of hard-coded self- and cross-attention: offsets and the density."""
 
 import math
 from collections.abc import Sequence
@@ -13,21 +13,21 @@ from keras_attnvariants.utils.typing import Tensor
 
 PAPER = "You, Sun and Iyyer 2020"
 
-# How many standard deviations away the density no longer reaches the rounding
-# error of the dtype.
+# Number of standard deviations beyond which the density is below the rounding error of
+# the dtype.
 REACH = {"float64": 8, "float32": 6, "bfloat16": 4, "float16": 4}
 
 
 class GaussianAttention(MultiHeadBase):
-    """Weights that follow a normal density around a fixed distance.
+    """Base class of layers whose weights are a normal density at a fixed distance.
 
     Args:
         num_heads: number of heads `H`.
-        offsets: distance, in tokens, of each head's centre from its position;
-            a list shorter than `num_heads` is tiled: `(-1, 1)` on 4 heads is
+        offsets: distance, in tokens, of each head's centre from its position.
+            A list shorter than `num_heads` is tiled: `(-1, 1)` for 4 heads is
             `(-1, 1, -1, 1)`.
-        standard_deviation: of the normal density, in tokens; one number, or a
-            list that is tiled like `offsets`.
+        standard_deviation: standard deviation of the density, in tokens; one
+            number, or a list that is tiled like `offsets`.
         threshold: weights below it are set to 0.
         value_dim, use_bias, initializers, regularizers and constraints: as in
             `MultiHeadBase`.
@@ -48,7 +48,7 @@ class GaussianAttention(MultiHeadBase):
             raise ValueError(
                 f"`offsets` must be whole numbers of tokens. Received: {offsets}"
             )
-        # NumPy numbers become Python's, which JSON can write.
+        # JSON needs Python numbers instead of NumPy numbers.
         self.standard_deviation = np.asarray(standard_deviation, "float64").tolist()
         deviations = np.ravel(standard_deviation).tolist()
         self.deviations = tile("standard_deviation", deviations, num_heads)
@@ -72,7 +72,7 @@ class GaussianAttention(MultiHeadBase):
 
     @property
     def radius(self) -> int:
-        """How far from a head's centre weights are computed, in tokens."""
+        """The distance from a head's centre up to which weights are computed."""
         return math.ceil(REACH[self.compute_dtype] * max(self.deviations))
 
     def density(self, distance: np.ndarray) -> np.ndarray:
@@ -100,12 +100,12 @@ def tile(name: str, values: Sequence[float], num_heads: int) -> tuple[float, ...
     """`values` repeated until there is one per head.
 
     Raises:
-        ValueError: their number does not divide `num_heads`.
+        ValueError: the number of values does not divide `num_heads`.
     """
     values = tuple(values)
     if not values or num_heads % len(values):
         raise ValueError(
-            f"The number of `{name}` must divide num_heads={num_heads}. "
+            f"The length of `{name}` must divide num_heads={num_heads}. "
             f"Received: {values}"
         )
     return values * (num_heads // len(values))

@@ -1,9 +1,9 @@
 """Hard-coded Gaussian self-attention (You, Sun and Iyyer 2020).
 
-A head looks at a fixed distance from its own position: the weights are a normal
+A head attends to a fixed distance from its own position: its weights are a normal
 density around `position + offset`, cut off at the borders of the sentence and
-not renormalised. There are no queries and no keys to learn, and the weighted sum is
-a convolution with a constant kernel, linear in length.
+not renormalised. There are no learned queries and keys, and the weighted sum is a
+convolution with a constant kernel, at a cost linear in length.
 """
 
 from collections.abc import Sequence
@@ -40,28 +40,27 @@ IMPLEMENTATIONS = ("gaussian", "conv", "index")
 class HardCodedAttention(GaussianAttention):
     """Hard-coded Gaussian self-attention (You et al. 2020, Eq. 4 and 5).
 
-    Head `n` with offset `a` weighs position `j` for position `i` by
-    `phi(j - (i + a))`, the normal density. Values and outputs are projected;
-    nothing else is learned. Nothing is renormalised at borders, padding or the
-    causal limit.
+    In a head with offset `a`, the weight of position `j` for position `i` is
+    `phi(j - (i + a))`, where `phi` is the normal density. Only the projections of
+    values and outputs are learned. Weights are not renormalised at borders, at
+    padding, or where a causal mask cuts them off.
 
     Args:
         num_heads: number of heads `H`.
         offsets: distance, in tokens, of each head's centre, tiled over heads.
             The paper uses `(-1, 1)` in encoders and `(-1, 0)` in decoders.
         implementation: `"gaussian"`, the whole density; `"conv"`, only a window
-            around the centre; `"index"`, the value at the centre itself with
-            weight 1.
+            around the centre; `"index"`, only the centre, with weight 1.
         window: odd width of the `"conv"` window, in tokens.
         standard_deviation, threshold, value_dim, use_bias, initializers, regularizers
             and constraints: as in `GaussianAttention`.
 
-    An `attention_mask` zeroes weights; it costs a full matrix, everything else
-    is linear in length. A `key` is refused: there are no keys.
+    An `attention_mask` sets weights to 0 and requires the full matrix; everything else
+    is linear in length. A `key` is refused because there are no keys.
 
     Raises:
         ValueError: `offsets` cannot be tiled, `window` is even, the
-            implementation is unknown, or query and value differ in length.
+            implementation is unknown, or query and value have different lengths.
 
     Example:
 
@@ -105,7 +104,7 @@ class HardCodedAttention(GaussianAttention):
         return super().density(distance)
 
     def kernel(self, causal: bool) -> tuple[np.ndarray, int]:
-        """Weights by relative position: `[taps, H]`, and that of the first tap."""
+        """Weights `[taps, H]` by relative position, and the position of the first."""
         first = min(*self.offsets, self.radius) - self.radius
         last = 0 if causal else max(*self.offsets, -self.radius) + self.radius
         relative = np.arange(first, last + 1)

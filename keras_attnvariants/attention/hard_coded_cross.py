@@ -1,7 +1,7 @@
 """Hard-coded Gaussian cross-attention (You, Sun and Iyyer 2020).
 
-Target position `i` looks at the source around `length_ratio * i`. The windows are
-the same for every sentence, so nothing about them depends on the data.
+Target position `i` attends to the source around `length_ratio * i`. The windows are
+the same for every sentence.
 """
 
 import math
@@ -25,11 +25,10 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Target positions that one decoder computes together in hard-coded
-# cross-attention; they share one window of the source.
+# Number of target positions that are computed together and share one source window.
 BLOCK = 32
 
-# The centres are tabulated on the host, in float64, up to this target length.
+# The centres are computed with NumPy in float64, up to this target length.
 MAX_TARGET_LENGTH = 65536
 
 
@@ -44,21 +43,21 @@ MAX_TARGET_LENGTH = 65536
 class HardCodedCrossAttention(GaussianAttention):
     """Hard-coded Gaussian cross-attention (You et al. 2020, section 3.2).
 
-    Head `n` with offset `a` weighs source position `j` for target position `i`
-    by `phi(j - (floor(length_ratio * i) + a))`.
+    In a head with offset `a`, the weight of source position `j` for target position
+    `i` is `phi(j - (floor(length_ratio * i) + a))`, where `phi` is the normal density.
 
     Args:
         num_heads: number of heads `H`.
         offsets: distance, in tokens, of each head's centre, tiled over heads.
-        length_ratio: mean source length over mean target length in the training
+        length_ratio: mean source length divided by mean target length in the training
             data, in the model's tokens (the paper's gamma).
-        floor: whether the centre is rounded down to a token, as in the paper;
-            its released code does not.
+        floor: whether the centre is rounded down to a token, as in the paper. The
+            paper's released code does not round.
         standard_deviation, threshold, value_dim, use_bias, initializers, regularizers
             and constraints: as in `GaussianAttention`.
 
-    An `attention_mask` or `use_causal_mask` is refused: the windows are shared
-    by the whole batch. A `key` is refused: there are no keys.
+    An `attention_mask` or `use_causal_mask` is refused because the whole batch shares
+    the windows. A `key` is refused because there are no keys.
 
     Example:
 
@@ -90,7 +89,7 @@ class HardCodedCrossAttention(GaussianAttention):
         key_shape: Shape | None = None,
     ) -> None:
         super().build(query_shape, value_shape, key_shape)
-        # The nudge keeps 1.431 * 1000 from falling below 1431.
+        # Without the small addend, 1.431 * 1000 would be rounded to less than 1431.
         exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
         centres = np.floor(exact)
         fractions = np.zeros_like(exact) if self.floor else exact - centres
@@ -138,7 +137,7 @@ class HardCodedCrossAttention(GaussianAttention):
         context = ops.einsum("ntwh,bnwhd->bnthd", weights, windows)
         batch, _, _, *heads = ops.shape(context)
         context = ops.reshape(context, (batch, blocks * BLOCK, *heads))
-        # Not indexing, whose gradient is several times as slow.
+        # Indexing would do the same, but its gradient is several times slower.
         return ops.slice(context, (0, 0, 0, 0), (batch, length, *heads))
 
     def weights_at(self, source: Tensor, target: Tensor) -> Tensor:
@@ -184,7 +183,7 @@ class HardCodedCrossAttention(GaussianAttention):
         )
         window = take_rows(memory["values"], source[None])[:, 0]  # [B, W, H, D]
         weights = ops.cast(self.weights_at(source, position), window.dtype)
-        # Every hypothesis of a sentence has the same context.
+        # All hypotheses of a sentence have the same context.
         context = ops.einsum("wh,bwhd->bhd", weights, window)[:, None]
         if not return_scores:
             return context, None, state

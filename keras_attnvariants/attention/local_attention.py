@@ -1,7 +1,7 @@
 """Learned attention to neighbours only, the local baseline of Loem et al. (2022).
 
-Sequences are cut into blocks, each of which attends to itself and its borders: time
-and memory grow linearly with length.
+Sequences are cut into blocks, and each block attends to itself and its borders. Time
+and memory are linear in length.
 """
 
 from typing import Any
@@ -35,24 +35,25 @@ from keras_attnvariants.utils.typing import Tensor
 class LocalAttention(DotProductAttention):
     """Scaled dot-product attention to near positions (Loem et al. 2022, section 4).
 
-    Position `i` attends to the positions `j` with `|i - j| < n`; under a causal mask to
-    those with `0 <= i - j < n`. These are the positions that `NeuralNgram` sees.
+    `softmax(Q K^T / sqrt(key_dim)) V`, over the positions `j` with `|i - j| < n`, or
+    with `0 <= i - j < n` under a causal mask. `NeuralNgram` uses the same windows.
 
     Args:
         num_heads: number of heads `H`.
-        n: how many positions a query sees to each side, in tokens, itself included. A
-            window of `n` positions centred on `i`, for odd `n`, is that of
-            `(n + 1) / 2`.
+        n: number of positions that a query attends to on each side, itself included.
+            For a window of `w` positions centred on `i`, with odd `w`, use
+            `n = (w + 1) / 2`.
         key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
             constraints: as in `DotProductAttention`.
 
-    Time and memory are linear in length. The exceptions are an `attention_mask` and
-    returned scores, which are full matrices. In decoding the state holds `n` keys and
+    Time and memory are linear in length, except with an `attention_mask` or returned
+    scores, which need the full matrix. In decoding, the state holds `n` keys and
     values, however long the output; the scores of `step` list them by
     `position % n`.
 
     Raises:
-        ValueError: a size or rate is out of range, or query and value differ in length.
+        ValueError: a size or rate is out of range, or query and value have different
+            lengths.
 
     Example:
 
@@ -101,7 +102,7 @@ class LocalAttention(DotProductAttention):
     def attend_blocks(
         self, q: Tensor, k: Tensor, v: Tensor, masks: Masks, training: bool | None
     ) -> Tensor:
-        """The context `[B, T, H, D]`, in blocks that attend each on its own."""
+        """The context `[B, T, H, D]`, computed block by block."""
         first, last = 1 - self.n, 0 if masks.causal else self.n - 1
         span = last - first
         batch, length = ops.shape(q)[:2]
@@ -115,7 +116,7 @@ class LocalAttention(DotProductAttention):
 
         q = block_windows(q, 0, 0, size)
         k, v = (block_windows(x, first, span, size) for x in (k, v))
-        # Positions count from the start of a block: only distances matter.
+        # Positions are relative to the start of a block: only distances matter.
         query_positions = ops.arange(size, dtype="int32")
         key_positions = ops.arange(size + span, dtype="int32") + first
         mask = flat(exists)[:, None]

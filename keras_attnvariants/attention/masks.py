@@ -1,4 +1,4 @@
-"""The masks of one attention call, and how they combine."""
+"""The masks of one attention call and their combination."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class Masks(NamedTuple):
-    """Which positions of a call count; `None` means all.
+    """The masks of one call; `None` masks nothing.
 
     Attributes:
-        query: bool `[B, T]`, real query positions.
-        key: bool `[B, S]`, real key positions.
+        query: bool `[B, T]`, True at real query positions.
+        key: bool `[B, S]`, True at real key positions.
         attention: bool `[B, T, S]` or `[T, S]`, an arbitrary pattern.
-        causal: whether query `i` may only see keys `j <= i`.
+        causal: whether query `i` attends only to keys `j <= i`.
     """
 
     query: Tensor | None = None
@@ -24,7 +24,7 @@ class Masks(NamedTuple):
     causal: bool = False
 
     def combined(self, query_length: Size, key_length: Size) -> Tensor | None:
-        """Which key counts for which query: bool `[1|B, 1|T, S]`, or `None`."""
+        """Which keys each query attends to: bool `[1|B, 1|T, S]`, or `None` for all."""
         mask = None if self.key is None else ops.cast(self.key, "bool")[:, None, :]
         if self.attention is not None:
             pattern = ops.cast(self.attention, "bool")
@@ -34,11 +34,11 @@ class Masks(NamedTuple):
         return mask
 
     def refuse_patterns(self, name: str, reason: str) -> None:
-        """Raises unless padding is all that the masks exclude.
+        """Raises `ValueError` if the masks exclude more than padding.
 
         Args:
-            name: what cannot honour a pattern.
-            reason: why not.
+            name: name of the layer that cannot honour a pattern.
+            reason: why it cannot.
         """
         if self.attention is None and not self.causal:
             return
@@ -62,7 +62,7 @@ def band_pattern(rows: Size, columns: Size, first: int, last: int) -> Tensor:
 def near(
     query_positions: Tensor, key_positions: Tensor, first: int, last: int
 ) -> Tensor:
-    """Bool `[T, S]`, True where the key stands `first` to `last` positions later.
+    """Bool `[T, S]`, True where the key is `first` to `last` positions later.
 
     Args:
         query_positions: int32 `[T]`.
@@ -88,7 +88,7 @@ def zero_masked(x: Tensor, mask: Tensor | None, axis: int = 1) -> Tensor:
     Args:
         x: `[B, ..., L, ...]`.
         mask: bool, or `None` for no change.
-        axis: where `L` stands in `x`.
+        axis: the axis `L` of `x`.
     """
     if mask is None:
         return x
@@ -98,7 +98,7 @@ def zero_masked(x: Tensor, mask: Tensor | None, axis: int = 1) -> Tensor:
 
 
 def mask_or_ones(mask: Tensor | None, sequence: Tensor) -> Tensor:
-    """The bool mask `[B, S]` of a sequence `[B, S, ...]`, all True for `None`."""
+    """The bool mask `[B, S]` of a sequence `[B, S, ...]`; all True if it is `None`."""
     if mask is None:
         return ops.ones(ops.shape(sequence)[:2], "bool")
     return ops.cast(mask, "bool")

@@ -1,7 +1,7 @@
-"""What stands between the contract and the variants: projections, heads, a softmax.
+"""Base classes that add projections, heads and a softmax to `BaseAttention`.
 
-* `ProjectedAttention`: dense layers with the options that Keras' layers have, and an
-  output projection;
+* `ProjectedAttention`: dense layers with the usual Keras options, and an output
+  projection;
 * `MultiHeadBase`: several heads;
 * `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
 """
@@ -24,16 +24,17 @@ from keras_attnvariants.utils.typing import Tensor
 class ProjectedAttention(BaseAttention):
     """Base class of layers with dense projections, one of them `output_dense`.
 
-    A subclass makes its projections in `build`, with `dense`. Unlike Keras' own
-    attention, they have no biases by default: most papers collected here use none.
+    A subclass makes its projections in `build`, with `dense`. Unlike in Keras, they
+    have no biases by default, as in most of the papers.
 
     Args:
         use_bias: whether the projections have biases.
-        kernel_initializer: of the input projections.
-        output_initializer: of the output projection; `None` for the same.
-        bias_initializer: of the biases, if any.
-        kernel_regularizer, bias_regularizer: of all projections.
-        kernel_constraint, bias_constraint: of all projections.
+        kernel_initializer: initializer of the input projections.
+        output_initializer: initializer of the output projection; `None` to use
+            `kernel_initializer`.
+        bias_initializer: initializer of the biases, if any.
+        kernel_regularizer, bias_regularizer: regularizers of all projections.
+        kernel_constraint, bias_constraint: constraints of all projections.
     """
 
     def __init__(
@@ -71,10 +72,10 @@ class ProjectedAttention(BaseAttention):
         """A built projection from `input_width` to `units`.
 
         Args:
-            name: of the layer, which is the name of its weights.
+            name: name of the layer, used in the paths of its weights.
             input_width, units: widths of its input and output.
-            use_bias: `None` for the layer's own.
-            initializer: of the kernel; `None` for that of input projections.
+            use_bias: whether it has a bias; `None` for `self.use_bias`.
+            initializer: initializer of the kernel; `None` for `kernel_initializer`.
         """
         use_bias = self.use_bias if use_bias is None else use_bias
         options = self.dense_options(name, use_bias, initializer)
@@ -88,7 +89,7 @@ class ProjectedAttention(BaseAttention):
         use_bias: bool,
         initializer: keras.initializers.Initializer | None = None,
     ) -> dict[str, Any]:
-        """Arguments of a Keras layer with a kernel and perhaps a bias."""
+        """Arguments of a Keras layer with a kernel and, optionally, a bias."""
         options = {
             "kernel_initializer": clone_initializer(
                 initializer or self.kernel_initializer
@@ -105,13 +106,13 @@ class ProjectedAttention(BaseAttention):
         return options
 
     def dense_output(self, context_width: int, width: int) -> keras.layers.Dense:
-        """A built projection of contexts, to be kept as `output_dense`."""
+        """A built output projection, to be stored as `output_dense`."""
         return self.dense(
             "output", context_width, width, initializer=self.output_initializer
         )
 
     def project_output(self, context: Tensor, training: bool | None = False) -> Tensor:
-        """The output `[..., width]` from the context `[..., H, D]`."""
+        """The output `[..., width]` for a context `[..., H, D]`."""
         return self.output_dense(merge_heads(context))
 
     def get_config(self) -> dict[str, Any]:
@@ -141,8 +142,8 @@ class MultiHeadBase(ProjectedAttention):
             `ProjectedAttention`.
 
     Raises:
-        ValueError: a size is not a positive integer, or, when built, `num_heads` does
-            not divide the width and the width of a head was not given.
+        ValueError: a size is not a positive integer. When built: `num_heads` does not
+            divide the width, and the width of a head was not given.
     """
 
     def __init__(
@@ -153,7 +154,16 @@ class MultiHeadBase(ProjectedAttention):
         self.value_dim = check_optional_integer("value_dim", value_dim)
 
     def head_width(self, name: str, given: int | None, width: int) -> int:
-        """The width of one head: what was given under `name`, or its equal part."""
+        """The width of one head: `given`, or `width` divided by `num_heads`.
+
+        Args:
+            name: name of the argument, for the error message.
+            given: its value.
+            width: width of the query.
+
+        Raises:
+            ValueError: `given` is `None`, and `num_heads` does not divide `width`.
+        """
         if given is not None:
             return given
         if width % self.num_heads:
@@ -166,7 +176,7 @@ class MultiHeadBase(ProjectedAttention):
     def head_dense(
         self, name: str, input_width: int, head_width: int
     ) -> keras.layers.Dense:
-        """A built projection to `num_heads` heads of `head_width` each."""
+        """A built projection to `num_heads` heads of width `head_width`."""
         return self.dense(name, input_width, self.num_heads * head_width)
 
     def split(self, x: Tensor) -> Tensor:
@@ -188,9 +198,9 @@ class SoftmaxAttention(MultiHeadBase):
         num_heads: number of heads `H`.
         key_dim: width of a head's queries and keys; `None` for width / `num_heads`.
         value_dim: width of a head's values; `None` for `key_dim`.
-        dropout: rate at which attention weights are dropped in training.
+        dropout: dropout rate of the attention weights.
         use_bias: whether the projections have biases.
-        seed: of the dropout.
+        seed: random seed of the dropout.
         initializers, regularizers and constraints: as in `ProjectedAttention`.
     """
 
@@ -219,13 +229,13 @@ class SoftmaxAttention(MultiHeadBase):
         mask: Tensor | None,
         training: bool | None = False,
     ) -> tuple[Tensor, Tensor]:
-        """Averages of values, weighted by the softmax of energies.
+        """The mean of the values, weighted by the softmax of the energies.
 
         Args:
             energies: `[B, H, T, S]`.
             values: `[B, S, H, D]`.
-            mask: bool that broadcasts to the energies, or `None`.
-            training: whether weights are dropped.
+            mask: bool, broadcasts to the shape of the energies; or `None`.
+            training: whether dropout is applied.
 
         Returns:
             Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
@@ -235,7 +245,7 @@ class SoftmaxAttention(MultiHeadBase):
         return ops.einsum("bhts,bshd->bthd", kept, values), weights
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
-        """Weights in the compute dtype, some of them dropped in training."""
+        """Weights in the compute dtype, after dropout."""
         weights = ops.cast(weights, self.compute_dtype)
         return self.dropout_layer(weights, training=training)
 
@@ -261,12 +271,12 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 def heads_first(x: Tensor, num_heads: int) -> Tensor:
-    """`[B, L, H * D]` to `[B, H, L, D]`, the order of matrix products."""
+    """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
     return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
 
 
 def clone_initializer(
     initializer: keras.initializers.Initializer,
 ) -> keras.initializers.Initializer:
-    """A fresh copy, so that two weights never share a random stream."""
+    """A copy with its own state, so that two weights do not share random numbers."""
     return initializer.__class__.from_config(initializer.get_config())

@@ -1,7 +1,7 @@
 """Multi-head neural n-grams (Loem et al. 2022).
 
-Self-attention without attention: each head is one rectified linear function of the
-vectors around a position, which it concatenates.
+A replacement for self-attention: each head concatenates the vectors around a position
+and applies a linear layer with a ReLU.
 """
 
 import math
@@ -45,27 +45,27 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
 
     `h_k = ReLU(concat(window, g) W_k)` and `z = concat_k(h_k) W` at every position
     `t`. The window holds the inputs `t - n + 1` to `t + n - 1`, or to `t` in a `causal`
-    layer; `g` is the elementwise maximum over the sentence. A padded position counts
-    as zeros in windows and not at all in the maximum.
+    layer; `g` is the elementwise maximum over the sentence. Padded positions count
+    as zeros in windows and are ignored in the maximum.
 
     Args:
         num_heads: number of heads.
-        n: how far the window reaches, in tokens, the position itself included.
+        n: reach of the window to each side, in tokens, the position itself included.
         causal: whether the window ends with the position itself, as decoders need.
-        head_input: `"slice"`, head `k` sees the `k`-th slice of the channels of every
-            vector; `"full"`, heads see all channels, which makes them one wide layer.
-        global_context: whether `g` is used; `None` for whenever the layer is not
+        head_input: input of head `k`: `"slice"`, the `k`-th slice of the channels of
+            every vector; `"full"`, all channels, so that the heads form one wide layer.
+        global_context: whether `g` is used; `None` to use it unless the layer is
             `causal`.
         output_projection: whether `W` is used. Without it, the widths of the heads
             must add up to the width of the query.
         value_dim, use_bias, initializers, regularizers and constraints: as in
-            `MultiHeadBase`. The initializer of the heads draws their matrices as one.
+            `MultiHeadBase`. The matrices of all heads are initialised as one matrix.
 
     Raises:
         ValueError: a size does not fit, `head_input` is unknown, or a causal layer
-            has a global context. When called: the arguments `key`,
-            `attention_mask` and `return_attention_scores`, and `use_causal_mask` unless
-            `causal`; nothing here has weights over positions.
+            has a global context. When called: `key`, `attention_mask` or
+            `return_attention_scores` is given, or `use_causal_mask` to a layer that is
+            not `causal`, because the layer has no weights over positions.
 
     Example:
 
@@ -91,7 +91,8 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         super().__init__(num_heads=num_heads, n=n, causal=causal, **kwargs)
         if causal and global_context:
             raise ValueError(
-                "`global_context` would show later positions to a causal layer. "
+                "`global_context` must not be True if `causal` is: it would reveal "
+                "later positions. "
                 f"Received: causal={causal}, global_context={global_context}"
             )
         self.head_input = check_choice("head_input", head_input, HEAD_INPUTS)
@@ -102,10 +103,10 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
     def param_matched(
         cls, num_heads: int, n: int = 5, causal: bool = False, **kwargs: Any
     ) -> "NeuralNgram":
-        """The form with as many parameters as the paper reports.
+        """A layer with the number of parameters that the paper reports.
 
-        The published sizes leave no room for `W`, nor for an encoder window of more
-        than `n` vectors: this one is centred, from `t - (n - 1) / 2` on.
+        The reported sizes only fit a layer without `W` whose windows have `n` vectors.
+        In encoders, these windows are centred and begin at `t - (n - 1) / 2`.
 
         Args:
             num_heads, causal: as in the constructor.
@@ -113,7 +114,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
             **kwargs: further arguments of the constructor.
         """
         if not causal and n % 2 == 0:
-            raise ValueError(f"`n` must be odd to centre a window. Received: {n}")
+            raise ValueError(f"`n` must be odd unless `causal` is True. Received: {n}")
         reach = n if causal else (n + 1) // 2
         return cls(num_heads, reach, causal, output_projection=False, **kwargs)
 
@@ -125,7 +126,8 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
     ) -> None:
         super().build(query_shape, value_shape, key_shape)
         width = query_shape[-1]
-        # Heads that see the same are one: `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
+        # Heads with the same input form one layer:
+        # `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
         self.groups = self.num_heads if self.head_input == "slice" else 1
         if self.input_dim % self.groups:
             raise ValueError(
@@ -136,8 +138,9 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         self.units = self.num_heads * self.head_dim
         if not self.output_projection and self.units != width:
             raise ValueError(
-                f"Without `output_projection`, the heads must be as wide as the query. "
-                f"Received: {self.num_heads} heads of width {self.head_dim} for {width}"
+                f"`output_projection` must be True unless the heads together are as "
+                f"wide as the query. Received: {self.num_heads} heads of width "
+                f"{self.head_dim} for {width}"
             )
         self.ngram_dense = self.heads("ngram", 1 + sum(self.reach), self.use_bias)
         if self.global_context:
@@ -148,7 +151,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
     def heads(
         self, name: str, vectors: int, use_bias: bool
     ) -> keras.layers.EinsumDense:
-        """A built linear map of concatenated vectors, one matrix per group."""
+        """A built linear layer over concatenated vectors, with one matrix per group."""
         initializer = SideBySide(clone_initializer(self.kernel_initializer))
         layer = keras.layers.EinsumDense(
             "blvgd,gvdo->blgo",
@@ -202,9 +205,9 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
 
 
 class SideBySide(keras.initializers.Initializer):
-    """Draws the matrices of all groups as one matrix, whose fans are the real ones.
+    """Initialises the matrices of all groups as one matrix, with the correct fans.
 
-    Keras would take a kernel `[groups, vectors, d, o]` for that of a convolution.
+    Keras would treat a kernel `[groups, vectors, d, o]` as that of a convolution.
     """
 
     def __init__(self, initializer: Identifier) -> None:

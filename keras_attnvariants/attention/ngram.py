@@ -1,4 +1,4 @@
-"""What the layers share that concatenate neighbours instead of weighing them."""
+"""The base class of layers that concatenate neighbours and have no weights."""
 
 from typing import Any
 
@@ -19,15 +19,15 @@ from keras_attnvariants.utils.typing import Tensor
 class NgramLayer(ProjectedAttention):
     """Base class of layers that apply a function to the window around each position.
 
-    There are no weights over positions, hence no scores. Padding counts as zeros, as
-    do positions outside the sequence; a padded position gets a context of 0.
+    These layers have no weights over positions and no scores. Padding and positions
+    outside the sequence count as zeros; a padded position has a context of 0.
 
-    A layer either sees both sides and serves in encoders, or is `causal` by
-    construction and serves in decoders: the two have weights of different shapes. In
-    decoding, a causal one keeps the last inputs of its window, whatever the length.
+    A layer is built either for encoders, with windows on both sides, or for decoders
+    (`causal`): the two have weights of different shapes. In decoding, the state holds
+    the last inputs of the window, whatever the length.
 
     Args:
-        n: how far the window reaches, in tokens, the position itself included.
+        n: reach of the window to each side, in tokens, the position itself included.
         causal: whether the window ends with the position itself.
         use_bias, initializers, regularizers and constraints: as in
             `ProjectedAttention`.
@@ -44,12 +44,12 @@ class NgramLayer(ProjectedAttention):
 
     @property
     def before(self) -> int:
-        """How many positions a window holds before its own."""
+        """The number of positions in a window before its own."""
         return self.n - 1
 
     @property
     def reach(self) -> tuple[int, int]:
-        """How many positions a window holds before and after its own."""
+        """The numbers of positions in a window before and after its own."""
         return self.before, 0 if self.causal else self.before
 
     def build(
@@ -70,11 +70,11 @@ class NgramLayer(ProjectedAttention):
         training: bool | None,
     ) -> tuple[Tensor, Tensor | None]:
         self.refuse_key(value, key)
-        # A causal layer honours a causal mask by construction.
+        # A causal layer satisfies a causal mask by construction.
         patterns = masks._replace(causal=masks.causal and not self.causal)
         patterns.refuse_patterns(
             type(self).__name__,
-            "it has no weights over positions; built with causal=True, it is causal",
+            "it has no weights over positions. For decoders, build it with causal=True",
         )
         inputs = zero_masked(value, masks.key)
         sentence = self.sentence_vector(value, masks.key)
@@ -82,17 +82,17 @@ class NgramLayer(ProjectedAttention):
         return zero_masked(context, masks.key), None
 
     def vectors(self, inputs: Tensor) -> Tensor:
-        """The `V` vectors of each window: `[B, L, d]` to `[B, L, V, d]`."""
+        """The `V` vectors of each window: from `[B, L, d]` to `[B, L, V, d]`."""
         raise NotImplementedError(f"{type(self).__name__} does not define `vectors`.")
 
     def last_vectors(self, window: Tensor) -> Tensor:
-        """Those of the last position of a window `[B, K, W, d]`: `[B, K, V, d]`."""
+        """The same for the last position only: `[B, K, W, d]` to `[B, K, V, d]`."""
         raise NotImplementedError(
             f"{type(self).__name__} does not define `last_vectors`."
         )
 
     def sentence_vector(self, value: Tensor, mask: Tensor | None) -> Tensor | None:
-        """A vector that all positions of a sentence see, or `None`."""
+        """A vector that is an input at all positions of a sentence, or `None`."""
         return None
 
     def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
@@ -105,8 +105,9 @@ class NgramLayer(ProjectedAttention):
         """The last inputs, oldest first: `[B, K, slots, d]`."""
         if not self.causal:
             raise ValueError(
-                f"{type(self).__name__} decodes only if `causal` is True: otherwise "
-                f"its windows hold later positions. Received: causal={self.causal}"
+                f"`causal` must be True for decoding: otherwise the windows of "
+                f"{type(self).__name__} contain later positions. "
+                f"Received: causal={self.causal}"
             )
         shape = (batch, beams, self.before, self.input_dim)
         return {"inputs": ops.zeros(shape, self.compute_dtype)}

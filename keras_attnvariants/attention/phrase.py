@@ -1,9 +1,10 @@
-"""Phrase-based attention (Nguyen and Joty 2018): queries that see n-grams.
+"""Phrase-based attention (Nguyen and Joty 2018): queries attend to n-grams.
 
 How an n-gram is scored (`phrases.scoring`) and which heads attend to which n-grams
-(`phrases.structures`) are independent choices. Either way the n-grams of all orders
-form one list of keys and values, of static length, over which attention works as usual;
-n-grams that do not exist are masked. Two query streams are two lists of queries.
+(`phrases.structures`) are independent choices. In all cases the n-grams of all orders
+form one list of keys and values, of static length, and attention works as usual.
+N-grams that do not exist are masked. With two query streams there are two lists of
+queries.
 """
 
 from typing import Any
@@ -63,30 +64,33 @@ UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
 class PhraseAttention(SoftmaxAttention):
     """Attention to phrases as well as tokens (Nguyen and Joty 2018, section 3).
 
+    `softmax(score(Q, G)) V` over n-grams `G`. `scoring` defines the scores, and
+    `structure` the n-grams; `docs/variants/phrase.md` has the equations.
+
     Args:
         num_heads: number of heads `H`.
         structure: which heads attend to which n-grams, and with which queries:
             `Homogeneous(heads)`, `Heterogeneous(orders)` or
             `Interleaved(look_ahead)`.
-        scoring: `"conv_kv"`, keys are convolutions over an n-gram's tokens;
+        scoring: `"conv_kv"`, keys are convolutions over the tokens of an n-gram;
             `"query_k"`, the query is a kernel that is convolved with the keys.
         key_dim: width of a head's queries and keys (per tap of a kernel); `None`
             for width / `num_heads`.
         value_dim: width of a head's values; `None` for `key_dim`.
-        dropout: rate at which attention weights are dropped in training.
+        dropout: dropout rate of the attention weights.
         use_bias: whether the projections have biases.
-        seed: of the dropout.
+        seed: random seed of the dropout.
         initializers, regularizers and constraints: as in `ProjectedAttention`.
 
-    Masking: a query sees an n-gram if it may see all of its tokens. An
-    `attention_mask` limits the phrase query of a position like its token query.
+    Masking: a query attends to an n-gram if it may attend to all of its tokens. An
+    `attention_mask` applies to both the token query and the phrase query of a position.
 
     The last axis of the scores lists the keys `S` once for every order of n-grams,
-    and all of this once for every query stream; `split_scores` takes it apart,
-    `token_scores` adds up what each token gets.
+    and repeats this list for every query stream. `split_scores` separates these axes;
+    `token_scores` converts the scores to weights of tokens.
 
     Raises:
-        TypeError: `structure` is none.
+        TypeError: `structure` is not a structure.
         ValueError: a size or rate is out of range, `scoring` is unknown, or the
             structure does not fit `num_heads`.
 
@@ -121,7 +125,7 @@ class PhraseAttention(SoftmaxAttention):
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
         groups = self.structure.groups(num_heads)
-        # How often the last axis of the scores lists the keys.
+        # How many times the last axis of the scores lists the keys.
         self.score_blocks = len(self.structure.query_orders) * len(groups[0].orders)
 
     # Building
@@ -196,8 +200,8 @@ class PhraseAttention(SoftmaxAttention):
         Args:
             grams: n-grams of the query, `[B, T, … * width]`.
             exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
-            memory: for each group of heads, as `memory` returns it.
-            training: whether weights are dropped.
+            memory: what `memory` returns, for each group of heads.
+            training: whether dropout is applied.
 
         Returns:
             Contexts `[B, T, C * H, D]` and float32 weights `[B, H, M * T, N * S]`.
@@ -224,7 +228,7 @@ class PhraseAttention(SoftmaxAttention):
     def initial_state(
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
     ) -> State:
-        """The inputs before this one and, in self-attention, all keys and values."""
+        """The previous inputs and, in self-attention, all keys and values."""
         state: State = {}
         reach = self.query_reach
         if memory is None:
@@ -260,7 +264,7 @@ class PhraseAttention(SoftmaxAttention):
                 heads.cached_memory(cache, position)
                 for heads, cache in zip(self.groups, caches, strict=True)
             ]
-            # Every hypothesis has keys of its own, and is a sequence of one query.
+            # Every hypothesis has its own keys and is a sequence of one query.
             grams = ops.reshape(grams, (batch * beams, 1, ops.shape(grams)[-1]))
         exist = [
             ops.broadcast_to(position >= order - 1, (1, ops.shape(grams)[1]))
@@ -295,10 +299,10 @@ class PhraseAttention(SoftmaxAttention):
             scores: `[..., M * N * S]`, as `call` and `step` return them.
 
         Returns:
-            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. An
-            n-gram stands at its last token. `[..., 0, 1, :]`, say, is the quadrant
-            from tokens to phrases. Of `Homogeneous`, whose heads have one order
-            each, `M = N = 1`.
+            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. The
+            position of an n-gram is that of its last token. For example,
+            `[..., 0, 1, :]` holds the weights of token queries on phrases. For
+            `Homogeneous`, whose heads have one order each, `M = N = 1`.
         """
         *lead, size = ops.shape(scores)
         streams = len(self.structure.query_orders)
@@ -306,13 +310,14 @@ class PhraseAttention(SoftmaxAttention):
         return ops.reshape(scores, (*lead, streams, orders, size // self.score_blocks))
 
     def token_scores(self, scores: Tensor) -> Tensor:
-        """The weight of each token, that of n-grams given in equal parts to theirs.
+        """The weight of each token; weights of n-grams are split evenly among tokens.
 
         Args:
             scores: `[B, H, T, M * N * S]`, as `call` returns them.
 
         Returns:
-            `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or 0.
+            `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or to 0 if the
+            query attends to nothing.
         """
         groups = self.structure.groups(self.num_heads)
         return token_scores(self.split_scores(scores), groups)

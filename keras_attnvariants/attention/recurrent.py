@@ -1,7 +1,7 @@
 """Recurrent cross-attention (Rosendahl, Herold, Petrick and Ney 2021).
 
-Learned attention whose weights at one target position depend on what the same layer
-attended to before. `recurrences` defines how; this layer has the projections.
+Learned attention whose weights depend on what the same layer attended to at previous
+target positions. `recurrences` defines how; this layer has the projections.
 """
 
 from dataclasses import replace
@@ -68,32 +68,34 @@ from keras_attnvariants.utils.typing import Tensor
 class RecurrentCrossAttention(DotProductAttention):
     """Cross-attention with a recurrence over target positions (Rosendahl et al. 2021).
 
-    All target positions are computed at once but for the recurrence itself, which is
-    a scan over small tensors, or none at all for `"accumulated_energies"`. Nothing is
-    passed from layer to layer.
+    The weights at target position `i` depend on the attention at position `i - 1` in
+    the same layer; `docs/variants/recurrent_cross.md` has the equations. Everything but
+    the recurrence is computed for all target positions at once. The recurrence is a
+    scan over small tensors; `"accumulated_energies"` needs no scan.
 
     Args:
         num_heads: number of heads `H`.
-        recurrence: the name of a recurrence, for the paper's choice of its options,
-            or an object of `keras_attnvariants.attention.recurrences`.
+        recurrence: the name of a recurrence, which then has the paper's options, or an
+            object of a class in `keras_attnvariants.attention.recurrences`.
 
-            * `"context"`: queries see the head's last context (Eq. 2);
-            * `"weights"`, `"accumulated_weights"`: queries see the last weight of
-              each key, or the sum of all before (Eq. 3 and 4);
+            * `"context"`: queries depend on the head's previous context (Eq. 2);
+            * `"weights"`, `"accumulated_weights"`: queries depend on the previous
+              weight of each key, or on the sum of all its previous weights (Eq. 3
+              and 4);
             * `"expanded_shared"`, `"expanded_full"`, `"expanded_head"`,
-              `"expanded_head_key"`: the last context becomes an extra key and value
-              (Eq. 5 to 8). The scores are the weights over the source: with that of
-              the extra pair they sum to 1;
+              `"expanded_head_key"`: the previous context becomes an extra key and
+              value (Eq. 5 to 8). The scores are the weights over the source; together
+              with the weight of the extra pair they sum to 1;
             * `"accumulated_energies"`: energies are smoothed over target and source
               positions (Eq. 9);
-            * `"subtracted_weights"`: past weights lower the energies (Eq. 10).
+            * `"subtracted_weights"`: previous weights lower the energies (Eq. 10).
         key_dim, value_dim, dropout, use_bias, seed and initializers: as in
-            `DotProductAttention`. What the recurrence adds has no biases and the
-            initializer of the input projections.
+            `DotProductAttention`. Projections that the recurrence adds have no biases
+            and use `kernel_initializer`.
 
     Raises:
-        ValueError: as in `DotProductAttention`; the recurrence is unknown or, when
-            built, does not fit the widths.
+        ValueError: as in `DotProductAttention`, or `recurrence` is unknown. When built:
+            the recurrence does not fit the widths.
         TypeError: `recurrence` is neither a name nor a recurrence.
 
     Example:
@@ -177,7 +179,7 @@ class RecurrentCrossAttention(DotProductAttention):
 
         Args:
             q: scaled queries, `[B, T, H, D]`.
-            memory: what `prepare` gives.
+            memory: what `prepare` returns.
             query_positions: int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
@@ -192,7 +194,7 @@ class RecurrentCrossAttention(DotProductAttention):
     def source(
         self, value: Tensor, key: Tensor | None = None, mask: Tensor | None = None
     ) -> State:
-        """All that is known of a source before the first target position."""
+        """The memory of a source, which does not depend on the target."""
         keys = self.key_dense(value if key is None else key)
         memory = {
             "key": self.split(keys),  # [B, S, H, D]

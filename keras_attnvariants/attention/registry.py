@@ -1,4 +1,4 @@
-"""The list of attention variants: what is registered here is tested and offered."""
+"""The registry of attention variants, which tests and error messages use."""
 
 import difflib
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Variant:
         cls: the layer class.
         paper: the publication that defines it.
         examples: constructor arguments of typical instances, for 4 heads; the
-            conformance suite runs every one of them in every role that it fits.
+            conformance suite runs each of them in every role that it supports.
     """
 
     cls: Any
@@ -31,19 +31,19 @@ class Variant:
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the equation makes sense: encoder, decoder, cross.
+        """Where the layer can be used: encoder, decoder, cross.
 
-        An instance may be made for some of them only: see its own `roles`.
+        An instance may support only some of them; see its own `roles`.
         """
         return self.cls.roles
 
     def example_for(self, role: str) -> Mapping[str, Any] | None:
-        """The first of the examples that fits a role; `None` if there is none."""
+        """The first example that supports a role, or `None`."""
         fitting = self.fitting(role)
         return self.examples[fitting[0]] if fitting else None
 
     def fitting(self, role: str) -> list[int]:
-        """The numbers of the examples that fit a role: not all that `cls` can be."""
+        """The indices of the examples that support a role."""
         return [
             number
             for number, arguments in enumerate(self.examples)
@@ -59,9 +59,9 @@ def register_attention(
 ) -> Callable[[Any], Any]:
     """Class decorator that registers an attention layer under its class name.
 
-    The class becomes known to Keras serialization as well (package
-    `keras_attnvariants`), to the conformance suite, and to `Transformer`, which
-    names it among the alternatives for the roles it declares.
+    This also registers the class with Keras serialization (package
+    `keras_attnvariants`). The conformance suite then tests it, and `Transformer`
+    suggests it as an alternative for the roles it supports.
 
     Args:
         paper: the publication that defines the variant.
@@ -82,7 +82,7 @@ def register_attention(
 
 
 def variants(role: str | None = None) -> dict[str, Variant]:
-    """All registered variants by class name, or those that fit one role.
+    """All registered variants by class name, or those that support one role.
 
     Raises:
         ValueError: `role` is not one of encoder, decoder, cross.
@@ -97,10 +97,12 @@ def get(name: str) -> Variant:
     """The variant registered under a class name.
 
     Raises:
-        ValueError: there is none; the message lists the nearest names.
+        ValueError: there is none; the message suggests similar names.
     """
     if name in _variants:
         return _variants[name]
     near = difflib.get_close_matches(name, _variants, n=3, cutoff=0.3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {list(_variants)}"
-    raise ValueError(f"No attention variant of this name. {hint} Received: {name!r}")
+    raise ValueError(
+        f"`name` must be the name of an attention variant. {hint} Received: {name!r}"
+    )

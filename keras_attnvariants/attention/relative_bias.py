@@ -1,4 +1,4 @@
-"""Attention with learned biases by relative position, as in T5 (Raffel et al. 2020)."""
+"""Attention with learned relative position biases, as in T5 (Raffel et al. 2020)."""
 
 import math
 from typing import Any
@@ -32,26 +32,26 @@ from keras_attnvariants.utils.typing import Tensor
 class RelativeBiasAttention(DotProductAttention):
     """Dot-product attention with a learned bias for each distance (Raffel et al. 2020).
 
-    The energy of key `j` for query `i` gets a learned number for the bucket that
-    `j - i` falls into, one for each head (section 2.1 of the paper). Short distances
-    have a bucket each, longer ones share buckets that grow with the logarithm of the
-    distance. Unlike in T5, which has one table for all layers and does not scale the
-    products, each layer has a table of its own, and products are scaled as usual.
+    `softmax(Q K^T / sqrt(key_dim) + b[h, bucket(j - i)]) V` for head `h`, query `i`
+    and key `j`, with a learned table `b` (section 2.1 of the paper). Each short
+    distance has its own bucket; longer distances share buckets of logarithmically
+    growing size. T5 shares one table between all layers and does not scale the
+    products. Here each layer has its own table, and products are scaled.
 
     Args:
         num_heads: number of heads `H`.
-        num_buckets: number of distances told apart. With `bidirectional`, half of
-            them are for keys after the query.
-        max_distance: distance, in tokens, from which all share the last bucket.
-        bidirectional: whether keys after the query have buckets of their own, as in
-            encoders; otherwise the layer serves in decoders only.
+        num_buckets: number of buckets. With `bidirectional`, half of them are for
+            keys after the query.
+        max_distance: distance, in tokens, beyond which all share the last bucket.
+        bidirectional: whether keys after the query have their own buckets, as in
+            encoders; otherwise the layer can only be used in decoders.
         key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
-            constraints: as in `DotProductAttention`. The table has the initializer of
-            the input projections.
+            constraints: as in `DotProductAttention`. The table uses
+            `kernel_initializer`.
 
     Raises:
         ValueError: as in `DotProductAttention`; a size is out of range; or query and
-            value differ in length.
+            value have different lengths.
 
     Example:
 
@@ -78,7 +78,7 @@ class RelativeBiasAttention(DotProductAttention):
         self.bidirectional = bidirectional
         if bidirectional and num_buckets % 2:
             raise ValueError(
-                "`num_buckets` must be even for two directions. "
+                "`num_buckets` must be even if `bidirectional` is True. "
                 f"Received: {num_buckets}"
             )
         if max_distance <= self.near_buckets:
@@ -91,12 +91,12 @@ class RelativeBiasAttention(DotProductAttention):
 
     @property
     def side_buckets(self) -> int:
-        """How many buckets there are for one direction."""
+        """The number of buckets for one direction."""
         return self.num_buckets // 2 if self.bidirectional else self.num_buckets
 
     @property
     def near_buckets(self) -> int:
-        """How many distances of one direction have a bucket each."""
+        """The number of distances in one direction that have their own bucket."""
         return self.side_buckets // 2
 
     def build(

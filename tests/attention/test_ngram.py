@@ -46,7 +46,7 @@ def test_the_state_holds_one_input_less_than_the_window(n):
 
 
 def test_an_encoder_layer_does_not_decode():
-    with pytest.raises(ValueError, match="`causal` is True.*Received: causal=False"):
+    with pytest.raises(ValueError, match="`causal` must be True.*causal=False"):
         built().initial_state(1, 1, 5)
 
 

@@ -1,9 +1,10 @@
 """A group of heads of phrase attention: its keys and values.
 
-All projections read n-grams of the layer's inputs, tokens side by side, and take as
-many of the last tokens as they need: a convolution is a product with them. Keys and
-values are kept by order and position, `[B, N, S, H, D]`, and attended to as one list:
-the positions of the first order, then those of the second, and so on.
+The inputs of all projections are n-grams: the concatenated tokens of the layer's
+inputs. A projection uses as many of the last tokens as it needs, so that a product
+computes a convolution. Keys and values are stored by order and position,
+`[B, N, S, H, D]`, and attended to as one list: the positions of the first order, then
+those of the second, and so on.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Makes a built dense layer of `(kind, head_dim, input_width)`.
+# Makes a built dense layer from `(kind, head_dim, input_width)`.
 Projection: TypeAlias = Callable[[str, int, int], keras.layers.Dense]
 
 
@@ -37,14 +38,14 @@ class Widths(NamedTuple):
 
 
 class PhraseHeads(keras.layers.Layer):
-    """A group of heads with projections of their own; subclasses say how they score.
+    """A group of heads with their own projections; subclasses define the scoring.
 
     Args:
-        group: how many heads, and for which orders.
+        group: number of heads and their orders.
         query_orders: orders of the query streams.
         widths: widths of the inputs.
         key_dim, value_dim: width of a head's keys (of one token) and values.
-        dense: makes a built dense layer of `(name, input_width, units)`.
+        dense: makes a built dense layer from `(name, input_width, units)`.
     """
 
     def __init__(
@@ -82,12 +83,12 @@ class PhraseHeads(keras.layers.Layer):
         """Makes the projections of queries and keys.
 
         Args:
-            projection: makes a built dense layer of `(kind, head_dim, input_width)`.
+            projection: makes a built dense layer from `(kind, head_dim, input_width)`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
     def queries(self, grams: Tensor) -> NestedTensors:
-        """Scaled queries of one stream after another: nested `[B, M * T, H, …]`.
+        """Scaled queries of all streams in turn: nested `[B, M * T, H, …]`.
 
         Args:
             grams: n-grams of the query, `[B, T, … * width]`.
@@ -158,7 +159,7 @@ class PhraseHeads(keras.layers.Layer):
         return {"key": ops.zeros(keys, dtype), "value": ops.zeros(values, dtype)}
 
     def extend(self, cache: State, grams: Tensor, position: Size) -> State:
-        """The cache with the n-grams `[B, K, … * width]` that end at a position."""
+        """Returns the cache with n-grams `[B, K, … * width]` that end at `position`."""
         slots = ops.shape(cache["value"])[3]
         check_position(position, slots)
         is_now = ops.equal(ops.arange(slots), position)[:, None, None]
@@ -172,7 +173,7 @@ class PhraseHeads(keras.layers.Layer):
         }
 
     def cached_memory(self, cache: State, position: Size) -> State:
-        """The memory of the positions so far, `[B * K, ...]`: a row per hypothesis."""
+        """The memory of the positions so far, `[B * K, ...]`, a row per hypothesis."""
 
         def merge(x: Tensor) -> Tensor:
             batch, beams, *rest = ops.shape(x)

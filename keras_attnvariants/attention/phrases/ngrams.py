@@ -1,7 +1,7 @@
-"""N-grams of a sequence: their tokens side by side, and which a query may see.
+"""N-grams of a sequence: concatenated tokens, and which of them a query attends to.
 
-Everywhere here the n-gram at position `t` is the one that ends there: it covers the
-tokens `t - n + 1` to `t`, so that a causal limit reads the same for every order.
+The n-gram at position `t` is the one that ends there. It covers the tokens `t - n + 1`
+to `t`, so that a causal mask is the same for every order.
 """
 
 from keras import ops
@@ -12,9 +12,9 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
-    """`x` moved `distance` positions later along an axis, of the same length.
+    """Shifts `x` along an axis to positions `distance` later, at the same length.
 
-    A negative distance moves it earlier. What enters is 0, or False.
+    A negative distance shifts to earlier positions. New entries are 0 or False.
     """
     if distance == 0:
         return x
@@ -29,7 +29,7 @@ def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
 
 
 def ngrams(x: Tensor, order: int) -> Tensor:
-    """The tokens of every n-gram side by side, oldest first.
+    """The concatenated tokens of every n-gram, oldest first.
 
     Args:
         x: `[B, L, ..., D]`.
@@ -47,7 +47,7 @@ def ngrams(x: Tensor, order: int) -> Tensor:
 def complete(tokens: Tensor, order: int) -> Tensor:
     """Where all tokens of an n-gram are True: bool, like `tokens` `[..., L]`.
 
-    Those before the sequence are not.
+    Tokens before the sequence count as False.
     """
     result = tokens
     for distance in range(1, order):
@@ -62,16 +62,16 @@ def visible(
     key_length: Size,
     with_missing: bool = False,
 ) -> Tensor:
-    """Which n-gram counts for which query.
+    """Which n-grams each query attends to.
 
-    A query sees an n-gram if it may see every token of it.
+    A query attends to an n-gram if it may attend to all of its tokens.
 
     Args:
-        masks: which tokens count for which query.
+        masks: which tokens each query attends to.
         order: number of tokens `n`.
         query_length, key_length: the lengths `T` and `S`.
-        with_missing: whether the first tokens of an n-gram may be missing, because
-            they would lie before the sentence; its last one never may.
+        with_missing: whether n-grams that begin before the sentence are included.
+            The last token of an n-gram must always exist.
 
     Returns:
         Bool `[1|B, 1|T, S]`.
@@ -82,7 +82,7 @@ def visible(
     if not with_missing:
         return complete(seen, order)
     hidden = ops.logical_not(seen)
-    if masks.key is not None:  # what is missing hides nothing
+    if masks.key is not None:  # missing tokens hide nothing
         hidden = ops.logical_and(hidden, ops.cast(masks.key, "bool")[:, None])
     for distance in range(1, order):
         clear = ops.logical_not(delay(hidden, distance, axis=-1))

@@ -1,4 +1,4 @@
-"""What the scores of phrase attention say about tokens and phrases."""
+"""Statistics of the scores of phrase attention, by token and by order of n-grams."""
 
 import functools
 from collections.abc import Iterable
@@ -13,17 +13,17 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
-    """How each query stream divides its weight between the orders of n-grams.
+    """How the weights of each query stream are divided between orders of n-grams.
 
-    The weights of a query sum to 1 over all n-grams, so that a stream's shares do.
+    The weights of a query sum to 1 over all n-grams, and so do the shares of a stream.
 
     Args:
-        batches: what `PhraseAttention.split_scores` gave for each batch,
+        batches: results of `PhraseAttention.split_scores`, one for each batch,
             `[B, H, T, M, N, S]`: `M` query streams, `N` orders.
 
     Returns:
         Float64 `[M, N]`, whose rows sum to 1 (to 0 if nothing was attended to).
-        Of interleaved attention, token to token, token to phrase; phrase to token,
+        For interleaved attention: token to token, token to phrase; phrase to token,
         phrase to phrase.
 
     Example:
@@ -37,20 +37,21 @@ def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
 
 
 def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarray:
-    """The share of each quadrant in all weights of at least `threshold`.
+    """How many weights of at least `threshold` each quadrant has, as a share of all.
 
-    Nguyen and Joty (2018) report shares of "activations" that sum to 1 over the four
-    quadrants, without a definition. This one is a guess at what they counted.
+    A quadrant is a pair of query stream and order. Nguyen and Joty (2018) report shares
+    of "activations" that sum to 1 over the four quadrants but do not define them. This
+    definition is a guess.
 
     Args:
         batches: as for `mass_shares`.
-        threshold: the least weight that counts, above 0.
+        threshold: the smallest weight that counts, above 0 and at most 1.
 
     Returns:
         Float64 `[M, N]`, which sums to 1 (to 0 if no weight is strong).
 
     Raises:
-        ValueError: `threshold` is not between 0 and 1.
+        ValueError: `threshold` is out of range.
 
     Example:
 
@@ -69,22 +70,25 @@ def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarr
 
 
 def by_quadrant(scores: Tensor) -> np.ndarray:
-    """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all else."""
+    """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all other axes."""
     return ops.convert_to_numpy(scores).sum((0, 1, 2, 5), dtype="float64")
 
 
 def add_up(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """The sum of arrays `[M, N]`; `[[0]]` of none."""
+    """The sum of arrays `[M, N]`; `[[0]]` if there are none."""
     return functools.reduce(np.add, arrays, np.zeros((1, 1)))
 
 
 def shares(parts: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """`parts / total`, 0 where there is nothing."""
+    """`parts / total`, 0 where `total` is 0."""
     return np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
 
 
 def by_position(weights: Tensor, streams: int) -> Tensor:
-    """`[B, H, M * T, N * S]` of `M` streams to `[B, H, T, M * N * S]`."""
+    """Rearranges the weights of `M` streams.
+
+    From `[B, H, M * T, N * S]` to `[B, H, T, M * N * S]`.
+    """
     batch, heads, rows, keys = ops.shape(weights)
     length = rows // streams
     weights = ops.reshape(weights, (batch, heads, streams, length, keys))
@@ -107,15 +111,15 @@ def token_scores(scores: Tensor, groups: Sequence[HeadGroup]) -> Tensor:
         tokens = sum(spread(heads[..., block, :], order) for block, order in orders)
         parts.append(ops.sum(tokens, axis=3))  # over the streams
     tokens = ops.concatenate(parts, axis=1)
-    # Where there is no token before, only one of two streams has a query.
+    # At the first token, only one of two streams has a query.
     total = ops.sum(tokens, axis=-1, keepdims=True)
     return tokens / ops.where(total > 0, total, 1.0)
 
 
 def spread(scores: Tensor, order: int) -> Tensor:
-    """The weights of n-grams `[..., S]`, given in equal parts to their tokens.
+    """Splits the weights of n-grams `[..., S]` evenly among their tokens.
 
-    An n-gram that begins before the sentence gives to the tokens that there are.
+    Only existing tokens count in an n-gram that begins before the sentence.
     """
     length = ops.shape(scores)[-1]
     tokens = ops.minimum(ops.arange(length) + 1, order)

@@ -15,7 +15,7 @@ from keras_attnvariants.utils.typing import Tensor
 class ConvKV(PhraseHeads):
     """Keys are convolutions over the tokens of an n-gram (Nguyen and Joty 2018, Eq. 5).
 
-    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention over a longer list of keys.
+    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention with more keys.
     """
 
     def make_scoring(self, projection: Projection) -> None:
@@ -53,13 +53,13 @@ class QueryK(PhraseHeads):
     """Queries are kernels that are convolved with keys (Nguyen and Joty 2018, Eq. 6).
 
     `sum_r (Q W_q[r]) . (K_{t-n+1+r} W_k) / sqrt(n d_k)`: the dot product of a query
-    that is `n` times as wide with the keys of `n` tokens side by side. A token has
+    that is `n` times as wide with the concatenated keys of `n` tokens. Each token has
     one key, which all orders share.
     """
 
     def make_scoring(self, projection: Projection) -> None:
         self.key_orders = 1
-        # A query of one order for n-grams of another.
+        # Each pair is the order of a query and the order of the n-grams it scores.
         self.pairs = tuple(product(self.query_orders, self.group.orders))
         self.query_denses = [
             projection(f"query_{m}_{n}", n * self.key_dim, m * self.widths.query)

@@ -1,6 +1,6 @@
 """The three structures of phrase attention: which heads attend to which n-grams.
 
-A structure says nothing about how an n-gram is scored: see `phrases.scoring`.
+A structure does not define how an n-gram is scored; see `phrases.scoring`.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class HeadGroup:
     """Heads that attend to n-grams of the same orders, with one softmax over all.
 
     Attributes:
-        name: prefix of the names of its weights; empty for the only group.
+        name: prefix of the names of its weights; empty if there is only one group.
         num_heads: number of heads.
         orders: the orders `n`, ascending.
-        with_missing: whether n-grams that begin before the sentence are attended
-            to, their missing tokens counting as zeros.
+        with_missing: whether the heads attend to n-grams that begin before the
+            sentence, whose missing tokens count as zeros.
     """
 
     name: str
@@ -42,30 +42,30 @@ class HeadGroup:
 
 @dataclass(frozen=True)
 class Structure:
-    """What the structures have in common; by default that of one query per position.
+    """Base class of the structures; by default there is one query per position.
 
     Attributes:
-        query_orders: orders `m` of the query streams; a stream's query is made
-            of the `m` last tokens.
+        query_orders: orders `m` of the query streams; the queries of a stream are
+            made from the last `m` tokens.
     """
 
     query_orders: ClassVar[tuple[int, ...]] = (1,)
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the structure makes sense."""
+        """Where the structure can be used."""
         return frozenset(ROLES)
 
     @property
     def contexts(self) -> int:
-        """How many contexts the output of a position is made of."""
+        """The number of contexts that form the output at a position."""
         return 1
 
     def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         """The groups of heads.
 
         Raises:
-            ValueError: the structure does not fit so many heads.
+            ValueError: the structure does not fit this number of heads.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `groups`.")
 
@@ -77,10 +77,10 @@ class Structure:
         return [ops.ones((1, length), "bool")]
 
     def arrange(self, contexts: Tensor) -> Tensor:
-        """What the output of each position is made of.
+        """Arranges the contexts that form the output at each position.
 
         Args:
-            contexts: `[B, M * T, H, D]`, those of one query stream after another.
+            contexts: `[B, M * T, H, D]`, the contexts of all query streams in turn.
 
         Returns:
             `[B, T, contexts * H, D]`.
@@ -88,7 +88,7 @@ class Structure:
         return contexts
 
     def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, in a form that JSON can hold."""
+        """The constructor's arguments, in a form that can be written as JSON."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in asdict(self).items()
@@ -105,14 +105,14 @@ class Structure:
 class Homogeneous(Structure):
     """Every head attends to n-grams of one order (Nguyen and Joty 2018).
 
-    The first n-grams of a sentence, which would begin before it, are attended to
-    like the others, with zeros for what is missing.
+    N-grams that begin before the sentence are included, with zeros for the missing
+    tokens.
 
     Args:
         heads: number of heads for unigrams, bigrams, …: `(4, 4)`, or `(3, 2, 3)`.
 
     Raises:
-        ValueError: `heads` are not numbers of heads.
+        ValueError: `heads` are not integers of at least 0, or all are 0.
     """
 
     heads: Sequence[int] = (4, 4)
@@ -122,7 +122,7 @@ class Homogeneous(Structure):
         whole = all(type(count) is int and count >= 0 for count in self.heads)
         if not whole or not any(self.heads):
             raise ValueError(
-                f"`heads` must be numbers of heads, one per order. "
+                f"`heads` must be numbers of heads, one for each order, and not all 0. "
                 f"Received: {self.heads}"
             )
 
@@ -144,10 +144,10 @@ class Homogeneous(Structure):
 class Heterogeneous(Structure):
     """Every head attends to n-grams of all orders at once (Nguyen and Joty 2018).
 
-    N-grams that would begin before the sentence do not exist.
+    N-grams that would begin before the sentence are masked.
 
     Args:
-        orders: the orders, ascending: `(1, 2)`, …, `(1, 2, 3, 4)`, or any other.
+        orders: the orders, ascending, such as `(1, 2)` or `(1, 2, 3, 4)`.
 
     Raises:
         ValueError: `orders` are not ascending positive integers.
@@ -171,18 +171,17 @@ class Heterogeneous(Structure):
 class Interleaved(Structure):
     """Tokens and phrases attend to tokens and phrases (Nguyen and Joty 2018).
 
-    Every head attends to unigrams and bigrams, once with a query made of the
-    token at a position and once with one made of it and the token before. With
-    `u` and `b` for the contexts that they give, `b` being 0 where there is no token
-    before, the output is `b_t W_0 + u_t W_1`; it takes the place of `W_o`. In an
-    encoder the phrase that begins at `t` is at hand as well: with `look_ahead` the
-    output is `b_t W_0 + u_t W_1 + b_{t+1} W_2`.
+    Every head attends to unigrams and bigrams with two queries: one made from the
+    token at a position, the other from this token and the previous one. Their contexts
+    are `u` and `b`; at the first token, `b` is 0. The output is `b_t W_0 + u_t W_1`,
+    which replaces the projection with `W_o`. An encoder can also use the phrase that
+    begins at `t`: with `look_ahead`, the output is `b_t W_0 + u_t W_1 + b_{t+1} W_2`.
 
     This is the paper's convolution over the interleaved sequence of both contexts,
-    of stride 2 and of width 2 or 3.
+    with stride 2 and width 2 or 3.
 
     Args:
-        look_ahead: whether an output sees the token after it: `True` in an
+        look_ahead: whether an output depends on the next token: `True` in an
             encoder, `False` in a decoder and in cross-attention.
     """
 
@@ -206,13 +205,13 @@ class Interleaved(Structure):
             return
         masks.refuse_patterns(
             "Interleaved(look_ahead=True)",
-            "an output follows the queries of two positions. In a decoder use "
+            "an output depends on the queries of two positions. In a decoder use "
             "look_ahead=False",
         )
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
-        # In an encoder a query mask only says which outputs are wanted: the last
-        # one must not depend on whether the next is.
+        # In an encoder, the query mask only selects outputs: an output must not depend
+        # on whether the next one is selected.
         real = masks.key if self.look_ahead else masks.query
         real = ops.ones((1, length), "bool") if real is None else ops.cast(real, "bool")
         return [ops.ones(ops.shape(real), "bool"), complete(real, 2)]
@@ -228,10 +227,10 @@ class Interleaved(Structure):
 
 
 def get_structure(identifier: Any) -> Structure:
-    """A structure from itself, or from what Keras serialized it to.
+    """Returns a structure, from itself or from its Keras serialization.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `identifier` is neither.
     """
     structure = identifier
     if isinstance(identifier, dict):

@@ -1,7 +1,7 @@
 """The nine recurrences of Rosendahl et al. (2021), one family per file.
 
-A recurrence tells `RecurrentCrossAttention` how the attention at one target position
-depends on the one before. It has options, and no weights of its own.
+A recurrence defines how the attention of `RecurrentCrossAttention` at one target
+position depends on the previous position. It has options but no weights.
 
 | name | class | equation |
 |---|---|---|
@@ -61,11 +61,11 @@ __all__ = [
 
 
 def get(recurrence: "str | Recurrence | dict[str, Any]") -> Recurrence:
-    """The recurrence of a name or of a serialized configuration, or itself.
+    """The recurrence with a name or a serialized configuration, or the given one.
 
     Raises:
-        ValueError: there is none of this name; the message lists all.
-        TypeError: it is neither a name nor a recurrence.
+        ValueError: the name is unknown; the message lists all names.
+        TypeError: `recurrence` is neither a name nor a recurrence.
 
     Example:
 

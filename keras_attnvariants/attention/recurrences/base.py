@@ -1,6 +1,6 @@
-"""What every recurrence defines, and the parts that several of them use.
+"""The base class of recurrences, and functions that several of them use.
 
-Everything here has a time axis, or beams in its place, as the second one: queries
+The second axis of all tensors is time, or beams instead of time: queries
 `[B, T, H, D]`, energies and weights `[B, T, H, S]`, masks `[B, 1|T, 1, S]`. The
 same functions therefore compute whole sequences and one step of `K` hypotheses.
 """
@@ -29,20 +29,21 @@ from keras_attnvariants.utils.typing import Tensor
 
 @dataclass(frozen=True)
 class Projections:
-    """What a recurrence uses of the attention layer that it serves.
+    """The parts of the attention layer that a recurrence uses.
 
     Attributes:
         num_heads: number of heads `H`.
         key_dim, value_dim: width of a head's keys and values.
         width: width of queries and outputs.
         dtype: the compute dtype.
-        dropout: rate at which attention weights are dropped in training.
+        dropout: dropout rate of the attention weights.
         key, value: the projections of the source, `[..., width]` to `[..., H * D]`.
         output: the output projection, `[..., H * D]` to `[..., width]`.
-        options: arguments of a projection, as `ProjectedAttention.dense_options`
-            gives them.
-        drop: drops some of given weights in training.
-        recurrent: what the recurrence added, by name; see `Recurrence.layers`.
+        options: returns the arguments of a projection:
+            `ProjectedAttention.dense_options`.
+        drop: applies dropout to weights.
+        recurrent: projections that the recurrence added, by name; see
+            `Recurrence.layers`.
     """
 
     num_heads: int
@@ -60,19 +61,19 @@ class Projections:
 
     @property
     def scale(self) -> float:
-        """What queries are multiplied with, `1 / sqrt(key_dim)`."""
+        """The scale of queries, `1 / sqrt(key_dim)`."""
         return self.key_dim**-0.5
 
     def dense(
         self, name: str, input_width: int, units: int, rows_before: int = 0
     ) -> keras.layers.Dense:
-        """A built dense layer without bias, initialised as the input projections.
+        """A built dense layer without bias, initialised like the input projections.
 
         Args:
-            name: of the layer.
+            name: name of the layer.
             input_width, units: widths of its input and output.
-            rows_before: where its kernel continues that of an input projection, the
-                number of rows of the latter.
+            rows_before: if its kernel extends the kernel of an input projection,
+                number of rows of that kernel; otherwise 0.
         """
         options = self.options(f"recurrent_{name}", use_bias=False)
         continue_kernel(options, rows_before)
@@ -83,12 +84,13 @@ class Projections:
     def head_dense(
         self, name: str, equation: str, sizes: tuple[int, int], rows_before: int = 0
     ) -> keras.layers.EinsumDense:
-        """A matrix per head, `[H, *sizes]`, as a layer that computes `equation`.
+        """A built layer with one matrix per head, `[H, *sizes]`, and no bias.
 
         Args:
-            name: of the layer.
-            equation: of an input `[B, T, H, …]` and the kernel `hio`.
-            sizes: of the axes `i` and `o`.
+            name: name of the layer.
+            equation: the einsum equation, for an input `[B, T, H, …]` and the kernel
+                `hio`.
+            sizes: sizes of the axes `i` and `o`.
             rows_before: as for `dense`.
         """
         inputs, outputs = equation.split(",")[0], equation.split("->")[1]
@@ -106,27 +108,27 @@ class Projections:
 
 @dataclass(frozen=True)
 class Recurrence:
-    """How attention at one target position depends on the one before.
+    """How attention at one target position depends on the previous position.
 
-    A recurrence has options and no weights of its own: those that it needs belong to
-    the layer, which passes them on as `projections.recurrent`.
+    A recurrence has options but no weights. The weights that it needs belong to the
+    attention layer, which passes them as `projections.recurrent`.
 
     Class attributes:
-        honours_patterns: whether an `attention_mask` or `use_causal_mask` can be
-            honoured, besides masks of padding.
+        honours_patterns: whether the recurrence honours `attention_mask` and
+            `use_causal_mask`, in addition to padding masks.
     """
 
     honours_patterns: ClassVar[bool] = True
 
     def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        """The projections that the recurrence adds to the layer's, built, by name."""
+        """The built projections that the recurrence adds to the layer, by name."""
         return {}
 
     def prepare(self, projections: Projections, memory: State) -> State:
-        """What the memory of a source needs besides keys and values.
+        """What the memory of a source needs in addition to keys, values and mask.
 
         Args:
-            projections: those of the layer.
+            projections: the projections of the layer.
             memory: `key` and `value` `[B, S, H, D]`, and `mask`, bool `[B, S]`.
 
         Returns:
@@ -149,15 +151,15 @@ class Recurrence:
         memory: State,
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        """All target positions at once.
+        """Computes all target positions at once.
 
         Args:
-            projections: those of the layer.
+            projections: the projections of the layer.
             q: scaled queries, `[B, T, H, D]`.
-            energies: float32 `[B, T, H, S]`, those of plain attention.
+            energies: the energies of plain attention, float32 `[B, T, H, S]`.
             mask: bool `[B, 1|T, 1|H, S]`.
-            memory: what the layer's `prepare` gives.
-            training: whether attention weights are dropped.
+            memory: what `prepare` of the layer returns.
+            training: whether dropout is applied.
 
         Returns:
             Context `[B, T, H, D]` and float32 weights `[B, T, H, S]`.
@@ -174,10 +176,11 @@ class Recurrence:
         position: Size,
         state: State,
     ) -> tuple[Tensor, Tensor, State]:
-        """One target position of `K` hypotheses.
+        """Computes one target position of `K` hypotheses.
 
         Args:
-            projections, q, energies, mask, memory: as for `attend`, with `K` for `T`.
+            projections, q, energies, mask, memory: as for `attend`, with `K` instead
+                of `T`.
             position: int32 scalar.
             state: what the previous step, or `initial_state`, returned.
 
@@ -202,7 +205,7 @@ def products(q: Tensor, keys: Tensor) -> Tensor:
 
 
 def average(weights: Tensor, values: Tensor) -> Tensor:
-    """Contexts `[B, T, H, D]`: values weighted by `[B, T, H, S]`."""
+    """Contexts `[B, T, H, D]`: sums of values, weighted by `[B, T, H, S]`."""
     weights = ops.cast(weights, values.dtype)
     return ops.einsum("bths,bshd->bthd", weights, values)
 
@@ -212,9 +215,9 @@ def scan_time(
     state: NestedTensors,
     inputs: NestedTensors,
 ) -> NestedTensors:
-    """The outputs of `scan` along axis 1 of the inputs.
+    """Scans along axis 1 of the inputs and returns the outputs.
 
-    A step sees inputs `[B, 1, ...]` and a state of one beam, as in decoding.
+    A step gets inputs `[B, 1, ...]` and a state of one beam, as in decoding.
     """
     inputs = keras.tree.map_structure(
         lambda x: ops.swapaxes(x, 0, 1)[:, :, None], inputs
@@ -224,18 +227,18 @@ def scan_time(
 
 
 def continue_kernel(options: dict[str, Any], rows_before: int) -> None:
-    """Makes an initializer one that draws the last rows of a larger matrix."""
+    """Makes the kernel initializer return the last rows of a larger matrix."""
     if rows_before:
         initializer = options["kernel_initializer"]
         options["kernel_initializer"] = LastRows(initializer, rows_before)
 
 
 class LastRows(keras.initializers.Initializer):
-    """The last rows of one matrix that is drawn whole.
+    """Initialises a whole matrix and returns its last rows.
 
     Args:
-        initializer: of the whole matrix, all heads together.
-        before: number of rows before the last ones.
+        initializer: initializer of the whole matrix, for all heads together.
+        before: number of rows that precede the returned ones.
     """
 
     def __init__(self, initializer: Identifier, before: int) -> None:

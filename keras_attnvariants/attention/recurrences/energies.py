@@ -1,8 +1,8 @@
-"""The recurrence that is linear, and therefore no loop: accumulated energies.
+"""Accumulated energies: a linear recurrence, computed without a loop.
 
 `z_i = rate e_i + C z_{i-1}` with the same `C` at every position has the solution
-`z_i = sum_m C^m rate e_{i-m}`. Its terms are added up in pairs, then in fours, and so
-on: each round doubles the number of earlier positions that a sum covers.
+`z_i = sum_m C^m rate e_{i-m}`. The sums are computed by doubling: each round doubles
+the number of earlier positions that they include.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Terms that are smaller than this, relative to the largest energy, are left out: far
+# Terms smaller than this, relative to the largest energy, are left out. They are far
 # below the rounding error of float32.
 PRECISION = 1e-9
 
@@ -36,20 +36,20 @@ class AccumulatedEnergies(Recurrence):
     """Energies smoothed over target and source positions (Eq. 9).
 
     `z_i = rate e_i + (1 - rate) Box z_{i-1}`, `alpha_i = softmax(z_i)`, where `Box`
-    is the mean of the `2 radius + 1` source positions around each. Energies of padded
-    source positions count as 0 in it. State: `z`, float32 `[B, K, H, S]`.
+    is the mean over the `2 radius + 1` source positions around each position. Energies
+    of padded source positions count as 0. State: `z`, float32 `[B, K, H, S]`.
 
-    An `attention_mask` or `use_causal_mask` is refused: the smoothed energies of a
-    visible source position would tell of its hidden neighbours.
+    An `attention_mask` or `use_causal_mask` is refused, because the smoothed energy of
+    a visible source position would depend on its masked neighbours.
 
     Args:
         rate: the paper's lambda; 1 is plain attention.
         radius: the paper's k.
-        renormalize: whether the mean is taken over the real source positions in
-            reach, at the borders of the sentence; by default always over
-            `2 radius + 1`, those outside counting as 0.
-        start: `"zeros"`, energies of 0 before the first position; `"first"`, the
-            first position has its own energies as they are.
+        renormalize: whether the mean is over real source positions only. By default
+            it is always over `2 radius + 1`, and positions outside the sentence count
+            as 0.
+        start: `"zeros"`, the energies before the first position are 0; `"first"`,
+            `z` at the first position is its energies.
 
     Raises:
         ValueError: an option is out of range.
@@ -93,8 +93,8 @@ class AccumulatedEnergies(Recurrence):
 
         Args:
             energies: float32 `[B, T, H, S]`.
-            memory: has the `mask` of the source.
-            is_first: bool `[T, 1, 1]`, or a scalar: where the position is the first.
+            memory: contains the `mask` of the source.
+            is_first: bool `[T, 1, 1]` or scalar, True at the first position.
         """
         energies = ops.where(memory["mask"][:, None, None], energies, 0.0)
         if self.start == "zeros":
@@ -122,7 +122,7 @@ class AccumulatedEnergies(Recurrence):
         return average(projections.drop(weights, training), memory["value"]), weights
 
     def rounds(self, length: Size) -> int:
-        """How many doublings reach all terms that matter."""
+        """The number of doublings that include all terms above `PRECISION`."""
         if self.rate == 1:
             return 0
         terms = math.ceil(math.log(PRECISION) / math.log1p(-self.rate))
@@ -152,6 +152,6 @@ def smooth(z: Tensor, smoothing: Tensor) -> Tensor:
 
 
 def delayed(z: Tensor, shift: int) -> Tensor:
-    """`z` `[B, T, ...]` of `shift` positions earlier, 0 before the first."""
+    """`z` `[B, T, ...]` from `shift` positions earlier, 0 before the first."""
     length = ops.shape(z)[1]
     return ops.pad(z, ((0, 0), (shift, 0), (0, 0), (0, 0)))[:, :length]

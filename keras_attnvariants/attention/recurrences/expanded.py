@@ -1,4 +1,4 @@
-"""Recurrences that put the previous context into the list of keys and values.
+"""Recurrences that add the previous context to the keys and values.
 
 The softmax over the source and one extra pair `(key, value)` is a gate between the
 ordinary context and the extra value: with `o_i` and `l_i` the context and the
@@ -6,7 +6,7 @@ log-sum-exp of the energies over the source alone,
 
     p_i = sigmoid(q_i . key / sqrt(key_dim) - l_i),  c_i = (1 - p_i) o_i + p_i value
 
-so the scan over the target never touches the source.
+so the scan over the target does not need the source.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# From contexts `[B, K, H, D]` to an extra key and value, `[B, K, H, D]` each.
+# Maps contexts `[B, K, H, D]` to an extra key and value, `[B, K, H, D]` each.
 PairFunction: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
-# A log-sum-exp that closes the gate; its negative stands for "no source position".
+# A log-sum-exp that closes the gate; its negative replaces masked energies.
 CLOSED = 1e9
 
 
@@ -39,13 +39,14 @@ CLOSED = 1e9
 class ExpandedList(Recurrence):
     """Base class: one extra pair, made from the previous context.
 
-    The weights are those over the source; they sum to 1 less the weight of the extra
-    pair. The context before the first position is 0. Dropout falls on all weights that
-    form the output; the next pair is made from the whole context.
+    The returned weights are those over the source; they sum to 1 minus the weight of
+    the extra pair. The context before the first position is 0. Dropout applies to all
+    weights that form the output, but the next pair is made from the context without
+    dropout.
 
     Args:
         mask_first: whether the first position has no extra pair. By default it has
-            one of zeros, which takes its part of the softmax.
+            a pair of zeros, which takes part in the softmax.
     """
 
     mask_first: bool = False
@@ -60,11 +61,11 @@ class ExpandedList(Recurrence):
         return {"context": self.kept(projections, zeros)}
 
     def kept(self, projections: Projections, context: Tensor) -> Tensor:
-        """What the state keeps of contexts `[B, K, H, D]`."""
+        """What the state stores of contexts `[B, K, H, D]`."""
         return context
 
     def queries(self, projections: Projections, q: Tensor) -> Tensor:
-        """What the extra key is multiplied with, from scaled queries."""
+        """The queries for the extra key, from scaled queries."""
         return q
 
     def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
@@ -72,7 +73,7 @@ class ExpandedList(Recurrence):
         raise NotImplementedError
 
     def pair_of_context(self, projections: Projections) -> PairFunction:
-        """`pair` after `kept` as a function of contexts, for a whole sequence."""
+        """The composition of `kept` and `pair`, for use in a scan."""
         return lambda context: self.pair(projections, self.kept(projections, context))
 
     def gate_inputs(
@@ -84,15 +85,15 @@ class ExpandedList(Recurrence):
         memory: State,
         is_first: Tensor,
     ) -> tuple[State, Tensor]:
-        """What is independent of the state: inputs of `gate`, and source weights.
+        """The inputs of `gate` and the source weights, which do not need the state.
 
         Args:
             projections, q, energies, mask, memory: as for `attend`.
-            is_first: bool `[1|T, 1]`, True where the position is the first.
+            is_first: bool `[1|T, 1]` or scalar, True at the first position.
         """
         weights = masked_softmax(energies, mask)
         total = ops.logsumexp(ops.where(mask, energies, -CLOSED), axis=-1)
-        # A query that sees no source has a context of 0, as everywhere.
+        # A query without visible source positions has a context of 0.
         is_open = ops.any(mask, axis=-1)
         if self.mask_first:
             is_open = ops.logical_and(is_open, ops.logical_not(is_first))
@@ -166,14 +167,14 @@ class ExpandedList(Recurrence):
 
 @dataclasses.dataclass(frozen=True)
 class ExpandedContext(ExpandedList):
-    """Base class: the pair is made from the layer's output, all heads together."""
+    """Base class: the pair is made from the layer's output, which joins all heads."""
 
     def kept(self, projections: Projections, context: Tensor) -> Tensor:
         return projections.output(merge_heads(context))
 
     def pair_of_context(self, projections: Projections) -> PairFunction:
-        # Both are affine, and so is one after the other: their matrices are multiplied
-        # once, which leaves one product per position to the scan.
+        # Both maps are affine, and so is their composition. Its matrix is computed
+        # once, so the scan needs one product per position.
         def flat_pair(context: Tensor) -> Tensor:
             pair = self.pair(projections, projections.output(context))
             return ops.concatenate([merge_heads(part) for part in pair], axis=-1)
@@ -184,7 +185,7 @@ class ExpandedContext(ExpandedList):
         key_width = projections.num_heads * projections.key_dim
 
         def pair(context: Tensor) -> tuple[Tensor, Tensor]:
-            # As rows: the gradient of a product of three axes is slow within a loop.
+            # Two axes only: the gradient of a product with three is slow in a loop.
             rows = ops.matmul(ops.reshape(context, (-1, width)), matrix) + offset
             flat = ops.reshape(rows, (*ops.shape(context)[:2], -1))
             key, value = flat[..., :key_width], flat[..., key_width:]
@@ -198,10 +199,10 @@ class ExpandedContext(ExpandedList):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class ExpandedShared(ExpandedContext):
-    """The output goes through the projections of the source (Eq. 5, "expand v1").
+    """The pair is the output, projected like the source (Eq. 5, "expand v1").
 
-    State: the output, `[B, K, width]`. With `use_bias`, the extra pair has the biases
-    of the projections as well, and the output before the first position is the bias.
+    State: the output, `[B, K, width]`. With `use_bias`, the extra pair includes the
+    biases of the projections, and the output before the first position is the bias.
 
     Args:
         mask_first: as in `ExpandedList`.
@@ -217,8 +218,8 @@ class ExpandedShared(ExpandedContext):
         ]
         if widths != [width, width]:
             raise ValueError(
-                "`recurrence='expanded_shared'` projects outputs as it projects the "
-                f"source: `key` and `value` must be as wide as `query` ({width}). "
+                f"`key` and `value` must be as wide as `query` ({width}): "
+                "`recurrence='expanded_shared'` projects outputs like the source. "
                 f"Received: key width={widths[0]}, value width={widths[1]}"
             )
         return {}
@@ -233,7 +234,7 @@ class ExpandedShared(ExpandedContext):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class ExpandedFull(ExpandedContext):
-    """The output goes through projections of its own (Eq. 6, "expand v2").
+    """The pair is the output, with separate projections (Eq. 6, "expand v2").
 
     State: the output, `[B, K, width]`.
     """
@@ -255,7 +256,7 @@ class ExpandedFull(ExpandedContext):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class ExpandedHeadKey(ExpandedList):
-    """A head's context is its extra value; its key is projected (Eq. 8, "expand v4").
+    """The extra value is the head's context, the key a projection (Eq. 8, "expand v4").
 
     State: the contexts, `[B, K, H, D]`.
     """
@@ -275,7 +276,7 @@ class ExpandedHeadKey(ExpandedList):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class ExpandedHead(ExpandedHeadKey):
-    """Both are projections of a head's own context (Eq. 7, "expand v3")."""
+    """The extra key and value are projections of the head's context (Eq. 7, "v3")."""
 
     def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
         sizes = (projections.value_dim, projections.value_dim)

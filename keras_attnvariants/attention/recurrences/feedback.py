@@ -1,9 +1,9 @@
-"""Recurrences that add to the energies what the previous position gave.
+"""Recurrences that add a function of the previous position to the energies.
 
 `alpha_i = softmax(e_i + feedback(state_{i-1}))`: the query of the paper's Eq. 2 to 4
-is a projection of its input *and* of the previous context or weights, which makes the
-energies a sum of two parts. The first is known for all positions at once; the scan
-adds the second, with everything but the state multiplied out beforehand.
+is a projection of its input *and* of the previous context or weights, so the energies
+are a sum of two parts. The first is computed for all positions at once. The scan adds
+the second, using products that are computed beforehand.
 """
 
 import dataclasses
@@ -27,14 +27,14 @@ from keras_attnvariants.utils.typing import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Feedback(Recurrence):
-    """Base class: the state enters the next energies as a sum.
+    """Base class: a function of the state is added to the next energies.
 
-    Dropout falls on the weights that form the output; the state is computed from
-    the whole weights.
+    Dropout applies to the weights that form the output; the state is computed from
+    the weights without dropout.
     """
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        """What is added to the energies, float32 `[B, K, H, S]`."""
+        """What the state adds to the energies, float32 `[B, K, H, S]`."""
         raise NotImplementedError
 
     def update(self, state: State, weights: Tensor, memory: State) -> State:
@@ -44,7 +44,7 @@ class Feedback(Recurrence):
     def advance(
         self, projections: Projections, inputs: State, state: State, memory: State
     ) -> tuple[Tensor, State]:
-        """The weights of one position `[B, K, H, S]`, and the state after it."""
+        """The weights of one position `[B, K, H, S]` and the state after it."""
         energies = inputs["energies"] + self.feedback(projections, state, memory)
         weights = masked_softmax(energies, inputs["mask"])
         return weights, self.update(state, weights, memory)
@@ -88,13 +88,13 @@ class Feedback(Recurrence):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class PreviousContext(Feedback):
-    """The query is a projection of its input and of the head's last context (Eq. 2).
+    """Queries are projections of the input and of the previous context (Eq. 2).
 
     `q_i = [s_i ; c_{i-1}] W`. State: the contexts, `[B, K, H, D]`.
     """
 
     def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        # W's rows for the context, applied to the keys: k . (c W) = (k W^T) . c.
+        # The rows of W for the context, applied to the keys: k . (c W) = (k W^T) . c.
         sizes = (projections.value_dim, projections.key_dim)
         dense = projections.head_dense(
             "query", "btho,hio->bthi", sizes, rows_before=projections.width
@@ -129,9 +129,9 @@ class PreviousContext(Feedback):
         length, dim = memory["value"].shape[1], projections.value_dim
         if length is None or length > 2 * dim:
             return super().attend(projections, q, energies, mask, memory, training)
-        # A context is an average of values, and what it adds to the energies is the
-        # average of what they add: with that multiplied out beforehand, the scan needs
-        # one product instead of two.
+        # A context is an average of values, so what it adds to the energies is the
+        # average of what the values add. This is computed beforehand, and the scan
+        # needs one product instead of two.
         value, key = memory["value"], memory["context_key"]
         memory = {**memory, "pairs": ops.einsum("bshd,bjhd->bhsj", value, key)}
         averaged = AveragedFeedback()
@@ -140,7 +140,7 @@ class PreviousContext(Feedback):
 
 @dataclasses.dataclass(frozen=True)
 class WeightsFeedback(Feedback):
-    """Base class: the state are weights, float32 `[B, K, H, S]`."""
+    """Base class: the state holds weights, float32 `[B, K, H, S]`."""
 
     def initial_state(
         self, projections: Projections, batch: Size, beams: int, memory: State
@@ -151,10 +151,10 @@ class WeightsFeedback(Feedback):
 
 @dataclasses.dataclass(frozen=True)
 class AveragedFeedback(WeightsFeedback):
-    """The energies get what each source position adds, averaged by the last weights.
+    """The previous context, in a form that is faster for short sources.
 
-    `pairs` of the memory, `[B, H, S, S]`, has what the first position adds to the
-    energy of the second.
+    `pairs` in the memory, `[B, H, S, S]`, holds what each source position adds to the
+    energy of each other one; the previous weights average it.
     """
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
@@ -169,7 +169,7 @@ class AveragedFeedback(WeightsFeedback):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class PreviousWeights(WeightsFeedback):
-    """The query for a key is projected with the last weight of that key (Eq. 3).
+    """The query for a key depends on the previous weight of that key (Eq. 3).
 
     `q_ij = [s_i ; alpha_{i-1,j}] W`.
     """
@@ -181,7 +181,7 @@ class PreviousWeights(WeightsFeedback):
         }
 
     def prepare(self, projections: Projections, memory: State) -> State:
-        # How much a weight of 1 adds to the energy of each key.
+        # What a weight of 1 adds to the energy of each key.
         keys = memory["key"]
         row = (
             projections.recurrent["query"](ops.ones((1, 1), keys.dtype))
@@ -200,7 +200,7 @@ class PreviousWeights(WeightsFeedback):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class AccumulatedWeights(PreviousWeights):
-    """The same with the sum of all weights that a key had so far (Eq. 4)."""
+    """The query for a key depends on the sum of its previous weights (Eq. 4)."""
 
     def update(self, state: State, weights: Tensor, memory: State) -> State:
         return {"weights": state["weights"] + weights}
@@ -209,7 +209,7 @@ class AccumulatedWeights(PreviousWeights):
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
 class SubtractedWeights(WeightsFeedback):
-    """The weights that a key had so far lower its energy (Eq. 10).
+    """The previous weights of a key lower its energy (Eq. 10).
 
     `z_i = e_i - rate / sqrt(key_dim) * sum of alpha before i`.
 
@@ -224,7 +224,9 @@ class SubtractedWeights(WeightsFeedback):
 
     def __post_init__(self) -> None:
         if not 0 <= self.rate < math.inf:
-            raise ValueError(f"`rate` must be at least 0. Received: {self.rate}")
+            raise ValueError(
+                f"`rate` must be finite and at least 0. Received: {self.rate}"
+            )
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         return -self.rate * projections.scale * state["weights"]
