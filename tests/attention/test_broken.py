@@ -3,6 +3,7 @@
 import pytest
 
 from keras_attnvariants import attention
+from keras_attnvariants import backend
 from keras_attnvariants.attention import DotProductAttention
 from tests import reference
 from tests.attention.broken import BROKEN
@@ -12,8 +13,11 @@ from tests.attention.checks import checks
 from tests.attention.checks import fails
 from tests.attention.checks import registered
 
+# Where every operation is compiled, they take long, and show nothing else.
+SPEED = pytest.mark.slow if backend.name() == "jax" else ()
 
-@pytest.mark.parametrize("name", BROKEN)
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SPEED) for name in BROKEN])
 def test_broken_layers_are_caught(name):
     layer = BROKEN[name]
     with registered(layer) as case:
