@@ -9,7 +9,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	2>/dev/null && { echo $$python; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
+# One worker runs all tests of a file: they share compiled programs and models.
+PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadscope
 NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
 	tests/decoding
 
