@@ -121,7 +121,9 @@ class Case:
         return compute(config, weights, query, value, causal=self.causal, **kwargs)
 
 
-def cases(*dtypes, roles=attention.registry.ROLES, causal_layers=False):
+def cases(
+    *dtypes, roles=attention.registry.ROLES, causal_layers=False, one_in_half=False
+):
     """Every registered example in every role it declares, as pytest parameters.
 
     The scope makes pytest run the tests of a case next to each other.
@@ -130,11 +132,14 @@ def cases(*dtypes, roles=attention.registry.ROLES, causal_layers=False):
         *dtypes: the dtype policies; all of them if none is given.
         roles: the roles.
         causal_layers: whether only layers that are causal by themselves are meant.
+        one_in_half: whether one example of each variant and role is enough in half
+            precision, where the dtype policy alone makes a difference.
     """
     found = [
         pytest.param(case, id=str(case), marks=speed(case))
         for case in all_cases(dtypes, roles)
         if not causal_layers or case.is_causal_by_itself
+        if not one_in_half or case.dtype == "float32" or is_first(case)
     ]
     return pytest.mark.parametrize("case", found, scope="module")
 

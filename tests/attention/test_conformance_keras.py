@@ -76,7 +76,7 @@ def test_implicit_masks_equal_explicit_masks(case):
     assert layer.supports_masking
 
 
-@cases()
+@cases(one_in_half=True)
 def test_keras_file_round_trip(case, tmp_path):
     model, layer = functional_model(case)
     model.save(tmp_path / "model.keras")
@@ -92,7 +92,7 @@ def test_keras_file_round_trip(case, tmp_path):
     assert twin.get_config() == layer.get_config()
 
 
-@cases("float32", "mixed_bfloat16")
+@cases("float32", "mixed_bfloat16", one_in_half=True)
 def test_config_survives_json(case):
     layer = case.layer(name="chosen", trainable=False)
     config = json.loads(json.dumps(layer.get_config()))
@@ -118,7 +118,7 @@ def test_rebuilding_from_config_gives_the_same_weights(case):
     assert {**built(case).get_config(), "name": "one"} == before
 
 
-@cases()
+@cases(one_in_half=True)
 def test_build_creates_all_state(case):
     layer = case.layer()
     source = (None, None, WIDTH)
@@ -133,7 +133,7 @@ def test_build_creates_all_state(case):
     assert dtype == layer.compute_dtype
 
 
-@cases()
+@cases(one_in_half=True)
 def test_symbolic_equals_eager(case):
     query, value = inputs(case)[:2]
     layer = built(case)
