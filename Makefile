@@ -22,13 +22,9 @@ BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
 	batches pipeline long-sequences memory
 
-# What JAX compiled is kept, for the other test processes and for the next run. Tests
-# compile much and compute little: JAX leaves out costly optimizations.
-JAX_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/keras_attnvariants/jax
 ON_TENSORFLOW := KERAS_BACKEND=tensorflow $(PYTEST)
-ON_JAX := KERAS_BACKEND=jax JAX_COMPILATION_CACHE_DIR=$(JAX_CACHE) \
-	JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
-	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(NEUTRAL_TESTS)
+# Tests compile much and compute little: JAX leaves out costly optimizations.
+ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(NEUTRAL_TESTS)
 
 # Of the quickstart: minutes of training at most, sentences of the test set to score.
 MINUTES ?=
