@@ -75,7 +75,7 @@ class TranslationModel(keras.Model):
         Raises:
             ValueError: a sequence is known to be longer than `max_length`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `call`.")
 
     def encode(self, source_ids: Tensor) -> State:
         """What decoding needs of a source: nested tensors `[B, ...]`.
@@ -86,7 +86,7 @@ class TranslationModel(keras.Model):
         Raises:
             ValueError: a source is known to be longer than `max_length`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `encode`.")
 
     def initial_state(
         self, context: NestedTensors, beams: int, max_length: int
@@ -101,7 +101,9 @@ class TranslationModel(keras.Model):
         Raises:
             ValueError: `max_length` exceeds that of the model.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} does not define `initial_state`."
+        )
 
     def step(
         self,
@@ -125,7 +127,7 @@ class TranslationModel(keras.Model):
             alignment, float32 `[B, K, S]`: the weights of the last attention to the
             source, averaged over its heads; 0 if the model has none.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
     def compute_output_spec(
         self, inputs: dict[str, Tensor], training: bool | None = None
