@@ -6,6 +6,7 @@
 set -euo pipefail
 checkout=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=$(command -v "${1:-python3}")
+[[ $python = /* ]] || python=$PWD/$python
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cd "$place"
