@@ -56,11 +56,11 @@ class StagedSearch:
 
     def initial(self, room: int) -> Any:
         """The state at the start, with room for so many positions in the model's."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `initial`.")
 
     def advance(self, state: Any) -> Any:
         """The state one position further."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `advance`.")
 
     def run(self) -> Any:
         """The state at the end of the search."""

@@ -70,7 +70,7 @@ class ExpandedList(Recurrence):
 
     def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
         """The extra key and value `[B, K, H, D]` after a position."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `pair`.")
 
     def pair_of_context(self, projections: Projections) -> PairFunction:
         """The composition of `kept` and `pair`, for use in a scan."""

@@ -35,11 +35,11 @@ class Feedback(Recurrence):
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         """What the state adds to the energies, float32 `[B, K, H, S]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `feedback`.")
 
     def update(self, state: State, weights: Tensor, memory: State) -> State:
         """The state after a position with these weights."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `update`.")
 
     def advance(
         self, projections: Projections, inputs: State, state: State, memory: State
