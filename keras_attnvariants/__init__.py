@@ -5,13 +5,14 @@
 
 The rooms of the package (`kav.attention`, `kav.models`, `kav.presets`, …) and the
 classes and functions listed in `kav.__all__` are imported when they are first used:
-neither Keras nor TensorFlow starts before something needs them. Keras can load a saved
-`.keras` file of our classes once their room is imported, e.g. after
-`import keras_attnvariants.models`.
+neither Keras nor TensorFlow starts before something needs them. Keras can load saved
+files that hold our classes as soon as this package is imported.
 """
 
 from importlib import import_module
 from typing import Any
+
+from keras_attnvariants.utils import registration
 
 __version__ = "0.1.0"
 
@@ -71,3 +72,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+registration.announce()

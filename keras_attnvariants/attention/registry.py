@@ -9,8 +9,8 @@ from typing import Any
 import keras
 
 from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.registration import PACKAGE as PACKAGE
 
-PACKAGE = "keras_attnvariants"
 ROLES = ("encoder", "decoder", "cross")
 
 
