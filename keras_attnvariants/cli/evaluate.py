@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
@@ -14,6 +15,7 @@ from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import Data
 from keras_attnvariants.cli.options import LengthPenalty
 from keras_attnvariants.cli.options import Model
+from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import Source
@@ -74,10 +76,12 @@ def evaluate(
     --data multi30k --source en --target de --split test2016
     """
     with clear_errors():
-        check_options(model, saved_model, output)
+        check_options(model, saved_model, precision, output)
         import_tensorflow()
         import keras_attnvariants as kav
+        from keras_attnvariants.evaluation.metrics import check_tokenizer
 
+        check_tokenizer(tokenize)
         corpus = kav.data.load_corpus(data, source, target)
         sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
         systems = translators(model, saved_model, beam_size, length_penalty, precision)
@@ -97,23 +101,23 @@ def evaluate(
 
 
 def check_options(
-    model: Path | None, saved_model: Path | None, output: Path | None
+    model: Path | None,
+    saved_model: Path | None,
+    precision: Precision | None,
+    output: Path | None,
 ) -> None:
     """Raises before any work if the options do not go together or a folder is missing.
 
     Raises:
         ValueError: there is no system, or one file for the translations of two.
-        FileNotFoundError: a folder is missing or not what it should be.
+        OSError: a folder is missing or not what it should be.
     """
     if model is None and saved_model is None:
         raise ValueError("Give --model, --saved-model, or both to compare them.")
-    check_folders(model, saved_model)
-    if output is None:
-        return
-    if model is not None and saved_model is not None:
+    check_folders(model, saved_model, precision)
+    if output is not None and model is not None and saved_model is not None:
         raise ValueError("--output takes the translations of one system only.")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"No such folder. Received: {output.parent}")
+    check_output_file(output)
 
 
 def show(report: "Report") -> None:

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import BeamSize
@@ -32,26 +34,31 @@ Output = Annotated[
 Version = Annotated[
     int | None,
     typer.Option(
-        help="Default: one more than the newest in the folder.", show_default=False
+        help="Default: one more than the newest in the folder.",
+        min=1,
+        show_default=False,
     ),
 ]
 NBest = Annotated[
     int | None,
     typer.Option(
         help="Translations that the signature nbest returns; default: the beam size.",
+        min=1,
         show_default=False,
     ),
 ]
 MaxBatch = Annotated[
-    int, typer.Option(help="Sentences in a request; more are refused.")
+    int, typer.Option(help="Sentences in a request; more are refused.", min=1)
 ]
 MaxCharacters = Annotated[
-    int, typer.Option(help="Characters of a text; the rest is cut off and reported.")
+    int,
+    typer.Option(help="Characters of a text; the rest is cut off and reported.", min=1),
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
         help="Subwords of a text, likewise; default: 256, or the model's limit.",
+        min=1,
         show_default=False,
     ),
 ]
@@ -84,10 +91,13 @@ def export(
     --output saved_models/multi30k
     """
     with clear_errors():
-        check_folders(model, None)
-        loaded, tokenizer = load(model, precision)
+        check_options(model, output, beam_size, n_best)
+        import_tensorflow()
         import keras_attnvariants as kav
+        from keras_attnvariants.serving.export import new_version
 
+        new_version(output, version)
+        loaded, tokenizer = load(model, precision)
         path = kav.serving.export(
             loaded,
             None if ids_only else tokenizer,
@@ -107,3 +117,20 @@ def export(
             typer.echo(f"  {name}: {signature['doc']}")
         if not ids_only:
             typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
+
+
+def check_options(
+    model: Path, output: Path, beam_size: int, n_best: int | None
+) -> None:
+    """Raises before any work if a folder is wrong, or more is asked than is searched.
+
+    Raises:
+        ValueError: `n_best` is larger than the beam.
+        OSError: a folder is missing, not what it should be, or read-only.
+    """
+    check_folders(model, None)
+    check_output_folder("--output", output)
+    if n_best is not None and n_best > beam_size:
+        raise ValueError(
+            f"`n_best` must be at most --beam-size ({beam_size}). Received: {n_best}"
+        )

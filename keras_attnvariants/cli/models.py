@@ -16,12 +16,24 @@ if TYPE_CHECKING:
 Translate = Callable[[list[str]], list[str]]
 
 
-def check_folders(model: Path | None, saved_model: Path | None) -> None:
+# Hypotheses that are searched at once, unless one sentence has more.
+MAX_HYPOTHESES = 512
+
+
+def check_folders(
+    model: Path | None, saved_model: Path | None, precision: Precision | None = None
+) -> None:
     """Raises at once if a folder is missing or clearly of another kind.
 
     Raises:
         FileNotFoundError: says which file a folder should have.
+        ValueError: a precision is given, and no model that it could apply to.
     """
+    if model is None and precision is not None:
+        raise ValueError(
+            "--precision applies to --model: that of a SavedModel was chosen when it "
+            f"was exported. Received: {precision.value}"
+        )
     if model is not None:
         if not any((model / name).is_file() for name in ("log.jsonl", "manifest.json")):
             raise FileNotFoundError(
@@ -91,8 +103,18 @@ def translators(
             *load(model, precision),
             beam_size=beam_size,
             length_penalty=length_penalty,
+            batch_sizes=batch_sizes(beam_size),
             xla=False,
         ).translate
     if saved_model is not None:
         found[saved_model] = kav.serving.SavedTranslator(saved_model).translate
     return found
+
+
+def batch_sizes(beam_size: int) -> tuple[int, ...]:
+    """Sentences that are translated together: fewer, the wider the beam.
+
+    The memory of a search grows with the number of hypotheses.
+    """
+    fitting = (n for n in (8, 32) if n * beam_size <= MAX_HYPOTHESES)
+    return (1, *fitting)

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.utils.checks import check_finite
+
 
 class Precision(StrEnum):
     """What a trained model computes in."""
@@ -46,9 +49,16 @@ SavedModel = Annotated[
         show_default=False,
     ),
 ]
-BeamSize = Annotated[int, typer.Option(help="Hypotheses kept per sentence.")]
+# A thousand is what studies of very wide beams use; memory grows with the width.
+BeamSize = Annotated[
+    int,
+    typer.Option(help="Hypotheses kept per sentence, at most 1000.", min=1, max=1000),
+]
 LengthPenalty = Annotated[
-    float, typer.Option(help="Exponent of the length normalisation.")
+    float,
+    typer.Option(
+        help="Exponent of the length normalisation.", callback=checked(check_finite)
+    ),
 ]
 PrecisionOption = Annotated[
     Precision | None,

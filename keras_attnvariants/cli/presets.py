@@ -4,10 +4,13 @@ from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.utils.checks import check_positive
 
 MILLION = 1_000_000
+POSITIVE = checked(check_positive)
 
 
 def presets(
@@ -28,11 +31,11 @@ def presets(
     ] = "",
     min_parameters: Annotated[
         float | None,
-        typer.Option(help="At least that many million parameters."),
+        typer.Option(help="At least that many million parameters.", callback=POSITIVE),
     ] = None,
     max_parameters: Annotated[
         float | None,
-        typer.Option(help="At most that many million parameters."),
+        typer.Option(help="At most that many million parameters.", callback=POSITIVE),
     ] = None,
 ) -> None:
     """List the published configurations: size, parameters, published figures.

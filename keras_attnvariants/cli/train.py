@@ -7,11 +7,15 @@ from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.checks import check_output_folder
+from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import Data
 from keras_attnvariants.cli.options import Source
 from keras_attnvariants.cli.options import Target
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
 
 
 class TrainingPrecision(StrEnum):
@@ -45,7 +49,7 @@ Run = Annotated[
 PresetName = Annotated[str, typer.Option(help="Which model; `kav presets` lists them.")]
 
 VocabularySize = Annotated[
-    int | None, size("Subwords of both languages together.", min=1)
+    int | None, size("Subwords of both languages together.", min=5)
 ]
 Layers = Annotated[int | None, size("Encoder blocks, and decoder blocks.", min=1)]
 Width = Annotated[int | None, size("Of embeddings and layers.", min=1)]
@@ -53,24 +57,39 @@ FeedForward = Annotated[int | None, size("Of feed-forward sub-layers.", min=1)]
 Heads = Annotated[int | None, size("Of every attention layer.", min=1)]
 
 Steps = Annotated[int | None, setting("Number of updates.", min=1)]
-Minutes = Annotated[float | None, setting("End earlier, when the time is up.")]
+Minutes = Annotated[
+    float | None,
+    setting("End earlier, when the time is up.", callback=checked(check_positive)),
+]
 BatchTokens = Annotated[
     int | None, setting("Source and target positions of an update.", min=1)
 ]
 LearningRate = Annotated[
     float | None,
-    setting("Highest rate (1e-3) of a linear rise and an inverse square-root decay."),
+    setting(
+        "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
+        callback=checked(check_positive),
+    ),
 ]
 WarmupSteps = Annotated[int | None, setting("Updates of that rise (1000).", min=1)]
-Dropout = Annotated[float | None, setting("On embeddings and sub-layers.")]
-LabelSmoothing = Annotated[float | None, setting("Probability taken from the label.")]
+Dropout = Annotated[
+    float | None,
+    setting("On embeddings and sub-layers.", callback=checked(check_rate)),
+]
+LabelSmoothing = Annotated[
+    float | None,
+    setting("Probability taken from the label.", callback=checked(check_rate)),
+]
 
 PrecisionOption = Annotated[
     TrainingPrecision,
     typer.Option("--precision", help="auto: the faster one on this machine."),
 ]
 Seed = Annotated[
-    int, typer.Option(help="Of weights, dropout and the order of the batches.")
+    int,
+    typer.Option(
+        help="Of weights, dropout and the order of the batches.", min=0, max=2**32 - 1
+    ),
 ]
 ValidateEvery = Annotated[
     int, typer.Option(help="Updates between two validations.", min=1)
@@ -117,6 +136,7 @@ def train(
     --run runs/multi30k --preset kav/hc-sa/multi30k
     """
     with clear_errors():
+        check_output_folder("--run", run)
         import_tensorflow()
         sizes = given(
             num_layers=layers,
@@ -155,6 +175,7 @@ def train_with_progress(
 
     data, source, target = corpus
     chosen = kav.presets.get(preset)
+    chosen.check(options["vocabulary_size"], **options["sizes"])
     limit = None if minutes is None else kav.training.TimeLimit(minutes)
     loaded = kav.data.load_corpus(data, source, target)
     typer.echo(loaded.report)

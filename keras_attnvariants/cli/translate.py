@@ -10,6 +10,7 @@ from typing import TextIO
 
 import typer
 
+from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import translators
@@ -62,14 +63,28 @@ def translate(
             raise ValueError("Give either --model or --saved-model.")
         if texts and input:
             raise ValueError("Give either sentences or --input.")
-        check_folders(model, saved_model)
-        with sentences(texts, input) as (lines, chunk), writable(output) as file:
+        check_folders(model, saved_model, precision)
+        check_files(input, output)
+        with sentences(texts, input) as (lines, chunk):
             [system] = translators(
                 model, saved_model, beam_size, length_penalty, precision
             ).values()
-            for line in translated(system, lines, chunk):
-                file.write(f"{line}\n")
-                file.flush()
+            with writable(output) as file:
+                for line in translated(system, lines, chunk):
+                    file.write(f"{line}\n")
+                    file.flush()
+
+
+def check_files(input: Path | None, output: Path | None) -> None:
+    """Raises before any work if a file cannot be read or written.
+
+    Raises:
+        ValueError: the translations would overwrite the sentences.
+        OSError: a file or its folder is missing, or is no file.
+    """
+    check_output_file(output)
+    if input and output and output.exists() and output.samefile(input):
+        raise ValueError(f"--input and --output must differ. Received: {input} twice")
 
 
 @contextmanager

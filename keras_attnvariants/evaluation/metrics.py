@@ -13,6 +13,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from keras_attnvariants.utils.checks import check_choice
+
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 
 References = Sequence[str] | Sequence[Sequence[str]]
@@ -126,6 +128,21 @@ def corpus_score(
     # sacrebleu keeps the precisions and lengths of BLEU only for its own printout.
     details = getattr(result, "_verbose", "")
     return Score(result.name, result.score, str(metric.get_signature()), details)
+
+
+def check_tokenizer(name: str) -> None:
+    """Raises unless sacrebleu has this tokenizer, with all that it needs.
+
+    Raises:
+        ValueError: there is no such tokenizer, or it cannot be used here.
+    """
+    check_choice("tokenize", name, BLEU.TOKENIZERS)
+    try:
+        BLEU(tokenize=name)
+    except (RuntimeError, ImportError, OSError) as error:
+        raise ValueError(
+            f"sacrebleu cannot use this tokenizer: {error}. Received: {name!r}"
+        ) from error
 
 
 def check_texts(name: str, texts: Any) -> list[str]:

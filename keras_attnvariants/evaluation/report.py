@@ -23,6 +23,7 @@ from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import Score
 from keras_attnvariants.evaluation.metrics import check_references
 from keras_attnvariants.evaluation.metrics import check_texts
+from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.metrics import corpus_bleu
 from keras_attnvariants.evaluation.metrics import corpus_chrf
 from keras_attnvariants.evaluation.metrics import corpus_ter
@@ -124,8 +125,8 @@ def evaluate(
 
     Raises:
         ValueError: there is nothing to translate, the numbers of sources and
-            references differ, `system` does not return one string per source, or the
-            folder has no tokenizer.
+            references differ, `system` does not return one string per source, the
+            folder has no tokenizer, or sacrebleu does not know `tokenize`.
         FileNotFoundError: there is no such model folder.
 
     Example:
@@ -138,6 +139,7 @@ def evaluate(
     # Before the translation, which may take an hour.
     check_references(references, len(sources))
     check_integer("speed_runs", speed_runs, minimum=0)
+    check_tokenizer(tokenize)
     if callable(system):
         translate = system
     else:

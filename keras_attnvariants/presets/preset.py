@@ -1,6 +1,8 @@
 """A named configuration: how to build it, how it was trained, what it scored."""
 
+import contextlib
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -174,10 +176,45 @@ class Preset:
         Raises:
             ValueError: an override names no argument, or a value is out of range.
         """
-        if vocabulary_size is not None:
-            overrides = {"source_vocabulary_size": None, **overrides}
-            overrides["vocabulary_size"] = vocabulary_size
         if dtype is not None:
             overrides["dtype"] = dtype
-        chosen = {key: overrides.pop(key, self.options[key]) for key in self.options}
-        return self.model.from_config({**self.architecture(**chosen), **overrides})
+        with without_wrapping():
+            return self.model.from_config(self._arguments(vocabulary_size, overrides))
+
+    def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:
+        """Raises the error that `build` would raise; no array is allocated.
+
+        Raises:
+            ValueError: an override names no argument, or a value is out of range.
+        """
+        with without_wrapping():
+            count_parameters(self.model, self._arguments(vocabulary_size, overrides))
+
+    def _arguments(
+        self, vocabulary_size: int | None, overrides: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """The arguments of `model` with other values for some options."""
+        given = dict(overrides)
+        if vocabulary_size is not None:
+            given = {"source_vocabulary_size": None, **given}
+            given["vocabulary_size"] = vocabulary_size
+        chosen = {key: given.pop(key, self.options[key]) for key in self.options}
+        return {**self.architecture(**chosen), **given}
+
+
+@contextlib.contextmanager
+def without_wrapping() -> Iterator[None]:
+    """Context that raises a `ValueError` of ours which Keras has wrapped.
+
+    Keras reports what a constructor raises as a `TypeError` that prints the whole
+    configuration.
+    """
+    try:
+        yield
+    except TypeError as error:
+        cause: BaseException = error
+        while cause.__cause__ or cause.__context__:
+            cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+        if isinstance(cause, ValueError):
+            raise ValueError(str(cause)) from error
+        raise

@@ -26,6 +26,7 @@ from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.training.run import CONFIG
 from keras_attnvariants.training.run import train
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 
 
 def train_preset(
@@ -88,9 +89,11 @@ def train_preset(
     if batch_tokens is None:
         batch_tokens = preset.training.batch_tokens
     check_integer("batch_tokens", batch_tokens)
+    check_optional_integer("vocabulary_size", vocabulary_size)
+    # Before the tokenizer is trained, which may take minutes.
+    preset.check(vocabulary_size, **sizes or {})
     if precision == "auto":
         precision = run_precision(run_dir)
-    # Before the tokenizer is trained, which may take minutes.
     config = TrainingConfig(
         precision=precision,
         data={"corpus": corpus.folder.name, "batch_tokens": batch_tokens, "seed": seed},

@@ -46,6 +46,17 @@ def check_rate(name: str, value: Any) -> float:
     raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {value!r}")
 
 
+def check_finite(name: str, value: Any) -> float:
+    """`value` if it is a finite number.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if is_number(value) and math.isfinite(value):
+        return value
+    raise ValueError(f"`{name}` must be a finite number. Received: {value!r}")
+
+
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
     """`value` if it is one of `choices`.
 

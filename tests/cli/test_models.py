@@ -42,3 +42,14 @@ def test_numbered_versions_are_a_saved_model(tmp_path):
     (tmp_path / "3" / "saved_model.pb").touch()
     models.check_folders(None, tmp_path)
     models.check_folders(None, tmp_path / "3")
+
+
+def test_wide_beams_are_searched_for_fewer_sentences_at_once():
+    assert models.batch_sizes(4) == models.batch_sizes(16) == (1, 8, 32)
+    assert models.batch_sizes(17) == models.batch_sizes(64) == (1, 8)
+    assert models.batch_sizes(65) == models.batch_sizes(1000) == (1,)
+
+
+def test_a_precision_of_a_saved_model(tmp_path):
+    with pytest.raises(ValueError, match="--precision applies to --model.*int8"):
+        models.check_folders(None, tmp_path, Precision.INT8)

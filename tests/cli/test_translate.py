@@ -59,7 +59,7 @@ def test_a_text_file_that_is_missing(kav, run_folder, tmp_path):
 
 def test_an_output_that_cannot_be_written(kav, run_folder, tmp_path):
     output = ("--output", tmp_path / "no" / "out")
-    check_error(kav("translate", "a", "--model", run_folder, *output), "No such file")
+    check_error(kav("translate", "a", "--model", run_folder, *output), "No such folder")
 
 
 def test_a_folder_that_is_no_model(kav, tmp_path):

@@ -8,6 +8,8 @@ from keras_attnvariants.evaluation import Score
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.evaluation import corpus_chrf
 from keras_attnvariants.evaluation import corpus_ter
+from keras_attnvariants.evaluation import metrics
+from keras_attnvariants.evaluation.metrics import check_tokenizer
 
 HYPOTHESES = [
     "The cat sat on the mat, and purred.",
@@ -107,3 +109,18 @@ def test_any_text_can_be_scored_against_itself(texts):
 def test_bad_input_is_refused(metric, hypotheses, references, message):
     with pytest.raises(ValueError, match=message):
         metric(hypotheses, references)
+
+
+def test_tokenizers_are_checked_by_name_and_by_what_they_need(monkeypatch):
+    check_tokenizer("13a")
+    check_tokenizer("zh")
+    with pytest.raises(ValueError, match="`tokenize` must be one of.*'nope'"):
+        check_tokenizer("nope")
+
+    def lacking(tokenize):
+        raise RuntimeError("extra dependencies")
+
+    lacking.TOKENIZERS = ("ja-mecab",)
+    monkeypatch.setattr(metrics, "BLEU", lacking)
+    with pytest.raises(ValueError, match="cannot use.*extra dep.*'ja-mecab'"):
+        check_tokenizer("ja-mecab")

@@ -138,3 +138,11 @@ def test_a_folder_that_cannot_translate_is_refused(tiny_system, tmp_path):
         evaluate(folder, SOURCES, REFERENCES)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         evaluate(tmp_path / "nowhere", SOURCES, REFERENCES)
+
+
+def test_an_unknown_tokenizer_is_found_before_translating():
+    def translate(texts):
+        raise AssertionError("translated")
+
+    with pytest.raises(ValueError, match="`tokenize` must be one of"):
+        evaluate(translate, ["a"], ["b"], tokenize="nope")

@@ -11,6 +11,7 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models import highest
+from keras_attnvariants.presets.preset import without_wrapping
 from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
 from tests.presets import tiny
 
@@ -122,3 +123,32 @@ def test_parts_of_the_name_and_classes_of_attention():
         "NeuralNgram",
         "DotProductAttention",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("kav/base/bible", {"num_heads": 3}, "`num_heads` must divide.*num_heads=3"),
+        ("kav/hc-sa/bible", {"num_heads": 3}, "`offsets` must divide num_heads=3"),
+        ("kav/base/bible", {"heads": 4}, "heads"),
+        ("kav/lstm/multi30k", {"num_heads": 4}, "num_heads"),
+    ],
+)
+def test_wrong_options_are_one_line_and_found_without_building(
+    name, overrides, message
+):
+    preset = presets.get(name)
+    for method in (preset.check, preset.build):
+        with pytest.raises(ValueError, match=message) as error:
+            method(50, **overrides)
+        assert "\n" not in str(error.value)
+
+
+def test_right_options_pass_the_check():
+    presets.get("kav/base/bible").check(50, num_heads=2, hidden_dim=8)
+    presets.get("you2020/sh-x/iwslt16").check(num_layers=2)
+
+
+def test_type_errors_that_hide_no_value_error_are_kept():
+    with pytest.raises(TypeError, match="seven"), without_wrapping():
+        raise TypeError("seven")

@@ -53,6 +53,15 @@ def test_settings_are_checked_before_a_vocabulary_is_learned(
         training.train_preset(
             preset, corpus, tmp_path, settings={"steps": 0}, precision="float32"
         )
+    for sizes in ({"num_heads": 3}, {"hidden": 8}):
+        with pytest.raises(ValueError, match="num_heads=3|hidden"):
+            training.train_preset(
+                preset, corpus, tmp_path, sizes=sizes, precision="float32"
+            )
+    with pytest.raises(ValueError, match="`vocabulary_size` must be"):
+        training.train_preset(
+            preset, corpus, tmp_path, vocabulary_size=0, precision="float32"
+        )
     with pytest.raises(ValueError, match="`batch_tokens` must be"):
         training.train_preset(
             preset, corpus, tmp_path, batch_tokens=-1, precision="float32"

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
@@ -43,3 +44,10 @@ def test_choices_are_listed():
     assert check_choice("mode", "a", ("a", "b")) == "a"
     with pytest.raises(ValueError, match="must be one of 'a', 'b'. Received: 'c'"):
         check_choice("mode", "c", ("a", "b"))
+
+
+def test_finite_numbers():
+    assert check_finite("x", -2.5) == -2.5
+    for value in (float("inf"), float("nan"), "1", None):
+        with pytest.raises(ValueError, match="`x` must be a finite number"):
+            check_finite("x", value)

@@ -1,0 +1,220 @@
+"""Every wrong call is one line and exit code 2, before any work is done."""
+
+import shutil
+
+import pytest
+
+from keras_attnvariants import data
+from keras_attnvariants import training
+from keras_attnvariants.cli import evaluate
+from keras_attnvariants.cli import export
+from keras_attnvariants.cli import translate
+from tests.cli.conftest import check_error
+
+# In a call: CORPUS is a folder with a parallel corpus, RUN looks like the folder of a
+# run, SAVED like a SavedModel, FILE is a file, HERE an empty folder.
+TRAIN = "--data CORPUS --source xx --target yy --run HERE/run --layers 1"
+EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
+EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
+EXPORT = "--model RUN --output HERE/saved"
+TRANSLATE = "text --model RUN"
+
+CALLS = {
+    "train": [
+        ("", "--data"),
+        ("--data CORPUS --source xx --target yy", "--run"),
+        (f"{TRAIN} extra", "extra"),
+        (f"{TRAIN} --hidden 8", "--hidden"),
+        (f"{TRAIN} --heads 3 --width 16", "num_heads=3"),
+        (f"{TRAIN} --preset kav/base/bible --heads 3 --width 16", "num_heads=3"),
+        (f"{TRAIN} --preset kav/lstm/multi30k --heads 3", "num_heads"),
+        (f"{TRAIN} --heads 0", "--heads"),
+        (f"{TRAIN} --layers 0", "--layers"),
+        (f"{TRAIN} --width -8", "--width"),
+        (f"{TRAIN} --feed-forward 0", "--feed-forward"),
+        (f"{TRAIN} --vocabulary-size 0", "--vocabulary-size"),
+        (f"{TRAIN} --vocabulary-size 4", "--vocabulary-size"),
+        (f"{TRAIN} --steps many", "--steps"),
+        (f"{TRAIN} --steps 0", "--steps"),
+        (f"{TRAIN} --minutes 0", "`minutes` must be a positive number"),
+        (f"{TRAIN} --minutes nan", "`minutes` must be a positive number"),
+        (f"{TRAIN} --batch-tokens -1", "--batch-tokens"),
+        (f"{TRAIN} --learning-rate -1", "`learning_rate` must be a positive number"),
+        (f"{TRAIN} --learning-rate inf", "`learning_rate` must be a positive number"),
+        (f"{TRAIN} --warmup-steps 0", "--warmup-steps"),
+        (f"{TRAIN} --dropout 1", "`dropout` must be"),
+        (f"{TRAIN} --label-smoothing -0.1", "`label_smoothing` must be"),
+        (f"{TRAIN} --seed -1", "--seed"),
+        (f"{TRAIN} --seed 5000000000", "--seed"),
+        (f"{TRAIN} --validate-every 0", "--validate-every"),
+        (f"{TRAIN} --bleu-sentences -1", "--bleu-sentences"),
+        (f"{TRAIN} --precision float3", "float3"),
+        (f"{TRAIN} --preset kav/hc-sb/bible", "kav/hc-sa/bible"),
+        (f"{TRAIN} --preset kav/hc-sa", "kav/hc-sa/bible"),
+        (f"{TRAIN} --run FILE", "is a file"),
+        (f"{TRAIN} --run FILE/run", "is a file"),
+        (f"{TRAIN} --data HERE/nowhere", "no such folder"),
+        (f"{TRAIN} --data bible-en-de", "bible-de-en"),
+        (f"{TRAIN} --data HERE", "'xx'"),
+        (f"{TRAIN} --target zz", "languages there: xx, yy"),
+        (f"{TRAIN} --target xx", "must differ"),
+        (f"{TRAIN} --source ?", "language code"),
+    ],
+    "evaluate": [
+        ("", "--data"),
+        ("--data CORPUS --source xx --target yy", "Give --model, --saved-model"),
+        (f"{EVALUATE} extra", "extra"),
+        (f"{EVALUATE} --beam 4", "--beam"),
+        (f"{EVALUATE} --model HERE/nowhere", "log.jsonl"),
+        (f"{EVALUATE} --model HERE", "manifest.json"),
+        (f"{EVALUATE} --model FILE", "manifest.json"),
+        (f"{EVALUATE} --saved-model RUN", "saved_model.pb"),
+        (f"{EVALUATE} --saved-model SAVED --output HERE/lines", "one system only"),
+        (f"{EVALUATE} --tokenize nope", "'13a'"),
+        (f"{EVALUATE} --sentences 0", "--sentences"),
+        (f"{EVALUATE} --sentences -3", "--sentences"),
+        (f"{EVALUATE} --beam-size 0", "--beam-size"),
+        (f"{EVALUATE} --beam-size 100000", "--beam-size"),
+        (f"{EVALUATE} --length-penalty nan", "`length_penalty` must be a finite"),
+        (f"{EVALUATE} --precision float64", "float64"),
+        (f"{EVALUATE} --speed-runs -1", "--speed-runs"),
+        (f"{EVALUATE} --output HERE/no/lines", "No such folder"),
+        (f"{EVALUATE} --output HERE", "must be a file"),
+        (f"{EVALUATE} --split valid2", "'train', 'validation', 'test'"),
+        (f"{EVALUATE} --data HERE/nowhere", "no such folder"),
+        (f"{EVALUATE} --data bible-en-de", "bible-de-en"),
+        (f"{EVALUATE} --source zz", "languages there: xx, yy"),
+        (f"{EVALUATE_SAVED} --precision int8", "--precision"),
+    ],
+    "translate": [
+        ("text", "Give either --model or --saved-model"),
+        (f"{TRANSLATE} --saved-model SAVED", "Give either --model or --saved-model"),
+        (f"{TRANSLATE} --model HERE/nowhere", "log.jsonl"),
+        (f"{TRANSLATE} --model HERE", "manifest.json"),
+        ("text --saved-model HERE", "saved_model.pb"),
+        ("text --saved-model SAVED --precision int8", "--precision"),
+        (f"{TRANSLATE} --input FILE", "either sentences or --input"),
+        ("--model RUN --input HERE/nowhere", "No such file"),
+        ("--model RUN --input HERE", "Is a directory"),
+        ("--model RUN --input FILE --output FILE", "must differ"),
+        (f"{TRANSLATE} --output HERE/no/lines", "No such folder"),
+        (f"{TRANSLATE} --output HERE", "must be a file"),
+        (f"{TRANSLATE} --beam-size 0", "--beam-size"),
+        (f"{TRANSLATE} --beam-size 100000", "--beam-size"),
+        (f"{TRANSLATE} --beam-size four", "--beam-size"),
+        (f"{TRANSLATE} --length-penalty inf", "`length_penalty` must be a finite"),
+        (f"{TRANSLATE} --precision half", "half"),
+        (f"{TRANSLATE} --n-best 3", "--n-best"),
+    ],
+    "export": [
+        ("", "--model"),
+        ("--model RUN", "--output"),
+        (f"{EXPORT} extra", "extra"),
+        (f"{EXPORT} --model HERE", "manifest.json"),
+        (f"{EXPORT} --model HERE/nowhere", "log.jsonl"),
+        (f"{EXPORT} --output FILE", "is a file"),
+        (f"{EXPORT} --output FILE/saved", "is a file"),
+        (f"{EXPORT} --output SAVED --version 1", "`version` must be new"),
+        (f"{EXPORT} --version 0", "--version"),
+        (f"{EXPORT} --beam-size 0", "--beam-size"),
+        (f"{EXPORT} --beam-size 100000", "--beam-size"),
+        (f"{EXPORT} --length-penalty nan", "`length_penalty` must be a finite"),
+        (f"{EXPORT} --n-best 0", "--n-best"),
+        (f"{EXPORT} --n-best 9", "`n_best` must be at most --beam-size (4)"),
+        (f"{EXPORT} --max-batch 0", "--max-batch"),
+        (f"{EXPORT} --max-characters -1", "--max-characters"),
+        (f"{EXPORT} --max-tokens 0", "--max-tokens"),
+        (f"{EXPORT} --precision float16", "float16"),
+    ],
+    "presets": [
+        ("no-such-preset", "No preset fits"),
+        ("iwslt16 extra", "extra"),
+        ("--paper nope", "No preset fits"),
+        ("--variant Nope", "No preset fits"),
+        ("--papers you2020", "--papers"),
+        ("--min-parameters -1", "`min_parameters` must be a positive number"),
+        ("--min-parameters nan", "`min_parameters` must be a positive number"),
+        ("--max-parameters 0", "`max_parameters` must be a positive number"),
+        ("--max-parameters inf", "`max_parameters` must be a positive number"),
+        ("--max-parameters small", "--max-parameters"),
+        ("--min-parameters 3 --max-parameters 2", "No preset fits"),
+    ],
+    "corpora": [
+        ("extra", "extra"),
+        ("bible-de-en", "bible-de-en"),
+        ("two extra", "two"),
+        ("--list", "--list"),
+        ("--name bible-de-en", "--name"),
+        ("--source en", "--source"),
+        ("--target de", "--target"),
+        ("--json", "--json"),
+        ("-l", "-l"),
+        ("HERE", "unexpected extra argument"),
+    ],
+}
+
+
+@pytest.fixture
+def places(corpus_folder, tmp_path):
+    """What the names in a call stand for."""
+    places = {"CORPUS": corpus_folder}
+    for name in ("RUN", "SAVED", "HERE"):
+        places[name] = tmp_path / name.lower()
+        places[name].mkdir()
+    (places["RUN"] / "log.jsonl").touch()
+    (places["SAVED"] / "1").mkdir()
+    (places["SAVED"] / "1" / "saved_model.pb").touch()
+    places["FILE"] = tmp_path / "file"
+    places["FILE"].write_text("one line\n")
+    return places
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Makes the work of every command fail, loudly."""
+
+    def work(*args, **kwargs):
+        raise AssertionError("the work has begun")
+
+    for module, name in (
+        (training, "train_preset"),
+        (data.Tokenizer, "train"),
+        (evaluate, "translators"),
+        (translate, "translators"),
+        (export, "load"),
+    ):
+        monkeypatch.setattr(module, name, work)
+
+
+@pytest.mark.parametrize(
+    ("command", "call", "phrase"),
+    [(name, *call) for name, calls in CALLS.items() for call in calls],
+)
+def test_a_wrong_call_is_one_line(command, call, phrase, kav, places, no_work):
+    for name, path in places.items():
+        call = call.replace(name, str(path))
+    check_error(kav(command, *call.split()), phrase)
+    assert places["FILE"].read_text() == "one line\n"
+    assert not any(places["HERE"].iterdir())
+
+
+def test_there_are_ten_wrong_calls_of_every_command():
+    from keras_attnvariants.cli import app
+
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    assert commands == set(CALLS)
+    assert min(len(calls) for calls in CALLS.values()) >= 10
+
+
+def test_what_is_right_reaches_the_work(kav, places, no_work):
+    shutil.rmtree(places["HERE"])
+    for command, call in (
+        ("train", TRAIN),
+        ("evaluate", f"{EVALUATE} --beam-size 1000"),
+        ("translate", TRANSLATE),
+        ("export", f"{EXPORT} --output SAVED"),
+    ):
+        for name, path in places.items():
+            call = call.replace(name, str(path))
+        result = kav(command, *call.split())
+        assert isinstance(result.exception, AssertionError), result.output
