@@ -22,8 +22,10 @@ BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@
 REPORTS := peers variants variants-int8 training recurrences recurrences-long \
 	batches pipeline long-sequences memory
 
-ON_TENSORFLOW := KERAS_BACKEND=tensorflow $(PYTEST)
-# Tests compile much and compute little: JAX leaves out costly optimizations.
+# Tests compile much and compute little: XLA leaves out costly optimizations.
+COMPILE_FAST := --xla_backend_optimization_level=0 \
+	--xla_llvm_disable_expensive_passes=true
+ON_TENSORFLOW := KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(NEUTRAL_TESTS)
 
 # Of the quickstart: minutes of training at most, sentences of the test set to score.
