@@ -7,6 +7,7 @@ quantized layers, and every other device, is left to Keras.
 
 import contextlib
 import contextvars
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,16 @@ def portable() -> Iterator[None]:
         _portable.reset(token)
 
 
+@contextlib.contextmanager
+def _nothing_to_collect() -> Iterator[None]:
+    """Spares a search of all objects for garbage, which Keras does for each kernel."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 class Dense(keras.layers.Dense):
     """`keras.layers.Dense`, fast on a CPU once it is quantized to int8.
 
@@ -52,7 +63,8 @@ class Dense(keras.layers.Dense):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        super().quantize(mode, type_check=False, config=config)
+        with _nothing_to_collect():
+            super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         if not is_fast_for(self):
@@ -70,7 +82,8 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        super().quantize(mode, type_check=False, config=config)
+        with _nothing_to_collect():
+            super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         is_plain = reverse and self.tie_weights and self.logit_soft_cap is None

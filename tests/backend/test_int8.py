@@ -130,3 +130,12 @@ def test_gradients_are_those_of_the_matrix(multiply):
 
     expected = np.tile((kernel / 50.0).sum(1), (3, 1))
     np.testing.assert_allclose(gradient(tf.ones((3, 8))), expected, rtol=1e-5)
+
+
+def test_quantizing_does_not_search_all_objects_for_garbage(monkeypatch):
+    set_aside = []
+    monkeypatch.setattr(gc, "collect", lambda: set_aside.append(gc.get_freeze_count()))
+    layer, _ = dense(int8.Dense, "float32"), gc.unfreeze()
+    layer.quantize("int8")
+    assert set_aside and min(set_aside) > 0
+    assert gc.get_freeze_count() == 0
