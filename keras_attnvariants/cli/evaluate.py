@@ -21,6 +21,7 @@ from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import Source
 from keras_attnvariants.cli.options import Target
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.utils.lines import on_one_line
 
 if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
@@ -96,8 +97,9 @@ def evaluate(
             typer.echo(f"{path} on {len(sources)} sentences of {split}:")
             show(report)
             if output is not None:
-                lines = "".join(f"{line}\n" for line in report.translations)
-                output.write_text(lines, "utf-8")
+                lines = map(on_one_line, report.translations)
+                text = "".join(f"{line}\n" for line in lines)
+                output.write_text(text, "utf-8", newline="\n")
 
 
 def check_options(

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from itertools import islice
-from typing import BinaryIO
 
 from rich.console import Console
 from rich.progress import track
@@ -12,17 +11,6 @@ from rich.progress import track
 # Sentences that are translated together. The first come early; later ones fill
 # batches of equal length.
 FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
-
-
-def read_lines(stream: BinaryIO) -> Iterator[str]:
-    r"""The lines of a UTF-8 file, one by one.
-
-    Only `\n` ends a line (and `\r\n`, on Windows): other characters that Unicode
-    calls line ends belong to sentences. Invalid bytes become U+FFFD.
-    """
-    for line in stream:
-        text = line.decode("utf-8", "replace")
-        yield text.removesuffix("\n").removesuffix("\r")
 
 
 def chunks(

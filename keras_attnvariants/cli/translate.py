@@ -20,8 +20,9 @@ from keras_attnvariants.cli.options import Model
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.texts import FIRST_CHUNK
-from keras_attnvariants.cli.texts import read_lines
 from keras_attnvariants.cli.texts import translated
+from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.lines import text_lines
 
 Texts = Annotated[
     list[str] | None,
@@ -71,7 +72,7 @@ def translate(
             ).values()
             with writable(output) as file:
                 for line in translated(system, lines, chunk):
-                    file.write(f"{line}\n")
+                    file.write(f"{on_one_line(line)}\n")
                     file.flush()
 
 
@@ -96,10 +97,10 @@ def sentences(
         yield texts, FIRST_CHUNK
     elif path:
         with path.open("rb") as file:
-            yield read_lines(file), FIRST_CHUNK
+            yield text_lines(file), FIRST_CHUNK
     else:
         # Who types a sentence waits for its translation.
-        yield read_lines(sys.stdin.buffer), 1 if sys.stdin.isatty() else FIRST_CHUNK
+        yield text_lines(sys.stdin.buffer), 1 if sys.stdin.isatty() else FIRST_CHUNK
 
 
 @contextmanager

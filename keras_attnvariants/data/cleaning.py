@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import os
 from collections import Counter
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -12,19 +9,12 @@ from dataclasses import dataclass
 from dataclasses import field
 from itertools import zip_longest
 from pathlib import Path
-from typing import BinaryIO
+
+from keras_attnvariants.data.files import read_byte_lines
+from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.
 PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long")
-
-_SAMPLE_BYTES = 1 << 16
-_WIDE_BOMS = (
-    codecs.BOM_UTF32_LE,
-    codecs.BOM_UTF32_BE,
-    codecs.BOM_UTF16_LE,
-    codecs.BOM_UTF16_BE,
-)
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass
@@ -52,51 +42,6 @@ class SplitReport:
             return f"{line}, no bad lines"
         counts = ", ".join(f"{n:,} {kind}" for kind, n in self.problems.items())
         return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
-
-
-def check_text_file(path: Path) -> None:
-    """Raises unless a file is text in UTF-8.
-
-    Raises:
-        FileNotFoundError: If there is no such file.
-        ValueError: If the file is UTF-16, UTF-32 or binary.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
-    with open_bytes(path) as file:
-        try:
-            sample = file.read(_SAMPLE_BYTES)
-        except (OSError, EOFError) as error:
-            raise ValueError(f"Broken gzip file: {error}. Received: {path}") from error
-    if sample.startswith(_WIDE_BOMS):
-        raise ValueError(
-            f"A corpus file must be UTF-8; this one is UTF-16 or UTF-32. "
-            f"Received: {path}"
-        )
-    text = sample.decode("utf-8", "replace")
-    odd = sum(c == "\ufffd" or (c < " " and c not in "\t\n\v\f\r") for c in text)
-    # A few broken lines are common in corpora; a tenth of the characters is not.
-    if odd > 0.1 * len(text):
-        raise ValueError(
-            "A corpus file must be UTF-8 text; this one is binary or in another "
-            f"encoding. Received: {path}"
-        )
-
-
-def open_bytes(path: os.PathLike[str]) -> BinaryIO | gzip.GzipFile:
-    """Opens a file for reading bytes, through gzip if its first bytes say so."""
-    with open(path, "rb") as file:
-        compressed = file.read(2) == _GZIP_MAGIC
-    return gzip.open(path, "rb") if compressed else open(path, "rb")
-
-
-def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:
-    """Yields lines without their ends; a byte order mark is dropped."""
-    with open_bytes(path) as file:
-        for number, line in enumerate(file):
-            if number == 0:
-                line = line.removeprefix(codecs.BOM_UTF8)
-            yield line.rstrip(b"\r\n")
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
@@ -132,7 +77,7 @@ def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:
         text, problem = line.decode("utf-8", "replace"), PROBLEMS[1]
     if "\0" in text:
         text, problem = text.replace("\0", ""), problem or PROBLEMS[2]
-    text = " ".join(text.splitlines()).strip()
+    text = on_one_line(text).strip()
     if not text:
         problem = problem or PROBLEMS[3]
     elif len(text) > max_characters:

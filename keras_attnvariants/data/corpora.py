@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -10,23 +9,36 @@ from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
+from typing import NamedTuple
 
 from keras_attnvariants.data import registry
 from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
 from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import check_text_file
 from keras_attnvariants.data.cleaning import read_parallel
 from keras_attnvariants.data.cleaning import write_clean
+from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import SPLITS
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.tsv import read_tsv
-from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.checks import is_number
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import cached_folder
+from keras_attnvariants.utils.folders import read_json
+from keras_attnvariants.utils.lines import split_lines
 
 _LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1
+_REPORT = "report.json"
+
+
+class _Limits(NamedTuple):
+    """What lines may be like, see `load_corpus`."""
+
+    max_characters: int
+    max_invalid: float
 
 
 @dataclass(frozen=True)
@@ -74,8 +86,7 @@ class Corpus:
     def read_lines(self, split: str) -> tuple[list[str], list[str]]:
         """Returns the source and the target sentences of a split."""
         source, target = (
-            file.read_text(encoding="utf-8").split("\n")[:-1]
-            for file in self.files(split)
+            split_lines(file.read_text(encoding="utf-8")) for file in self.files(split)
         )
         return source, target
 
@@ -86,6 +97,7 @@ def load_corpus(
     target_language: str,
     cache_dir: os.PathLike[str] | str | None = None,
     max_characters: int = 2000,
+    max_invalid: float = 0.01,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
@@ -112,6 +124,8 @@ def load_corpus(
             `~/.cache/keras_attnvariants`, or the folder that the environment
             variable `KAV_CACHE` names.
         max_characters: Longest sentence; longer ones are counted as over-long.
+        max_invalid: Largest share of the lines of a file that may be invalid UTF-8,
+            from 0 to 1. A file with more is probably in another encoding.
 
     Returns:
         The `Corpus`.
@@ -119,7 +133,7 @@ def load_corpus(
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If the name is unknown, a language is missing, the two files of
-            a split differ in length, or a file is empty or not text.
+            a split differ in length, or a file is empty, broken or not UTF-8 text.
         FetchError: If a registered corpus cannot be fetched.
 
     Example:
@@ -133,18 +147,19 @@ def load_corpus(
     _check_languages(source_language, target_language)
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
+    limits = _Limits(max_characters, _check_share("max_invalid", max_invalid))
     path = Path(spec)
     if path.is_dir():
         name, folder = path.resolve().name, path
     elif path.is_file():
-        return _load_tsv(path, languages, cache, max_characters)
+        return _load_tsv(path, languages, cache, limits)
     elif isinstance(spec, str) and not _looks_like_path(spec):
         name, folder = spec, registry.fetch(spec, languages, cache)
     else:
         raise FileNotFoundError(
             f"There is no such folder or TSV file. Received: {spec}"
         )
-    return _load_folder(name, folder, languages, cache, max_characters)
+    return _load_folder(name, folder, languages, cache, limits)
 
 
 def default_cache() -> Path:
@@ -155,6 +170,12 @@ def default_cache() -> Path:
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "keras_attnvariants"
     )
+
+
+def _check_share(name: str, value: float) -> float:
+    if not is_number(value) or not 0 <= value <= 1:
+        raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
+    return float(value)
 
 
 def _check_languages(source_language: str, target_language: str) -> None:
@@ -182,12 +203,9 @@ def _load_folder(
     folder: Path,
     languages: tuple[str, str],
     cache: Path,
-    max_characters: int,
+    limits: _Limits,
 ) -> Corpus:
     splits, notes = find_splits(folder, languages)
-    for files in splits.values():
-        for file in files:
-            check_text_file(file)
 
     def write(into: Path) -> list[SplitReport]:
         return [
@@ -195,35 +213,33 @@ def _load_folder(
                 read_parallel(*files),
                 _split_files(into, split, languages),
                 split,
-                max_characters,
+                limits.max_characters,
                 keep_bad=not split.startswith("train"),
             )
             for split, files in splits.items()
         ]
 
     inputs = [file for files in splits.values() for file in files]
-    return _cached(name, languages, cache, inputs, max_characters, notes, write)
+    return _cached(name, languages, cache, inputs, limits, notes, write)
 
 
 def _load_tsv(
-    path: Path, languages: tuple[str, str], cache: Path, max_characters: int
+    path: Path, languages: tuple[str, str], cache: Path, limits: _Limits
 ) -> Corpus:
-    check_text_file(path)
-
     def write(into: Path) -> list[SplitReport]:
         return [
             write_clean(
                 read_tsv(path, languages, split),
                 _split_files(into, split, languages),
                 split,
-                max_characters,
+                limits.max_characters,
                 keep_bad=False,
             )
             for split in SPLITS
         ]
 
     name = path.name.split(".")[0]
-    return _cached(name, languages, cache, [path], max_characters, (), write)
+    return _cached(name, languages, cache, [path], limits, (), write)
 
 
 def _split_files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:
@@ -235,22 +251,23 @@ def _cached(
     languages: tuple[str, str],
     cache: Path,
     inputs: list[Path],
-    max_characters: int,
+    limits: _Limits,
     notes: tuple[str, ...],
     write: Callable[[Path], list[SplitReport]],
 ) -> Corpus:
-    """Returns the cleaned corpus of these inputs, writing it if it is new."""
-    digest = fingerprint(inputs, _CLEANING_VERSION, languages, max_characters)
+    """Returns the cleaned corpus of these inputs, writing it if need be."""
+    for file in inputs:
+        check_text_file(file, limits.max_invalid)
+    digest = fingerprint(inputs, _CLEANING_VERSION, languages, limits.max_characters)
     folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"
-    if not (folder / "report.json").is_file():
-        with new_folder(folder, replace=False) as partial:
-            reports = write(partial.path)
-            _check_not_empty(reports, inputs)
-            partial.write_json("report.json", [asdict(report) for report in reports])
-    reports = [
-        SplitReport(**report)
-        for report in json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    ]
+
+    def fill(writer: FolderWriter) -> None:
+        reports = write(writer.path)
+        _check_not_empty(reports, inputs)
+        writer.write_json(_REPORT, [asdict(report) for report in reports])
+
+    cached_folder(folder, fill)
+    reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
     return Corpus(
         name=name,
         source_language=languages[0],

@@ -16,7 +16,7 @@ from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.typing import Tensor
 
 _LINES_PER_BLOCK = 4096
@@ -107,17 +107,23 @@ class TokenizedCorpus:
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
     def split(self, name: str) -> tuple[TokenizedText, TokenizedText]:
-        """Returns source and target ids of a split, tokenised when first asked for."""
+        """Returns source and target ids of a split, tokenised when first asked for.
+
+        Files on disk that are no longer what was written are made anew.
+        """
         if name not in self._splits:
             files = self.corpus.files(name)
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
-            if not folder.is_dir():
-                _write_tokens(files, self.tokenizer, folder)
+            cached_folder(folder, lambda into: self._write_tokens(files, into.path))
             self._splits[name] = (
                 TokenizedText(folder / "source"),
                 TokenizedText(folder / "target"),
             )
         return self._splits[name]
+
+    def _write_tokens(self, files: ParallelFiles, into: Path) -> None:
+        for side, file in zip(("source", "target"), files, strict=True):
+            _tokenize_file(file, self.tokenizer, into / side)
 
     def length_ratio(self, split: str = "train") -> float:
         """Returns mean source length over mean target length, in tokens.
@@ -251,12 +257,6 @@ def _batch(
     labels[rows, target.offsets[lines + 1] - target.offsets[lines]] = tokenizer.eos_id
     weights = (labels != tokenizer.pad_id).astype(np.float32)
     return source_ids, target_ids, labels, weights
-
-
-def _write_tokens(files: ParallelFiles, tokenizer: Tokenizer, folder: Path) -> None:
-    with new_folder(folder, replace=False) as partial:
-        for side, file in zip(("source", "target"), files, strict=True):
-            _tokenize_file(file, tokenizer, partial.path / side)
 
 
 def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import cached_folder
 
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]
@@ -96,16 +97,17 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
     first, second = sorted(languages)
     pair = first, second
     folder = cache / "sources" / f"{name}-{'-'.join(pair)}"
-    if folder.is_dir():
-        return folder
     downloads = cache / "downloads" / name
-    print(
-        f"Fetching {name} (about {corpus.megabytes:,} MB) from {corpus.origin}",
-        file=sys.stderr,
-    )
+
+    def write(into: FolderWriter) -> None:
+        print(
+            f"Fetching {name} (about {corpus.megabytes:,} MB) from {corpus.origin}",
+            file=sys.stderr,
+        )
+        corpus.write(into.path, pair, downloads)
+
     try:
-        with new_folder(folder, replace=False) as partial:
-            corpus.write(partial.path, pair, downloads)
+        return cached_folder(folder, write)
     except FetchError as error:
         raise FetchError(
             f"Cannot fetch corpus {name!r}: {error} You can download that file "
@@ -113,4 +115,3 @@ def fetch(name: str, languages: tuple[str, str], cache: Path) -> Path:
             f"folder with train.{pair[0]}, train.{pair[1]} and so on. "
             f"Received: {name!r}"
         ) from error
-    return folder

@@ -13,8 +13,11 @@ from typing import Any
 
 import sentencepiece
 
+from keras_attnvariants.data.encoding import check_text_file
+from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.lines import text_lines
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 
@@ -102,8 +105,9 @@ class Tokenizer:
 
         Raises:
             TypeError: If `files_or_texts` is a lone string.
-            ValueError: If there is no text, an option is out of range, or the text
-                is too small for the vocabulary.
+            FileNotFoundError: If a file is missing.
+            ValueError: If there is no text, a file is not UTF-8, an option is out of
+                range, or the text is too small for the vocabulary.
         """
         _check_options(vocabulary_size, model_type, character_coverage)
         inputs = _check_inputs(files_or_texts)
@@ -261,10 +265,8 @@ def _check_inputs(
         files_or_texts = [files_or_texts]
     inputs = [item if isinstance(item, str) else Path(item) for item in files_or_texts]
     for item in inputs:
-        if isinstance(item, Path) and not item.is_file():
-            raise FileNotFoundError(
-                f"`files_or_texts` must name files that exist. Received: {item}"
-            )
+        if isinstance(item, Path):
+            check_text_file(item, max_invalid=0)
     return inputs
 
 
@@ -274,10 +276,10 @@ def _sentences(inputs: list[Path | str]) -> Iterator[str]:
             if item.strip():
                 yield item
             continue
-        with open(item, encoding="utf-8", newline="\n") as lines:
-            for line in lines:
+        with open_bytes(item) as file:
+            for line in text_lines(file):
                 if line.strip():
-                    yield line.rstrip("\n")
+                    yield line
 
 
 def _well_formed(text: str) -> str:

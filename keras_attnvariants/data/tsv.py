@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from keras_attnvariants.data.cleaning import read_byte_lines
 from keras_attnvariants.data.files import held_out_split
+from keras_attnvariants.data.files import read_byte_lines
 
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 

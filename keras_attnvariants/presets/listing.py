@@ -19,6 +19,7 @@ from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.registry import all_presets
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.lines import split_lines
 
 COLUMNS = ("preset", "size", "params", "published")
 
@@ -177,7 +178,7 @@ class PresetList(Sequence[Preset]):
     def __repr__(self) -> str:
         console = Console(file=StringIO(), width=80, record=True)
         console.print(self)
-        lines = console.export_text().replace("\N{NO-BREAK SPACE}", " ").splitlines()
+        lines = split_lines(console.export_text().replace("\N{NO-BREAK SPACE}", " "))
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:

@@ -12,7 +12,9 @@ import io
 import json
 import os
 import shutil
+import sys
 import uuid
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import Any
 
 MANIFEST = "manifest.json"
 TEMPORARY = "tmp-"
+_LARGEST_JSON = 1 << 26
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
 
@@ -148,20 +151,18 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     Folders written before 0.2 have no sizes.
 
     Raises:
-        FileNotFoundError: there is no manifest.
-        DamagedFolderError: the manifest cannot be read.
+        DamagedFolderError: there is no manifest, or it cannot be read.
     """
     restore(path)
-    text = (path / MANIFEST).read_bytes()
+    manifest = read_json(path / MANIFEST)
     try:
-        manifest = json.loads(text)
         return {
             str(name): {"sha256": entry} if isinstance(entry, str) else dict(entry)
             for name, entry in manifest.items()
         }
     except (ValueError, TypeError, AttributeError) as error:
         raise DamagedFolderError(
-            f"{MANIFEST} must list the files of the folder. Received: {text[:80]!r}"
+            f"{MANIFEST} must list the files of the folder. Received: {path}"
         ) from error
 
 
@@ -175,15 +176,10 @@ def check_folder(path: Path, required: Collection[str] = ()) -> None:
     Raises:
         DamagedFolderError: a file is missing, cut short or changed.
     """
-    try:
-        manifest = read_manifest(path)
-    except FileNotFoundError as error:
-        raise DamagedFolderError(f"{MANIFEST} is missing. Received: {path}") from error
+    manifest = read_manifest(path)
     for name in required:
         if name not in manifest:
-            raise DamagedFolderError(
-                f"{MANIFEST} must list {name!r}. Received: {', '.join(manifest)!r}"
-            )
+            raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
     for name, entry in manifest.items():
         _check_entry(path, name, entry)
 
@@ -193,6 +189,10 @@ def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise DamagedFolderError(
             f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
+        )
+    if (path / name).resolve() != path.resolve() / name:
+        raise DamagedFolderError(
+            f"{name} must be a file of the folder, not a link. Received: {path}"
         )
     if "sha256" not in expected:
         raise DamagedFolderError(
@@ -208,6 +208,54 @@ def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
                 f"{name} is not what was written: its {key} differs from that in "
                 f"{MANIFEST}. Received: {path}"
             )
+
+
+def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
+    """A folder of a cache: written if it is missing, and anew if it is damaged.
+
+    Args:
+        path: the folder. If it is damaged, one line on standard error says so.
+        write: writes the same files whoever calls it and whenever.
+
+    Returns:
+        `path`, a folder that is as it was written.
+    """
+    try:
+        check_folder(path)
+    except DamagedFolderError as error:
+        damaged = path.is_dir()
+        if damaged:
+            print(f"A damaged cache is made anew: {error}", file=sys.stderr)
+        with new_folder(path, replace=damaged) as writer:
+            write(writer)
+    return path
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        DamagedFolderError: the file is missing, cut short, no JSON, or nested so
+            deeply or so large that no program of this package wrote it.
+    """
+    try:
+        if path.stat().st_size > _LARGEST_JSON:
+            raise DamagedFolderError(
+                f"{path.name} is larger than {_LARGEST_JSON:,} bytes. Received: {path}"
+            )
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DamagedFolderError(f"{path.name} is missing. Received: {path}") from error
+    except RecursionError as error:
+        raise DamagedFolderError(
+            f"{path.name} is nested too deeply. Received: {path}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise DamagedFolderError(
+            f"{path.name} is cut short or no JSON ({error}). Received: {path}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DamagedFolderError(f"{path.name} is no text. Received: {path}") from error
 
 
 def remove_leftovers(directory: Path) -> None:

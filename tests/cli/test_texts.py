@@ -1,14 +1,11 @@
 """Lines, chunks and the order of translations."""
 
-import io
+import subprocess
+import sys
+
+import pytest
 
 from keras_attnvariants.cli import texts
-
-
-def test_lines_end_at_newlines_only():
-    data = "a\x0bb\r\n\nc\u2028d\x1ce\rf".encode() + b"\n\xff"
-    lines = list(texts.read_lines(io.BytesIO(data)))
-    assert lines == ["a\x0bb", "", "c\u2028d\x1ce\rf", "\ufffd"]
 
 
 def test_chunks_grow_up_to_the_largest():
@@ -34,6 +31,47 @@ def test_translations_keep_their_order_and_come_early():
     assert len(read) == texts.FIRST_CHUNK
     assert list(found) == [f"LINE {number}" for number in range(1, 100)]
     assert lists == [32, 64, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
+def test_a_pipe_of_many_lines_is_a_stream():
+    """As a process, because a pipe and memory are the operating system's."""
+    program = """
+import resource, sys
+from pathlib import Path
+from keras_attnvariants.cli import app
+import keras_attnvariants.cli.translate as command
+
+def shout(texts):
+    return [text.upper() for text in texts]
+
+command.check_folders = lambda *_: None
+command.translators = lambda *_: {Path(): shout}
+try:
+    app(["translate", "--model", "."])
+finally:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(peak // 1024, file=sys.stderr)
+"""
+
+    def peak(count):
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            bufsize=0,  # `communicate` would miss what is read ahead
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        lines = [f"sentence {number} \u2028 of the pipe\n" for number in range(count)]
+        process.stdin.write("".join(lines[:64]).encode())
+        # The rest is not written before the first translation is there.
+        first = process.stdout.readline()
+        out, err = process.communicate("".join(lines[64:]).encode())
+        expected = "".join(lines).upper().replace("\u2028", " ")
+        assert (first + out).decode() == expected
+        return int(err)
+
+    assert peak(100_000) - peak(64) < 16  # MB
 
 
 def test_one_line_at_a_time():

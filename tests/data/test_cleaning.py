@@ -1,13 +1,9 @@
 """Reading lines of any quality."""
 
-import gzip
-
 import pytest
 
 from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import check_text_file
 from keras_attnvariants.data.cleaning import clean_line
-from keras_attnvariants.data.cleaning import read_byte_lines
 from keras_attnvariants.data.cleaning import read_parallel
 from keras_attnvariants.data.cleaning import write_clean
 
@@ -29,15 +25,6 @@ def test_a_line_has_a_text_and_its_first_problem(line, text, problem):
     assert clean_line(line, max_characters=5) == (text, problem)
 
 
-def test_lines_end_where_files_say(tmp_path):
-    plain, packed = tmp_path / "a", tmp_path / "b"
-    content = b"\xef\xbb\xbfone\r\ntwo\n\nlast"
-    plain.write_bytes(content)
-    packed.write_bytes(gzip.compress(content))
-    expected = [b"one", b"two", b"", b"last"]
-    assert list(read_byte_lines(plain)) == list(read_byte_lines(packed)) == expected
-
-
 def test_pairs_come_before_the_error_about_their_number(tmp_path):
     (tmp_path / "a").write_bytes(b"1\n2\n")
     (tmp_path / "b").write_bytes(b"x\n")
@@ -45,11 +32,6 @@ def test_pairs_come_before_the_error_about_their_number(tmp_path):
     assert next(pairs) == (b"1", b"x")
     with pytest.raises(ValueError, match="Received: 2 lines in .* and 1 lines"):
         next(pairs)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match="Received: .*absent"):
-        check_text_file(tmp_path / "absent")
 
 
 @pytest.mark.parametrize(("keep_bad", "written"), [(False, 1), (True, 4)])

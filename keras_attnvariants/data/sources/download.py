@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from keras_attnvariants.data.registry import FetchError
+from keras_attnvariants.utils.lines import split_lines
 
 _TIMEOUT_SECONDS = 60
 
@@ -82,7 +83,7 @@ def download_package(
         result = subprocess.run(command, capture_output=True, text=True)  # noqa: S603
         requirements.unlink()
         if result.returncode or not path.is_file():
-            reason = (result.stderr.strip().splitlines() or ["no file"])[-1]
+            reason = (split_lines(result.stderr.strip()) or ["no file"])[-1]
             raise FetchError(f"pip cannot download {origin}: {reason:.200}.")
     verify(path, f"sha256:{sha256}", origin)
     return path

@@ -1,0 +1,128 @@
+"""Refuses files that are not text in UTF-8, and says what they are instead."""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.files import read_byte_lines
+
+_SAMPLE_BYTES = 1 << 16
+_SAMPLE_LINES = 1000
+_BLOCK_BYTES = 1 << 20
+# UTF-32 first: its mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+
+
+def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
+    """Raises unless a file is text in UTF-8, but for a few lines.
+
+    Args:
+        path: The file, plain or `.gz`.
+        max_invalid: Largest share of lines that are not UTF-8.
+
+    Raises:
+        FileNotFoundError: If there is no such file.
+        ValueError: If it is binary or in another encoding, which the message names
+            together with the command that converts the file.
+    """
+    with open_bytes(path) as file:
+        sample = file.read(_SAMPLE_BYTES)
+    if wide := _wide_encoding(sample):
+        raise ValueError(f"The file is {wide}, not UTF-8. {_advice(path, wide)}")
+    text = sample.decode("utf-8", "replace")
+    odd = sum(c < " " and c not in "\t\n\v\f\r" for c in text)
+    # A few control characters are common in corpora; a tenth of all is not.
+    if odd > 0.1 * len(text):
+        raise ValueError(
+            f"A corpus file must be UTF-8 text; this one is binary. Received: {path}"
+        )
+    if not _is_utf8(path):
+        _check_share(path, max_invalid)
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether all of a file is UTF-8; much faster than line by line."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_bytes(path) as file:
+            while block := file.read(_BLOCK_BYTES):
+                decoder.decode(block)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_share(path: Path, max_invalid: float) -> None:
+    """Raises if more than that share of the lines is not UTF-8."""
+    lines, ascii_only, invalid, examples = 0, 0, 0, []
+    for line in read_byte_lines(path):
+        lines += 1
+        if line.isascii():
+            ascii_only += 1
+        elif not _is_valid(line):
+            invalid += 1
+            if invalid <= _SAMPLE_LINES:
+                examples.append(line)
+    if invalid <= max_invalid * lines:
+        return
+    # No conversion helps a file in two encodings.
+    mixed = invalid < 0.9 * (lines - ascii_only)
+    encoding = None if mixed else _narrow_encoding(b" ".join(examples))
+    raise ValueError(
+        f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
+        f"{max_invalid:.1%} that `max_invalid` allows. {_advice(path, encoding)}"
+    )
+
+
+def _is_valid(line: bytes) -> bool:
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _advice(path: Path, encoding: str | None) -> str:
+    """What to do about a file in some encoding, with its path at the end."""
+    if encoding is None:
+        return f"Convert it to UTF-8 with iconv. Received: {path}"
+    return (
+        f"It fits {encoding}: convert it with `iconv -f {encoding} -t UTF-8`. "
+        f"Received: {path}"
+    )
+
+
+def _wide_encoding(sample: bytes) -> str | None:
+    """The encoding of text in two or four bytes a character, which has many NULs."""
+    for mark, name in _MARKS.items():
+        if sample.startswith(mark):
+            return name
+    even, odd = sample[::2], sample[1::2]
+    # In most scripts one of the two bytes is often 0 and the other never.
+    if odd.count(0) > 0.3 * len(odd) and not even.count(0):
+        return "UTF-16LE"
+    if even.count(0) > 0.3 * len(even) and not odd.count(0):
+        return "UTF-16BE"
+    return None
+
+
+def _narrow_encoding(sample: bytes) -> str | None:
+    """Latin-1 or Windows-1252 if a text of one byte a character looks like them."""
+    try:
+        letters = [c for c in sample.decode("cp1252") if c.isalpha()]
+    except UnicodeDecodeError:
+        return None
+    # Words of Western languages are of plain letters mostly. In other scripts, every
+    # letter is beyond them.
+    if sum(c > "\x7f" for c in letters) > 0.5 * len(letters):
+        return None
+    beyond = any(0x80 <= byte < 0xA0 for byte in sample)
+    return "CP1252" if beyond else "ISO-8859-1"

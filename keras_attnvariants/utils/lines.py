@@ -1,0 +1,61 @@
+r"""Lines of text: the same everywhere that text is read or written.
+
+Only `\n`, with or without `\r` before it, ends a line. What Unicode and Python call
+line ends besides (vertical tab, form feed, U+0085, U+2028 and others) belongs to
+sentences, so that line `i` of a file is line `i` for every other tool, too.
+"""
+
+import codecs
+from collections.abc import Iterator
+from typing import Protocol
+
+# No sentence is as long. Memory holds one line.
+LONGEST_LINE = 1 << 20
+
+
+class ByteStream(Protocol):
+    """What lines are read from, such as a binary file or a pipe."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The bytes up to the next newline, but not more than `size`."""
+
+
+def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+    """The lines of a binary stream, one by one, without their ends.
+
+    A byte order mark of UTF-8 is dropped. Nothing is read ahead of a line.
+
+    Args:
+        stream: what to read.
+        longest: most bytes in a line.
+
+    Raises:
+        ValueError: a line is longer; it is not read to its end.
+    """
+    number = 0
+    while line := stream.readline(longest + len(b"\r\n")):
+        number += 1
+        text = line.removesuffix(b"\n").removesuffix(b"\r")
+        if len(text) > longest:
+            raise ValueError(
+                f"Line {number} is longer than {longest:,} bytes: this is no text of "
+                f"one sentence per line. Received: {getattr(stream, 'name', stream)}"
+            )
+        yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
+
+
+def text_lines(stream: ByteStream) -> Iterator[str]:
+    """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
+    for line in byte_lines(stream):
+        yield line.decode("utf-8", "replace")
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines of a text that is in memory, without their ends."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [line.removesuffix("\r") for line in lines]
+
+
+def on_one_line(text: str) -> str:
+    """The text with a space for all that any program takes for the end of a line."""
+    return " ".join(text.splitlines())

@@ -1,0 +1,91 @@
+"""Files in other encodings are refused, with the one that fits."""
+
+import codecs
+
+import pytest
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.encoding import check_text_file
+from tests.data.toy import write_bytes
+
+GERMAN = "ein großes Haus\nfür die Mäuse\nund ein Fluss\n" * 20
+POLISH = "zażółć gęślą jaźń\n" * 20
+RUSSIAN = "большой дом\nи маленькая река\n" * 20
+JAPANESE = "大きな家\n小さな川\n" * 20
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (GERMAN.encode("latin-1"), "ISO-8859-1"),
+        (GERMAN.replace("Haus", "„Haus“").encode("cp1252"), "CP1252"),
+        (GERMAN.encode("utf-16"), "UTF-16"),
+        (codecs.BOM_UTF16_BE + JAPANESE.encode("utf-16-be"), "UTF-16"),
+        (GERMAN.encode("utf-16-le"), "UTF-16LE"),
+        (POLISH.encode("utf-16-be"), "UTF-16BE"),
+        (GERMAN.encode("utf-32"), "UTF-32"),
+    ],
+)
+def test_the_encoding_that_fits_is_named(tmp_path, content, encoding):
+    (tmp_path / "train.de").write_bytes(content)
+    message = rf"`iconv -f {encoding} -t UTF-8`\. Received: .*train\.de$"
+    with pytest.raises(ValueError, match=message) as error:
+        check_text_file(tmp_path / "train.de")
+    assert "\n" not in str(error.value)
+    text = content.decode(encoding)
+    (tmp_path / "train.de").write_text(text, encoding="utf-8")
+    check_text_file(tmp_path / "train.de")
+
+
+@pytest.mark.parametrize(
+    "content", [RUSSIAN.encode("cp1251"), JAPANESE.encode("shift-jis")]
+)
+def test_no_encoding_is_named_that_does_not_fit(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match=r"100\.0% of the lines .*with iconv\. Rec"):
+        check_text_file(tmp_path / "a")
+
+
+def test_no_encoding_is_named_for_a_file_in_two(tmp_path):
+    content = GERMAN.encode("latin-1") + GERMAN.encode("utf-8")
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(ValueError, match=r"33\.3% of the lines .*with iconv\. Rec"):
+        check_text_file(tmp_path / "a")
+
+
+@pytest.mark.parametrize("text", [GERMAN, POLISH, RUSSIAN, JAPANESE, "", "\ufeffa"])
+def test_text_in_utf8_is_accepted(tmp_path, text):
+    (tmp_path / "a").write_text(text, encoding="utf-8")
+    check_text_file(tmp_path / "a", max_invalid=0)
+
+
+def test_the_share_of_bad_lines_decides(tmp_path):
+    (tmp_path / "a").write_bytes(b"line\n" * 99 + b"\xff\n")
+    check_text_file(tmp_path / "a", max_invalid=0.01)
+    with pytest.raises(ValueError, match=r"1\.0% of the .* 0\.9% that `max_invalid`"):
+        check_text_file(tmp_path / "a", max_invalid=0.009)
+
+
+def test_a_corpus_of_which_some_lines_happen_to_be_utf8(tmp_path, cache):
+    sides = "ein Haus\ndie Mäuse\nein Fluss\n" * 10, "a\nb\nc\n" * 10
+    write_bytes(tmp_path / "c", "train", sides[1].encode(), sides[0].encode("latin-1"))
+    with pytest.raises(ValueError, match=r"33\.3% of the lines .*Received: .*\.de$"):
+        load_corpus(tmp_path / "c", "en", "de", cache)
+    corpus = load_corpus(tmp_path / "c", "en", "de", cache, max_invalid=0.4)
+    assert corpus.reports["train"].problems == {"invalid UTF-8": 10}
+    # What was accepted once is not accepted for ever.
+    with pytest.raises(ValueError, match="`max_invalid`"):
+        load_corpus(tmp_path / "c", "en", "de", cache)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "1"])
+def test_shares_out_of_range(tmp_path, share):
+    with pytest.raises(ValueError, match="`max_invalid` must be from 0 to 1. Received"):
+        load_corpus(tmp_path, "en", "de", max_invalid=share)
+
+
+def test_a_tokenizer_learns_from_utf8_only(tmp_path):
+    (tmp_path / "a").write_bytes(GERMAN.encode("latin-1"))
+    with pytest.raises(ValueError, match=r"ISO-8859-1 .*Received: .*a$"):
+        Tokenizer.train([tmp_path / "a"], vocabulary_size=20)
