@@ -27,17 +27,19 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         loss = (1 - e) * (-log p[y]) + e / V * sum over v != y, pad of (-log p[v])
 
     Everything is computed in float32, whatever the dtype of the logits. A position
-    whose label is padding has loss 0.
+    whose label is padding has loss 0 and does not count, with and without sample
+    weights: more padding changes neither the loss nor its gradient. Padding is told
+    by its id alone; a mask that Keras attaches to the logits is not read.
 
     Args:
         smoothing: probability `e` taken from the label, in `[0, 1)`.
         pad_id: id of the padding class.
-        reduction: as in `keras.losses.Loss`. The default divides by the sum of the
-            sample weights, so that weights of 1 on real tokens and 0 on padding give
-            the mean over real tokens.
+        reduction: as in `keras.losses.Loss`, over real tokens. The default divides by
+            the sum of their sample weights; without any it is the mean over them.
         name: name of the loss.
 
-    Call arguments: labels, integers `[B, T]`; logits `[B, T, V]`; weights `[B, T]`.
+    Call arguments: labels, integers `[B, T]`; logits `[B, T, V]`; sample weights
+    `[B, T]`, `[B]` or none.
 
     Raises:
         ValueError: `smoothing` is outside `[0, 1)`.
@@ -47,7 +49,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     >>> import numpy as np
     >>> loss = LabelSmoothedCrossEntropy(smoothing=0.1)
     >>> labels, logits = np.array([[3, 0]]), np.zeros((1, 2, 4), "float32")
-    >>> round(float(loss(labels, logits, sample_weight=np.array([[1.0, 0.0]]))), 4)
+    >>> round(float(loss(labels, logits)), 4)
     1.317
     """
 
@@ -62,6 +64,9 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype="float32")
         self.smoothing = smoothing
         self.pad_id = pad_id
+        self._is_mean = reduction in ("mean", "sum_over_batch_size")
+        if self._is_mean:
+            reduction = "mean_with_sample_weight"
         self._reduced = GivenLoss(reduction=reduction, dtype="float32")
 
     def __call__(
@@ -69,7 +74,11 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     ) -> Tensor:
         """Loss of a batch. The inherited method would copy all logits to float32."""
         losses = self.call(y_true, ops.convert_to_tensor(y_pred))
-        return self._reduced(losses, losses, sample_weight)
+        weights = token_weights(y_true, self.pad_id, sample_weight)
+        if self._is_mean:
+            # Keras divides such a mean by the number of positions, not by the weights.
+            losses, weights = losses * weights, token_weights(y_true, self.pad_id)
+        return self._reduced(losses, losses, weights)
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Loss of every position, `[B, T]`."""
@@ -90,6 +99,26 @@ class GivenLoss(keras.losses.Loss):
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         return y_pred
+
+
+def token_weights(labels: Tensor, pad_id: int, sample_weight: Tensor = None) -> Tensor:
+    """What each position counts: its sample weight, or 0 where the label is padding.
+
+    Args:
+        labels: integers `[B, T]`.
+        pad_id: id of padding.
+        sample_weight: floats `[B, T]`, or `[B]` for whole sentences; `None` for 1.
+
+    Returns:
+        float32 `[B, T]`.
+    """
+    real = ops.cast(ops.not_equal(labels, pad_id), "float32")
+    if sample_weight is None:
+        return real
+    weights = ops.cast(ops.convert_to_tensor(sample_weight), "float32")
+    if len(weights.shape) < len(real.shape):
+        weights = weights[..., None]  # [B, 1]
+    return real * weights
 
 
 def smoothed_cross_entropy(

@@ -152,7 +152,11 @@ def _compile(
     model.compile(
         optimizer=config.optimizer(),
         loss=LabelSmoothedCrossEntropy(config.label_smoothing, pad_id),
-        weighted_metrics=[Perplexity(), TokenCount(), *metrics],
+        weighted_metrics=[
+            Perplexity(pad_id=pad_id),
+            TokenCount(pad_id=pad_id),
+            *metrics,
+        ],
         jit_compile=config.jit_compile,
     )
     batch = next(iter(training_data(0)))

@@ -11,6 +11,9 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.models import load_model
 from keras_attnvariants.models import save_model
+from keras_attnvariants.training import LabelSmoothedCrossEntropy
+from keras_attnvariants.training import Perplexity
+from keras_attnvariants.training import TokenCount
 from tests.models import tiny
 from tests.models.gradients import batch_and_labels
 from tests.models.gradients import logits_and_gradients
@@ -35,6 +38,37 @@ def test_fit_lowers_the_loss_on_one_batch(jit_compile):
     losses = history.history["loss"]
     assert np.isfinite(losses).all()
     assert losses[-1] < 0.8 * losses[0]
+
+
+def train_on_padding(columns):
+    """Logs and weights after two updates of plain `fit`, without sample weights."""
+    keras.utils.set_random_seed(3)
+    places = tiny.places(tiny.learned(), tiny.learned(), tiny.learned())
+    model = tiny.make(**places, num_layers=1, dropout=0.0)
+    model.compile(
+        keras.optimizers.SGD(1.0),
+        LabelSmoothedCrossEntropy(0.1),
+        metrics=[Perplexity()],
+        weighted_metrics=[TokenCount()],
+        jit_compile=MODES[0],
+    )
+    source = np.array([[3, 5, 4, 6], [4, 7, 0, 0]])
+    target = np.array([[2, 8, 6, 5, 3], [2, 6, 3, 0, 0]])
+    source, target = (np.pad(x, ((0, 0), (0, columns))) for x in (source, target))
+    inputs = {"source_ids": source, "target_ids": target[:, :-1]}
+    history = model.fit(inputs, target[:, 1:], epochs=2, shuffle=False, verbose=0)
+    return history.history, model.get_weights()
+
+
+def test_plain_fit_does_not_count_padding():
+    logs, weights = train_on_padding(0)
+    assert logs["tokens"] == [6.0, 6.0]
+    for columns in (6, 18):
+        others, same = train_on_padding(columns)
+        for name, values in logs.items():
+            np.testing.assert_allclose(others[name], values, rtol=1e-5)
+        for mine, other in zip(weights, same, strict=True):
+            np.testing.assert_allclose(other, mine, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])

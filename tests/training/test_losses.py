@@ -80,6 +80,37 @@ def test_padding_label_has_no_loss_even_without_weights():
     np.testing.assert_allclose(both, loss(np.array([[4]]), logits[:, :1]), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "reduction", ["mean_with_sample_weight", "mean", "sum_over_batch_size", "sum"]
+)
+@pytest.mark.parametrize("sentence_weights", [None, np.array([1.0, 3.0])])
+def test_more_padding_changes_no_reduction(reduction, sentence_weights):
+    logits = np.random.default_rng(1).normal(size=(2, 22, 7)).astype("float32")
+    loss = LabelSmoothedCrossEntropy(0.1, reduction=reduction)
+    values = [
+        float(
+            loss(
+                np.pad(LABELS, ((0, 0), (0, columns))),
+                logits[:, : 4 + columns],
+                sentence_weights,
+            )
+        )
+        for columns in (0, 6, 18)
+    ]
+    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+    # The same over the real tokens alone, by Keras itself.
+    real = LABELS != 0
+    weights = np.ones((2, 4)) if sentence_weights is None else sentence_weights[:, None]
+    alone = keras.losses.SparseCategoricalCrossentropy(True, reduction=reduction)
+    weights = np.broadcast_to(weights, LABELS.shape)[real]
+    ours = LabelSmoothedCrossEntropy(reduction=reduction)
+    np.testing.assert_allclose(
+        ours(LABELS, logits[:, :4], sentence_weights),
+        alone(LABELS[real], logits[:, :4][real], weights),
+        rtol=1e-5,
+    )
+
+
 def test_large_logits_are_finite():
     logits = np.array([[[1e4, -1e4, 0.0, 5.0, 1e4, 0.0]]], "float32")
     labels = np.array([[1]])

@@ -1,6 +1,7 @@
 """Metrics against sums over the real tokens."""
 
 import numpy as np
+import pytest
 
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
@@ -24,8 +25,25 @@ def test_perplexity_is_over_weighted_tokens_of_all_batches():
     assert copy.name == "perplexity"
 
 
-def test_token_count_sums_weights():
+def test_token_count_leaves_out_padding_and_sums_weights():
     metric = TokenCount()
-    metric.update_state(LABELS, np.zeros((2, 4, 7)), WEIGHTS)
     metric.update_state(LABELS, np.zeros((2, 4, 7)))
-    assert float(metric.result()) == 5 + 8
+    assert float(metric.result()) == 5
+    metric.update_state(LABELS, np.zeros((2, 4, 7)), 0.5 * np.ones((2, 4)))
+    assert float(metric.result()) == 7.5
+
+
+@pytest.mark.parametrize("columns", [0, 6, 18])
+def test_padding_does_not_count_without_weights(columns):
+    logits = np.random.default_rng(2).normal(size=(2, 4, 7)).astype("float32")
+    real, alone = LABELS != 0, Perplexity()
+    alone.update_state(LABELS[real][None], logits[real][None])
+    padded = Perplexity(pad_id=9 if columns else 0)
+    labels = np.where(real, LABELS, padded.pad_id)
+    wide = ((0, 0), (0, columns))
+    padded.update_state(
+        np.pad(labels, wide, constant_values=padded.pad_id),
+        np.pad(logits, (*wide, (0, 3)), constant_values=-1e9),
+    )
+    np.testing.assert_allclose(padded.result(), alone.result(), rtol=1e-6)
+    assert Perplexity.from_config(padded.get_config()).pad_id == padded.pad_id
