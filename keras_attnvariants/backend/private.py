@@ -4,6 +4,8 @@ One function each, named for what it does. `setup.cfg` bounds the versions of bo
 packages because of them.
 """
 
+import io
+
 import keras
 
 
@@ -28,3 +30,24 @@ def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     anew at each position.
     """
     return list(layer._flatten_layers())
+
+
+def weights_file(model: keras.Model) -> memoryview:
+    """The bytes that `model.save_weights` writes, without the optimizer's variables.
+
+    HDF5 ends the whole process when the disk is full, and the public method writes to
+    a path only. Without this function, saving a model could not promise an error.
+    """
+    from keras.src.saving import saving_lib
+
+    file = io.BytesIO()
+    store = saving_lib.H5IOStore(file, mode="w")
+    saving_lib._save_state(
+        model,
+        weights_store=store,
+        assets_store=None,
+        inner_path="",
+        visited_saveables={id(getattr(model, "optimizer", None))},
+    )
+    store.close()
+    return file.getbuffer()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import h5py
 import keras
 
+from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
@@ -69,7 +70,8 @@ def save_model(
     config.pop("compile_config", None)
     with new_folder(folder) as writer:
         writer.write_json(CONFIG, config)
-        save_weights(model, writer.path / WEIGHTS)
+        # Made in memory: HDF5 crashes when the disk is full.
+        writer.write_bytes(WEIGHTS, weights_file(model))
         if tokenizer is not None:
             writer.write_bytes(TOKENIZER, tokenizer.model_bytes)
     return folder
@@ -112,16 +114,6 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
     return LoadedModel(
         model, Tokenizer.load(tokenizer) if tokenizer.is_file() else None
     )
-
-
-def save_weights(model: keras.Model, path: Path) -> None:
-    """Writes the weights of a model, without those of its optimizer."""
-    optimizer = getattr(model, "optimizer", None)
-    model.optimizer = None
-    try:
-        model.save_weights(path)
-    finally:
-        model.optimizer = optimizer
 
 
 def check_count(path: Path, expected: int) -> None:

@@ -85,7 +85,7 @@ class FolderWriter:
             yield file
         self._manifest[name] = file.entry()
 
-    def write_bytes(self, name: str, data: bytes) -> None:
+    def write_bytes(self, name: str, data: bytes | memoryview) -> None:
         """One file with these bytes."""
         with self.open(name) as file:
             file.write(data)

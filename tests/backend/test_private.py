@@ -1,11 +1,13 @@
 """The private parts of Keras and TensorFlow do what their functions say."""
 
+import h5py
 import keras
 import pytest
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.backend.private import weights_file
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="a question to TensorFlow")
@@ -40,3 +42,26 @@ def test_layers_are_found_at_any_depth_once_each():
     assert len({id(layer) for layer in found}) == len(found)
     kinds = {type(layer).__name__ for layer in found}
     assert {"Outer", "Sequential", "Dense", "Dropout"} <= kinds
+
+
+def test_weights_in_memory_are_those_that_keras_writes(tmp_path):
+    def layers():
+        return [keras.layers.Dense(3), keras.layers.BatchNormalization()]
+
+    model = keras.Sequential([keras.Input((2,)), *layers()])
+    model.compile(keras.optimizers.Adam(), "mse")
+    model.optimizer.build(model.trainable_variables)
+    optimizer = model.optimizer
+    path = tmp_path / "memory.weights.h5"
+    path.write_bytes(weights_file(model))
+    assert model.optimizer is optimizer
+    other = keras.Sequential([keras.Input((2,)), *layers()])
+    other.load_weights(path)
+    for mine, theirs in zip(model.weights, other.weights, strict=True):
+        assert (keras.ops.convert_to_numpy(mine == theirs)).all()
+    other.save_weights(tmp_path / "keras.weights.h5")
+    with h5py.File(path) as one, h5py.File(tmp_path / "keras.weights.h5") as two:
+        names: list[list[str]] = [[], []]
+        one.visit(names[0].append)
+        two.visit(names[1].append)
+    assert names[0] == names[1]
