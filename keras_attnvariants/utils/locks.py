@@ -1,0 +1,118 @@
+"""A folder in which one process works at a time."""
+
+import contextlib
+import contextvars
+import fcntl
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+LOCK = "lock.json"
+
+# The folders that this thread has locked already.
+_held: contextvars.ContextVar[frozenset[Path]] = contextvars.ContextVar(
+    "held", default=frozenset()
+)
+
+
+class FolderInUseError(OSError):
+    """Another process is at work in the folder."""
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Context that no other process, and no other thread, can enter for this folder.
+
+    The lock is the operating system's (`flock`): it ends with the process, however
+    that ends. `lock.json` in the folder tells others who has it, and is removed at
+    the end, and so is the folder if it was made here and is empty.
+
+    On network file systems it depends on the server whether processes on other
+    machines are noticed. Where the file system has no locks at all, a line on standard
+    error says so.
+
+    Args:
+        folder: created if it is not there.
+
+    Raises:
+        FolderInUseError: another process is at work in it.
+        OSError: the folder cannot be written.
+    """
+    folder = folder.resolve()
+    if folder in _held.get():
+        yield
+        return
+    is_new = not folder.exists()
+    descriptor = _acquire(folder)
+    token = _held.set(_held.get() | {folder})
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        (folder / LOCK).unlink(missing_ok=True)
+        os.close(descriptor)
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _acquire(folder: Path) -> int:
+    """Descriptor of the locked file."""
+    path = folder / LOCK
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        except FileNotFoundError:
+            continue  # the folder was removed in between
+        try:
+            _lock(descriptor, folder)
+            # The process that had the lock may have removed the file.
+            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+                _sign(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FolderInUseError(
+            f"{folder} is in use by {_holder(descriptor)}. Wait until it has ended, or "
+            "choose another folder"
+        ) from None
+    except OSError as error:
+        print(
+            f"{folder} cannot be locked ({error.strerror}): a second process in it "
+            "would not be noticed.",
+            file=sys.stderr,
+        )
+
+
+def _sign(descriptor: int) -> None:
+    """Write who has the lock."""
+    holder = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "since": datetime.now().astimezone().isoformat(" ", "seconds"),
+    }
+    os.ftruncate(descriptor, 0)
+    # The lock holds on a full disk too.
+    with contextlib.suppress(OSError):
+        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    try:
+        holder = json.loads(os.pread(descriptor, 1000, 0))
+        return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,101 @@
+"""One process at a time works in a folder, and the others are told which."""
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from keras_attnvariants.utils.locks import LOCK
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.locks import lock_folder
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from keras_attnvariants.utils.locks import lock_folder
+with lock_folder(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_another_process_is_told_who_holds_it_until_that_is_killed(tmp_path):
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        holder = json.loads((folder / LOCK).read_text())
+        assert (holder["pid"], holder["host"]) == (process.pid, socket.gethostname())
+        who = f"in use by process {process.pid} on {holder['host']} since"
+        with pytest.raises(FolderInUseError, match=who), lock_folder(folder):
+            pass
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert (folder / LOCK).exists()
+    with lock_folder(folder):
+        assert json.loads((folder / LOCK).read_text())["pid"] == os.getpid()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_thread_may_lock_twice_and_another_may_not(tmp_path):
+    errors = []
+
+    def other():
+        try:
+            with lock_folder(tmp_path):
+                pass
+        except FolderInUseError as error:
+            errors.append(error)
+
+    with lock_folder(tmp_path):
+        with lock_folder(tmp_path / "sub" / ".."):
+            pass
+        assert (tmp_path / LOCK).exists()
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+    assert len(errors) == 1 and f"process {os.getpid()}" in str(errors[0])
+    assert tmp_path.is_dir()
+
+
+def test_a_new_folder_in_which_nothing_was_written_goes_again(tmp_path):
+    folder = tmp_path / "new"
+    with pytest.raises(KeyError), lock_folder(folder):
+        raise KeyError
+    assert not folder.exists()
+    with lock_folder(folder):
+        (folder / "file").write_text("content")
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+
+def test_a_file_that_its_holder_removes_is_no_lock(tmp_path, monkeypatch):
+    """The holder unlinks the file between the opening here and the lock."""
+    flock, calls = fcntl.flock, []
+
+    def unlinked(descriptor, operation):
+        if not calls:
+            (tmp_path / LOCK).unlink()
+        calls.append(descriptor)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", unlinked)
+    with lock_folder(tmp_path):
+        assert len(calls) == 2 and (tmp_path / LOCK).exists()
+
+
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, capsys):
+    def unsupported(descriptor, operation):
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    with lock_folder(tmp_path):
+        pass
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path} cannot be locked" in line
