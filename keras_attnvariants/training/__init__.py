@@ -1,5 +1,6 @@
 """Losses, metrics and learning-rate schedules, and exactly resumable training runs."""
 
+from keras_attnvariants.training.callbacks import DivergedError
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.limit import TimeLimit
@@ -14,11 +15,14 @@ from keras_attnvariants.training.runs import load_run
 from keras_attnvariants.training.runs import train_preset
 from keras_attnvariants.training.schedules import LinearDecay
 from keras_attnvariants.training.schedules import NoamSchedule
+from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 
 __all__ = [
+    "DifferentSettingsError",
+    "DivergedError",
     "LabelSmoothedCrossEntropy",
     "LinearDecay",
     "NoamSchedule",

@@ -4,13 +4,16 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import is_floating
 from keras_attnvariants.training.state import read_arrays
@@ -24,7 +27,7 @@ from keras_attnvariants.utils.folders import remove_leftovers
 WEIGHTS = "weights.npz"
 
 
-class CheckpointAverager(keras.callbacks.Callback):
+class CheckpointAverager(StatefulCallback):
     """Keeps the weights of the last validated steps, to average them at the end.
 
     Args:
@@ -39,6 +42,25 @@ class CheckpointAverager(keras.callbacks.Callback):
         self._last = last
         self._progress = progress
 
+    def get_state(self) -> dict[str, Any]:
+        return {"steps": self._steps()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Say which of the weights kept at that state are gone.
+
+        Those that made way for weights of later steps are not missed.
+        """
+        found = self._steps()
+        due = sorted({*state["steps"], *found})[-self._last :]
+        missing = [str(step) for step in due if step not in found]
+        if missing:
+            print(
+                f"{self._directory} lacks the weights of steps {', '.join(missing)}; "
+                "unless they are restored from a copy before the run ends, the average "
+                "leaves them out.",
+                file=sys.stderr,
+            )
+
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         path = self._directory / f"step-{self._progress.step:09d}"
         with new_folder(path) as folder:
@@ -50,7 +72,7 @@ class CheckpointAverager(keras.callbacks.Callback):
         """Remove the weights of steps that a resumed run will repeat."""
         remove_leftovers(self._directory)
         for path in self._paths():
-            if int(path.name.removeprefix("step-")) > step:
+            if _step(path) > step:
                 shutil.rmtree(path)
 
     def average_into(self, model: keras.Model) -> int:
@@ -62,23 +84,33 @@ class CheckpointAverager(keras.callbacks.Callback):
         Returns:
             How many were averaged. Damaged ones are left out, with a line on standard
             error each.
+
+        Raises:
+            DamagedFolderError: none is left.
         """
         count, totals, arrays = 0, None, []
         for arrays in self._intact():
             wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
             totals = wide if totals is None else list(map(np.add, totals, wide))
             count += 1
-        if totals is not None:
-            means = [
-                (total / count).astype(a.dtype) if is_floating(a.dtype) else a
-                for total, a in zip(totals, arrays, strict=True)
-            ]
-            assign_arrays(model.weights, means, "weight")
+        if totals is None:
+            raise DamagedFolderError(
+                "no validated weights are left to average; restore them from a copy, "
+                f"or use the model of the best validation. Received: {self._directory}"
+            )
+        means = [
+            (total / count).astype(a.dtype) if is_floating(a.dtype) else a
+            for total, a in zip(totals, arrays, strict=True)
+        ]
+        assign_arrays(model.weights, means, "weight")
         return count
 
     def _paths(self) -> list[Path]:
         found = self._directory.glob("step-*")
         return sorted(path for path in found if re.fullmatch(r"step-\d+", path.name))
+
+    def _steps(self) -> list[int]:
+        return [_step(path) for path in self._paths()]
 
     def _intact(self) -> Iterator[list[np.ndarray]]:
         for path in self._paths():
@@ -88,3 +120,7 @@ class CheckpointAverager(keras.callbacks.Callback):
                 print(f"{path} is damaged ({error}); left out.", file=sys.stderr)
             else:
                 yield read_arrays(path / WEIGHTS)["model"]
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))

@@ -20,6 +20,14 @@ from keras_attnvariants.training.state import to_arrays
 
 Logs = dict[str, Any] | None
 
+# A loss this many times that of a uniform guess, log V, comes from training that went
+# wrong: an untrained model is near log V, and a model that learns is below.
+DIVERGED = 4.0
+
+
+class DivergedError(ArithmeticError):
+    """After a period the loss is far above that of a uniform guess."""
+
 
 @dataclasses.dataclass
 class Progress:
@@ -29,7 +37,7 @@ class Progress:
         step: updates done.
         period_end: update after which the current period ends.
         validation_pending: the period's updates are done, its validation is not.
-        stopped: early stopping has ended the run.
+        stopped: a callback has ended the run before its last update.
         logs: the metrics of the current period so far.
     """
 
@@ -43,8 +51,18 @@ class Progress:
 class StatefulCallback(keras.callbacks.Callback):
     """A callback whose own state is saved with every state of the run.
 
-    Subclass it and pass the callback to `train`.
+    Subclass it and pass the callback to `train`. When a run is resumed, a callback
+    finds its state by `state_name`, whichever others come or go; the state of one that
+    is left out waits for it.
     """
+
+    @property
+    def state_name(self) -> str:
+        """Name of the state: that of the class, unless a subclass says otherwise.
+
+        Callbacks of one name are told apart by their order.
+        """
+        return type(self).__name__
 
     def get_state(self) -> dict[str, Any]:
         """State of the callback, a JSON value."""
@@ -55,21 +73,26 @@ class StatefulCallback(keras.callbacks.Callback):
 
 
 class StepCounter(keras.callbacks.Callback):
-    """Counts updates, and ends the run when a number stops being finite.
+    """Counts updates, and ends a run that went wrong.
 
-    It comes first among the callbacks, so that such a step is not saved.
+    It went wrong if the loss or a weight is not finite, or if after a period the
+    validation loss (without validation data, the loss) is more than 4 times that of a
+    uniform guess over the `V` classes, log V. It comes first among the callbacks, so
+    that such a step is not saved.
 
     Args:
         progress: where the run stands.
+        classes: number of classes `V`.
 
     Attributes:
         metrics: values of the model's metric variables that the next period starts
             with, after a resume in the middle of one; None starts from zero.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, classes: int) -> None:
         super().__init__()
         self._progress = progress
+        self._classes = classes
         self.metrics: list[np.ndarray] | None = None
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
@@ -97,6 +120,18 @@ class StepCounter(keras.callbacks.Callback):
             check_finite(to_arrays(self.model.weights), "weight")
         except NonFiniteError as error:
             raise self._error(str(error)) from error
+        self._check_divergence(logs or {})
+
+    def _check_divergence(self, logs: Mapping[str, Any]) -> None:
+        name = "val_loss" if "val_loss" in logs else "loss"
+        uniform = math.log(self._classes)
+        if logs.get(name, 0.0) > DIVERGED * uniform:
+            raise DivergedError(
+                f"step {self._progress.step}: the {name} is {logs[name]:.4g}, but that "
+                f"of a uniform guess over {self._classes} tokens is {uniform:.4g}: the "
+                "training has diverged. Start again in another folder with a lower "
+                "learning rate, a longer warm-up or `clipnorm`"
+            )
 
     def _check(self, name: str, logs: Mapping[str, Any]) -> None:
         value = logs.get(name, 0.0)
@@ -124,6 +159,10 @@ class StateSaver(keras.callbacks.Callback):
         stateful: callbacks whose state is saved as well, by name.
         request: tells whether a signal has come.
         save_every: updates between two states.
+
+    Attributes:
+        absent: states of callbacks that this call of `train` was not given, by name;
+            saved again as they are.
     """
 
     def __init__(
@@ -140,9 +179,15 @@ class StateSaver(keras.callbacks.Callback):
         self._stateful = stateful
         self._request = request
         self._save_every = save_every
+        self.absent: dict[str, Any] = {}
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        if self._request.number or self._progress.step % self._save_every == 0:
+        progress = self._progress
+        if self.model.stop_training:
+            # `fit` leaves out the rest of the period, and validates.
+            progress.period_end = progress.step
+            progress.stopped = progress.validation_pending = True
+        if self._request.number or progress.step % self._save_every == 0:
             self._save()
 
     def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
@@ -151,6 +196,7 @@ class StateSaver(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         self._progress.validation_pending = False
+        self._progress.stopped |= bool(self.model.stop_training)
         self._save()
 
     def _save(self) -> None:
@@ -161,6 +207,7 @@ class StateSaver(keras.callbacks.Callback):
             "metrics": model.metrics_variables,
         }
         states = {name: c.get_state() for name, c in self._stateful.items()}
+        states = self.absent | states
         progress = dataclasses.asdict(self._progress) | {"callbacks": states}
         path = self._store.save(variables, progress)
         if self._request.number:

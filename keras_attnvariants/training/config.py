@@ -3,7 +3,6 @@
 import dataclasses
 import difflib
 import json
-from pathlib import Path
 from typing import Any
 
 import keras
@@ -68,7 +67,7 @@ class TrainingConfig:
 
     # These decide how long to train and what to report. They do not change the
     # updates, so they may differ when a run is resumed.
-    FREE_TO_CHANGE = ("steps", "log_every", "save_every", "patience")
+    FREE_TO_CHANGE = ("steps", "log_every", "save_every", "average_last", "patience")
 
     def __post_init__(self) -> None:
         for name in ("steps", "validate_every", "save_every", "log_every"):
@@ -76,6 +75,8 @@ class TrainingConfig:
         check_integer("average_last", self.average_last)
         check_optional_integer("patience", self.patience)
         check_rate("label_smoothing", self.label_smoothing)
+        if self.clipnorm is not None:
+            check_positive("clipnorm", self.clipnorm)
         if not callable(self.learning_rate):
             check_positive("learning_rate", self.learning_rate)
 
@@ -116,51 +117,3 @@ class TrainingConfig:
                 )
         rate = keras.saving.deserialize_keras_object(values["learning_rate"])
         return cls(**{**values, "learning_rate": rate})
-
-
-def differing_keys(saved: Any, given: Any, prefix: str = "") -> list[str]:
-    """Dotted names of the entries in which two JSON values differ."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        names = []
-        for key in sorted({*saved, *given}):
-            name = f"{prefix}.{key}" if prefix else key
-            if key not in saved or key not in given:
-                names.append(name)
-            else:
-                names.extend(differing_keys(saved[key], given[key], name))
-        return names
-    return [] if saved == given else [prefix]
-
-
-def describe_model(model: keras.Model) -> Any:
-    """The configuration of a model without names, which differ in every process."""
-    config = keras.saving.serialize_keras_object(model)
-    return json.loads(json.dumps(_without_names(config)))
-
-
-def _without_names(value: Any) -> Any:
-    volatile = ("name", "build_config", "compile_config", "shared_object_id")
-    wiring = ("inbound_nodes", "input_layers", "output_layers")
-    if isinstance(value, dict):
-        kept = {k: v for k, v in value.items() if k not in (*volatile, *wiring)}
-        return {key: _without_names(item) for key, item in kept.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_names(item) for item in value]
-    return value
-
-
-def check_same_run(path: Path, given: dict[str, Any]) -> None:
-    """Compare the configuration of a run on disk with the one that would resume it.
-
-    Raises:
-        ValueError: they differ; the message names the keys.
-    """
-    saved = json.loads(path.read_bytes())
-    free = {f"training.{name}" for name in TrainingConfig.FREE_TO_CHANGE}
-    names = [name for name in differing_keys(saved, given) if name not in free]
-    if names:
-        raise ValueError(
-            f"{path} belongs to a run with other settings: restore them to resume the "
-            "run, or choose another folder. "
-            f"Received: different {', '.join(names)}"
-        )

@@ -14,6 +14,7 @@ from typing import Any
 import keras
 
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.models import load_model
 from keras_attnvariants.models import save_model
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import JsonLinesLogger
@@ -48,7 +49,7 @@ class TrainingResult:
         best: its best value.
         best_step: the step of that value.
         averaged: its value with averaged weights, or None without validation.
-        stopped_early: whether `patience` ended the run.
+        stopped_early: whether `patience` or another callback ended the run.
     """
 
     step: int
@@ -63,7 +64,7 @@ class TrainingLoop:
     """A compiled and built model, its data, and the callbacks of its run.
 
     For most arguments see `train`; `store` holds the states, `request` the signals
-    received, and `bleu` validates by translation.
+    received, `bleu` validates by translation, and the model tells `classes` apart.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class TrainingLoop:
         request: StopRequest,
         validation_data: Any,
         bleu: ValidationBLEU | None,
+        classes: int,
         callbacks: Sequence[keras.callbacks.Callback],
         verbose: int | str,
     ) -> None:
@@ -91,18 +93,19 @@ class TrainingLoop:
         self._verbose = verbose
         self._progress = progress = Progress()
         self._monitor = monitor = _monitor(validation_data, bleu)
-        self._counter = StepCounter(progress)
+        self._counter = StepCounter(progress, classes)
         self._best = BestModel(run_dir / BEST, monitor, progress, tokenizer)
         checkpoints = run_dir / "checkpoints"
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks)
         stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
-        names = unique_names(type(callback).__name__ for callback in stateful)
+        names = unique_names(callback.state_name for callback in stateful)
         self._stateful = dict(zip(names, stateful, strict=True))
-        self._callbacks.append(
-            StateSaver(store, progress, self._stateful, request, config.save_every)
+        self._saver = StateSaver(
+            store, progress, self._stateful, request, config.save_every
         )
+        self._callbacks.append(self._saver)
 
     def start(self, state: LoadedState | None) -> None:
         """Set model, optimizer and callbacks to a saved state, or start a new run."""
@@ -117,6 +120,10 @@ class TrainingLoop:
         for name, value in zip(unique_names(states), states.values(), strict=True):
             if name in self._stateful:
                 self._stateful[name].set_state(value)
+            else:
+                self._saver.absent[name] = value
+        if self._best.best_monitor != self._monitor:
+            self._score_best()
         self._averager.remove_after(self._progress.step)
         model = self._model
         assign_arrays(model.variables, state.variables["model"], "model")
@@ -135,6 +142,8 @@ class TrainingLoop:
         )
         if progress.validation_pending:
             self._validate()
+        elif progress.stopped:
+            print("It was stopped early; more `steps` or `patience` continue it.")
         with contextlib.suppress(TimeIsUp):
             while progress.step < config.steps and not progress.stopped:
                 self._fit()
@@ -176,9 +185,8 @@ class TrainingLoop:
             ordered.append(self._bleu)
         ordered += [self._best, self._averager]
         if config.patience is not None:
-            ordered.append(
-                EarlyStopping(self._monitor, config.patience, self._progress)
-            )
+            patience = config.patience * config.validate_every
+            ordered.append(EarlyStopping(patience, self._best, self._progress))
         ordered.append(self._log)
         if importlib.util.find_spec("tensorboard"):
             folder = self._run_dir / "tensorboard"
@@ -210,6 +218,7 @@ class TrainingLoop:
     def _validate(self) -> None:
         """The validation of a period whose updates were finished before a resume."""
         epoch = (self._progress.step - 1) // self._config.validate_every
+        self._model.stop_training = False
         callbacks = keras.callbacks.CallbackList(self._callbacks, model=self._model)
         callbacks.on_train_begin()
         logs = dict(self._progress.logs)
@@ -217,6 +226,23 @@ class TrainingLoop:
             logs.update(self._evaluate(callbacks))
         callbacks.on_epoch_end(epoch, logs)
         callbacks.on_train_end(logs)
+
+    def _score_best(self) -> None:
+        """Measure the best model so far by the metric that now chooses it.
+
+        Leaves its weights in the model.
+        """
+        best = self._best
+        if self._monitor == "loss" or best.best is None:
+            best.best = None
+            return
+        model, _ = load_model(self._run_dir / BEST)
+        assign_arrays(self._model.weights, to_arrays(model.weights), "weight")
+        best.best = self._scores()[self._monitor]
+        print(
+            f"The best model is now chosen by {self._monitor}; "
+            f"that of update {best.best_step} has {best.best:.4g}."
+        )
 
     def _scores(self) -> dict[str, float]:
         """Validation metrics of the model as it is now."""

@@ -1,7 +1,10 @@
 """A training run in one folder: one call starts, resumes and finishes it."""
 
+import contextlib
+import errno
 import json
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,21 +14,27 @@ import keras
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
-from keras_attnvariants.training.config import check_same_run
-from keras_attnvariants.training.config import describe_model
 from keras_attnvariants.training.loop import TrainingLoop
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.settings import CONFIG
+from keras_attnvariants.training.settings import STATES
+from keras_attnvariants.training.settings import check_same_run
+from keras_attnvariants.training.settings import describe_model
+from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.folders import write_file
+from keras_attnvariants.utils.locks import lock_folder
 
-CONFIG = "config.json"
+# The errors of a disk, a quota and a file that are full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def train(
@@ -53,6 +62,7 @@ def train(
         tensorboard/      the same for TensorBoard, if that package is installed
         state/            the last two states: weights, optimizer, seeds, position
         checkpoints/      weights of the last validated steps
+        lock.json         who trains in the folder now, see `lock_folder`
         best/             model of the best validation, a model folder, see `save_model`
         averaged/         model with the mean of the last validated weights
 
@@ -60,6 +70,10 @@ def train(
     the last intact state: with the same updates on the same batches with the same
     dropout, on a CPU with bit-equal results. SIGTERM and SIGINT end the process with
     status 143 and 130, at most one update later, with the state saved.
+
+    A callback that sets `stop_training` of the model, such as `EarlyStopping` of Keras,
+    ends the run after the update, with a last validation. Such a run continues when
+    `steps` or `patience` of the configuration change.
 
     Args:
         model: Keras model from `{"source_ids", "target_ids"}` (or whatever the data
@@ -85,8 +99,10 @@ def train(
     Raises:
         ValueError: an argument is wrong, or the folder holds a run with other settings.
         NonFiniteError: the loss or a weight became NaN or infinite.
-        StateWriteError: a state could not be written. The state before it is kept;
-            free some space and call again.
+        DivergedError: after a period the loss was far above that of a uniform guess.
+        StateWriteError: the disk is full. The last state is kept; free some space and
+            call again.
+        FolderInUseError: another process trains in the folder.
         SystemExit: after SIGTERM or SIGINT.
 
     Example:
@@ -103,10 +119,10 @@ def train(
             f"{config.precision!r}. "
             f"Received: a model of policy {model.dtype_policy.name!r}"
         )
-    store = TrainingState(run_dir / "state")
-    _compile(model, config, metrics, training_data)
-    state = _open_run(run_dir, store, model, tokenizer, config, resume)
-    with StopRequest() as request:
+    store = TrainingState(run_dir / STATES)
+    with clear_full_disk(run_dir), lock_folder(run_dir), StopRequest() as request:
+        classes = _compile(model, config, metrics, training_data)
+        state = _open_run(run_dir, store, model, tokenizer, config, resume)
         loop = TrainingLoop(
             model,
             tokenizer,
@@ -117,12 +133,30 @@ def train(
             request=request,
             validation_data=validation_data,
             bleu=bleu,
+            classes=classes,
             callbacks=callbacks,
             verbose=verbose,
         )
         loop.start(state)
         loop.run()
         return loop.finish()
+
+
+@contextlib.contextmanager
+def clear_full_disk(run_dir: Path) -> Iterator[None]:
+    """Context in which a full disk is told with the folder, and with what to do."""
+    try:
+        yield
+    except StateWriteError:
+        raise
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise StateWriteError(
+            error.errno,
+            f"{run_dir} could not be written ({error.strerror}); free some space and "
+            "give the same command again: the run continues from its last state",
+        ) from error
 
 
 def _validation_bleu(
@@ -146,8 +180,12 @@ def _compile(
     config: TrainingConfig,
     metrics: Sequence[keras.metrics.Metric],
     training_data: Callable[[int], Any],
-) -> None:
-    """Compile, and create every variable that a saved state is loaded into."""
+) -> int:
+    """Compile, and create every variable that a saved state is loaded into.
+
+    Returns:
+        The number of classes, which is the last axis of the logits.
+    """
     pad_id = getattr(model, "pad_id", 0)
     model.compile(
         optimizer=config.optimizer(),
@@ -166,6 +204,7 @@ def _compile(
     model.compute_metrics(inputs, labels, logits, weights)
     model.reset_metrics()
     model.optimizer.build(model.trainable_variables)
+    return int(logits.shape[-1])
 
 
 def _open_run(
@@ -177,18 +216,27 @@ def _open_run(
     resume: bool,
 ) -> LoadedState | None:
     """Write the settings and the tokenizer; return the state to continue from."""
-    run_dir.mkdir(parents=True, exist_ok=True)
-    settings = {"training": config.to_dict(), "model": describe_model(model)}
-    path = run_dir / CONFIG
+    settings = {
+        "training": config.to_dict(),
+        "model": describe_model(model),
+        "tokenizer": None if tokenizer is None else tokenizer.sha256,
+    }
+    saved: dict[str, Any] = {}
     if store.paths():
         if not resume:
             raise ValueError(
                 "`run_dir` must not hold a run: pass `resume=True` to continue it, "
                 f"or choose another folder. Received: {run_dir}"
             )
-        check_same_run(path, settings)
+        saved = read_settings(run_dir)
+        check_same_run(run_dir, saved, settings)
     state = store.load_latest()
-    write_file(path, (json.dumps(settings, indent=2) + "\n").encode())
+    if state is not None and any(
+        saved["training"].get(name) != settings["training"][name]
+        for name in ("steps", "patience")
+    ):
+        state.progress["stopped"] = False
+    write_file(run_dir / CONFIG, (json.dumps(settings, indent=2) + "\n").encode())
     if tokenizer is not None:
         write_file(run_dir / TOKENIZER, tokenizer.model_bytes)
     remove_leftovers(run_dir)

@@ -1,8 +1,10 @@
 """A preset on a corpus: from the files to a trained model in the folder of a run."""
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,10 +25,18 @@ from keras_attnvariants.training.loop import BEST
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.precision import faster_precision
-from keras_attnvariants.training.run import CONFIG
+from keras_attnvariants.training.run import clear_full_disk
 from keras_attnvariants.training.run import train
+from keras_attnvariants.training.settings import Difference
+from keras_attnvariants.training.settings import DifferentSettingsError
+from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.locks import lock_folder
+
+# Options of `Tokenizer.train` that a run takes, with their defaults.
+SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
 
 
 def train_preset(
@@ -35,6 +45,7 @@ def train_preset(
     run_dir: str | os.PathLike[str],
     *,
     vocabulary_size: int | None = None,
+    subwords: Mapping[str, Any] | None = None,
     batch_tokens: int | None = None,
     sizes: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
@@ -56,6 +67,8 @@ def train_preset(
         run_dir: folder of the run.
         vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
             the preset.
+        subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
+            are not to be the defaults.
         batch_tokens: source and target positions of one update; `None` for those of
             the preset.
         sizes: options of the model that replace those of the preset; see
@@ -71,7 +84,8 @@ def train_preset(
 
     Raises:
         ValueError: an argument is out of range, the corpus has no split "train", or
-            the folder holds a run with other settings.
+            the folder holds a run with other settings, or a file of it is damaged.
+        FolderInUseError: another process trains in the folder.
 
     Example:
 
@@ -92,32 +106,39 @@ def train_preset(
     check_optional_integer("vocabulary_size", vocabulary_size)
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes or {})
-    if precision == "auto":
-        precision = run_precision(run_dir)
-    config = TrainingConfig(
-        precision=precision,
-        data={"corpus": corpus.folder.name, "batch_tokens": batch_tokens, "seed": seed},
-        **preset_settings(preset) | dict(settings or {}),
-    )
-    tokenizer = run_tokenizer(
-        run_dir, corpus, vocabulary_size or preset.options["vocabulary_size"]
-    )
-    tokens = TokenizedCorpus(corpus, tokenizer)
-    sizes = dict(sizes or {})
-    if "length_ratio" in preset.options:
-        sizes.setdefault("length_ratio", tokens.length_ratio())
-    keras.utils.set_random_seed(seed)
-    model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
-    return train(
-        model,
-        tokenizer,
-        lambda step: tokens.training_dataset(batch_tokens, seed, start_step=step),
-        run_dir,
-        config,
-        callbacks=callbacks,
-        verbose=verbose,
-        **_validation(model, tokens, batch_tokens, bleu_sentences),
-    )
+    with clear_full_disk(run_dir), lock_folder(run_dir):
+        saved = read_settings(run_dir)
+        if precision == "auto":
+            precision = run_precision(saved)
+        config = TrainingConfig(
+            precision=precision,
+            data={
+                **describe_data(saved, preset, corpus, subwords or {}),
+                "batch_tokens": batch_tokens,
+                "seed": seed,
+            },
+            **preset_settings(preset) | dict(settings or {}),
+        )
+        vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
+        tokenizer = run_tokenizer(
+            run_dir, saved, corpus, vocabulary_size, subwords or {}
+        )
+        tokens = TokenizedCorpus(corpus, tokenizer)
+        sizes = dict(sizes or {})
+        if "length_ratio" in preset.options:
+            sizes.setdefault("length_ratio", tokens.length_ratio())
+        keras.utils.set_random_seed(seed)
+        model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
+        return train(
+            model,
+            tokenizer,
+            lambda step: tokens.training_dataset(batch_tokens, seed, start_step=step),
+            run_dir,
+            config,
+            callbacks=callbacks,
+            verbose=verbose,
+            **_validation(model, tokens, batch_tokens, bleu_sentences),
+        )
 
 
 def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
@@ -175,31 +196,79 @@ def preset_settings(preset: Preset) -> dict[str, Any]:
     }
 
 
-def run_tokenizer(run_dir: Path, corpus: Corpus, vocabulary_size: int) -> Tokenizer:
+def describe_data(
+    saved: Mapping[str, Any],
+    preset: Preset,
+    corpus: Corpus,
+    subwords: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What a run is trained on, so that it is not resumed on anything else.
+
+    Sentences count by their content, not by the names of their files, and those of a
+    test set not at all.
+
+    Args:
+        saved: settings of the run that the folder holds, or an empty dict.
+        preset: its name is noted.
+        corpus: its training and validation files are.
+        subwords: options of the vocabulary, of which those are noted that are not the
+            defaults.
+    """
+    options = {k: v for k, v in subwords.items() if v != SUBWORDS.get(k)}
+    # Runs written before 0.2 have the name of the folder with the cleaned corpus.
+    if "corpus" in saved.get("training", {}).get("data", {}):
+        return {"corpus": corpus.folder.name, **options}
+    sentences = {
+        f"{split}_sentences": content_sha256(corpus.files(split))
+        for split in ("train", "validation")
+        if split == "train" or split in corpus.splits
+    }
+    return {"preset": preset.name, **sentences, **options}
+
+
+def content_sha256(files: Iterable[Path]) -> str:
+    """Digest of the contents of some files, in their order."""
+    digests = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            digests.update(hashlib.file_digest(file, "sha256").digest())
+    return digests.hexdigest()
+
+
+def run_tokenizer(
+    run_dir: Path,
+    saved: Mapping[str, Any],
+    corpus: Corpus,
+    vocabulary_size: int,
+    subwords: Mapping[str, Any],
+) -> Tokenizer:
     """The tokenizer of a run, trained on the training split if the run is new.
 
     Raises:
-        ValueError: the run has a vocabulary of another size.
+        DamagedFolderError: the file is not the one that the run was started with.
+        DifferentSettingsError: the run has a vocabulary of another size.
     """
     path = run_dir / TOKENIZER
     if not path.is_file():
-        return Tokenizer.train(corpus.files("train"), vocabulary_size)
+        return Tokenizer.train(corpus.files("train"), vocabulary_size, **subwords)
+    written = saved.get("tokenizer")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if written not in (None, found):
+        raise DamagedFolderError(
+            f"{path} is not what was written: restore it from a copy, such as the one "
+            f"in {run_dir / BEST}. Received: sha256 {found}, not {written}"
+        )
     tokenizer = Tokenizer.load(path)
     if tokenizer.vocabulary_size != vocabulary_size:
-        raise ValueError(
-            f"`vocabulary_size` must be that of the run in {run_dir}, "
-            f"{tokenizer.vocabulary_size}; or choose another folder. "
-            f"Received: {vocabulary_size}"
-        )
+        old = tokenizer.vocabulary_size
+        difference = Difference("vocabulary_size", old, vocabulary_size)
+        raise DifferentSettingsError(run_dir, [difference])
     return tokenizer
 
 
-def run_precision(run_dir: Path) -> str:
+def run_precision(saved: Mapping[str, Any]) -> str:
     """The precision of a run; of a new one, the faster on this machine."""
-    config = run_dir / CONFIG
-    if config.is_file():
-        return str(json.loads(config.read_text("utf-8"))["training"]["precision"])
-    return faster_precision()
+    return str(saved["training"]["precision"]) if saved else faster_precision()
 
 
 def _validation(

@@ -55,6 +55,11 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         )
         return cls(hidden_dim=1, warmup_steps=warmup_steps, scale=scale)
 
+    @property
+    def peak(self) -> float:
+        """The highest rate."""
+        return float(self.scale / math.sqrt(self.hidden_dim * self.warmup_steps))
+
     def __call__(self, step: Any) -> Any:
         s = ops.cast(step, "float32") + 1.0
         rate = ops.minimum(ops.rsqrt(s), s * self.warmup_steps**-1.5)

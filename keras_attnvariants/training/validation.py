@@ -1,6 +1,7 @@
 """Callbacks at the end of a period: BLEU, best model, early stopping."""
 
 import math
+import sys
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ class BestModel(StatefulCallback):
     Attributes:
         best: best value so far, or None.
         best_step: the step of that value.
+        best_monitor: the metric of that value, which is another one than `monitor`
+            until the best model of a resumed run is scored anew.
     """
 
     def __init__(
@@ -91,12 +94,25 @@ class BestModel(StatefulCallback):
         self._tokenizer = tokenizer
         self.best: float | None = None
         self.best_step = 0
+        self.best_monitor = monitor
 
     def get_state(self) -> dict[str, Any]:
-        return {"best": self.best, "best_step": self.best_step}
+        return {
+            "monitor": self._monitor,
+            "best": self.best,
+            "best_step": self.best_step,
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
+        # Written before 0.2 without the monitor: that of this call then.
+        self.best_monitor = state.get("monitor", self._monitor)
         self.best, self.best_step = state["best"], state["best_step"]
+        if self.best is not None and not self._directory.is_dir():
+            print(
+                f"{self._directory} is missing; the next validation writes it again.",
+                file=sys.stderr,
+            )
+            self.best = None
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         value = (logs or {})[self._monitor]
@@ -105,39 +121,27 @@ class BestModel(StatefulCallback):
             self.best, self.best_step = float(value), self._progress.step
 
 
-class EarlyStopping(StatefulCallback):
+class EarlyStopping(keras.callbacks.Callback):
     """Ends the run when the validation has not improved for some periods.
 
-    Unlike that of Keras it keeps its count over `fit` calls and in saved states.
+    Unlike that of Keras it counts over `fit` calls and resumes: from the step of the
+    best model, which every state has.
 
     Args:
-        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
-            others.
-        patience: periods without improvement after which training ends.
+        patience: updates without improvement after which training ends.
+        best: keeps the best model; comes before this callback.
         progress: where the run stands.
     """
 
-    def __init__(self, monitor: str, patience: int, progress: Progress) -> None:
+    def __init__(self, patience: int, best: BestModel, progress: Progress) -> None:
         super().__init__()
-        self._monitor = monitor
         self._patience = patience
+        self._best = best
         self._progress = progress
-        self._best: float | None = None
-        self._waited = 0
-
-    def get_state(self) -> dict[str, Any]:
-        return {"best": self._best, "waited": self._waited}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        self._best, self._waited = state["best"], state["waited"]
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        value = (logs or {})[self._monitor]
-        self._waited += 1
-        if is_better(self._monitor, value, self._best):
-            self._best, self._waited = float(value), 0
-        if self._waited >= self._patience:
-            self._progress.stopped = self.model.stop_training = True
+        if self._progress.step - self._best.best_step >= self._patience:
+            self.model.stop_training = True
 
 
 def is_better(monitor: str, value: float, best: float | None) -> bool:

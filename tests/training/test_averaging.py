@@ -1,5 +1,7 @@
 """Averages of saved weights."""
 
+import shutil
+
 import keras
 import ml_dtypes
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.utils.folders import DamagedFolderError
 from tests.training.toy import same
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -81,7 +84,19 @@ def test_steps_still_to_be_done_are_forgotten(tmp_path):
     assert averager.average_into(random_weights(9)) == 2
 
 
-def test_nothing_kept_changes_nothing(tmp_path):
-    target = random_weights(3)
-    assert CheckpointAverager(tmp_path, 5, Progress()).average_into(target) == 0
-    assert same(target.arrays(), random_weights(3).arrays())
+def test_weights_that_are_gone_are_named(tmp_path, capsys):
+    averager = keep(tmp_path, [random_weights(seed) for seed in range(5)], last=3)
+    state = averager.get_state()
+    assert state == {"steps": [3, 4, 5]}
+    averager.set_state(state)
+    # Weights of a later step made way for those of step 6, and then the process died.
+    later = keep(tmp_path, [random_weights(seed) for seed in range(6)], last=3)
+    later.set_state(state)
+    assert capsys.readouterr().err == ""
+    shutil.rmtree(tmp_path / "step-000000005")
+    later.set_state(state)
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"{tmp_path} lacks the weights of steps 5;" in line
+    shutil.rmtree(tmp_path)
+    with pytest.raises(DamagedFolderError, match=f"no validated .*{tmp_path}"):
+        averager.average_into(random_weights(9))

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.training.callbacks import JsonLinesLogger
 from keras_attnvariants.training.callbacks import Progress
@@ -86,7 +87,7 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path, step):
 
 
 def test_counter_names_the_step_of_an_infinite_loss():
-    counter = StepCounter(Progress(step=41))
+    counter = StepCounter(Progress(step=41), classes=20)
     with pytest.raises(NonFiniteError, match="step 42: the loss is inf"):
         counter.on_train_batch_end(0, {"loss": math.inf})
 
@@ -105,3 +106,25 @@ def test_data_that_ends_is_refused(tmp_path):
             toy.toy_config(),
             verbose=0,
         )
+
+
+def test_a_loss_far_above_a_uniform_guess_ends_the_run(tmp_path):
+    config = toy.toy_config(learning_rate=1e6, validate_every=4)
+    with pytest.raises(
+        DivergedError, match=r"step 4: the val_loss is .*20 tokens is 2.99"
+    ):
+        toy.run(tmp_path, config)
+    assert not (tmp_path / "best").exists()
+
+
+@pytest.mark.parametrize(("factor", "diverged"), [(3.9, False), (4.1, True)])
+def test_bound_of_divergence_is_four_times_a_uniform_guess(factor, diverged):
+    counter = StepCounter(Progress(step=41), classes=20)
+    counter._progress.period_end = 41
+    counter.set_model(toy.toy_model())
+    logs = {"loss": 99.0, "val_loss": factor * math.log(20)}
+    if diverged:
+        with pytest.raises(DivergedError):
+            counter.on_epoch_end(0, logs)
+    else:
+        counter.on_epoch_end(0, logs)

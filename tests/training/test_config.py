@@ -2,15 +2,11 @@
 
 import json
 
-import keras
 import pytest
 
 from keras_attnvariants.training import LinearDecay
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training import TrainingConfig
-from keras_attnvariants.training.config import describe_model
-from keras_attnvariants.training.config import differing_keys
-from tests.training.toy import toy_model
 
 
 @pytest.mark.parametrize("rate", [1e-3, NoamSchedule(8), LinearDecay(1e-3, 1e-5, 10)])
@@ -45,21 +41,7 @@ def test_unknown_setting_names_the_nearest():
         TrainingConfig.from_dict(values)
 
 
-def test_differing_keys_are_dotted():
-    saved = {"a": 1, "b": {"c": [1, 2], "d": 3}, "e": 4}
-    given = {"a": 1, "b": {"c": [1, 5], "d": 3}, "f": 4}
-    assert differing_keys(saved, given) == ["b.c", "e", "f"]
-    assert differing_keys(saved, saved) == []
-
-
-def test_model_is_described_by_what_it_is_not_by_its_names():
-    assert describe_model(toy_model()) == describe_model(toy_model())
-    other = describe_model(toy_model(dropout=0.1))
-    assert differing_keys(describe_model(toy_model()), other) == ["config.dropout"]
-
-    def functional(units):
-        inputs = keras.Input((3,))
-        return keras.Model(inputs, keras.layers.Dense(units)(inputs))
-
-    assert describe_model(functional(2)) == describe_model(functional(2))
-    assert describe_model(functional(2)) != describe_model(functional(3))
+@pytest.mark.parametrize("norm", [0, -1.0, "1"])
+def test_clipnorm_must_be_positive(norm):
+    with pytest.raises(ValueError, match=r"`clipnorm` must be a positive number"):
+        TrainingConfig(1, 1.0, clipnorm=norm)

@@ -217,6 +217,31 @@ def test_callbacks_of_the_caller_are_resumed(undisturbed, tmp_path):
     assert memory.count == 26
 
 
+def test_a_callback_that_sits_out_a_resume_finds_its_state_again(tmp_path):
+    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Memory()])
+    toy.run(tmp_path, toy.toy_config(steps=16))
+    memory = Memory()
+    toy.run(tmp_path, toy.toy_config(steps=24), callbacks=[memory])
+    assert memory.count == 16
+
+
+class Named(Memory):
+    def __init__(self, name):
+        super().__init__()
+        self._name = name
+
+    @property
+    def state_name(self):
+        return self._name
+
+
+def test_callbacks_with_names_are_found_in_any_order(tmp_path):
+    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Named("first")])
+    callbacks = [Named("second"), Named("first")]
+    toy.run(tmp_path, toy.toy_config(steps=16), callbacks=callbacks)
+    assert [callback.count for callback in callbacks] == [8, 16]
+
+
 def test_states_of_callbacks_are_found_by_kind_and_order():
     old = ["03-BestModel", "05-Mine", "06-JsonLinesLogger", "09-Mine"]
     names = ["BestModel-1", "Mine-1", "JsonLinesLogger-1", "Mine-2"]
@@ -242,3 +267,44 @@ def test_a_callback_keeps_its_state_when_others_join_in(tmp_path):
     more = [keras.callbacks.Callback(), counter]
     toy.run(tmp_path, toy.toy_config(steps=16), callbacks=more)
     assert counter.count == 16
+
+
+@pytest.mark.parametrize(
+    ("when", "step"),
+    [({"train_batch": 11}, 11), ({"test_batch": 2}, 8), ({"period": 1}, 16)],
+    ids=str,
+)
+def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path, when, step):
+    stop = Disturb(lambda: setattr(stop.model, "stop_training", True), **when)
+    model, result = toy.run(tmp_path, callbacks=[stop])
+    assert result.stopped_early and result.step == step
+    assert result.averaged is not None
+    latest = TrainingState(tmp_path / "state").load_latest()
+    assert latest.progress["step"] == step and latest.progress["stopped"]
+    assert toy.same(latest.variables["model"], to_arrays(model.variables))
+    assert toy.log(tmp_path)[-2]["event"] == "period"
+    assert toy.log(tmp_path)[-2]["step"] == step
+    # The same call changes nothing; more updates continue the run.
+    _, again = toy.run(tmp_path)
+    assert again == result
+    toy.run(tmp_path, toy.toy_config(steps=25))
+    model, result = toy.run(tmp_path)
+    assert result.step == 26 and not result.stopped_early
+    assert toy.same(toy.variables(model), undisturbed[1])
+
+
+def test_killed_in_the_validation_after_stop_training(tmp_path):
+    def stop():
+        first.model.stop_training = True
+
+    first = Disturb(stop, train_batch=12)
+    with pytest.raises(Crash):
+        toy.run(tmp_path, callbacks=[first, Disturb(crash, test_batch=5)])
+    _, result = toy.run(tmp_path)
+    assert result.stopped_early and result.step == 12
+
+
+def test_early_stopping_of_keras_ends_the_run(tmp_path):
+    patient = keras.callbacks.EarlyStopping("val_loss", min_delta=1.0, patience=2)
+    _, result = toy.run(tmp_path, toy.toy_config(steps=80), callbacks=[patient])
+    assert result.stopped_early and result.step == 24

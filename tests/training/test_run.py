@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.models import load_model
+from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 
@@ -68,7 +69,7 @@ def test_without_validation_data(tmp_path, bleu):
     assert result.best_step == 8 and (result.averaged is not None) == bleu
 
 
-def test_another_configuration_is_refused_by_its_keys(finished):
+def test_another_configuration_is_refused_with_both_values(finished):
     folder, config, _, _ = finished
     changes = {
         "clipnorm": 2.0,
@@ -76,10 +77,15 @@ def test_another_configuration_is_refused_by_its_keys(finished):
         "learning_rate": 1e-3,
     }
     other = toy.toy_config(**changes)
-    keys = "training.clipnorm, training.data.seed, training.learning_rate"
-    with pytest.raises(ValueError, match=f"Received: different {keys}"):
-        toy.run(folder, other)
-    with pytest.raises(ValueError, match="Received: different model.config.dropout"):
+    with pytest.raises(DifferentSettingsError) as caught:
+        toy.run(folder, other, tokenizer=toy.toy_tokenizer())
+    message = str(caught.value)
+    assert f"{folder} holds a run with other settings" in message
+    assert "Received: `clipnorm` 2 instead of 1, `seed` 6 instead of 5, " in message
+    assert "`learning_rate` 0.001 instead of {" in message and "\n" not in message
+    with pytest.raises(
+        ValueError, match="`dropout` 0.1 instead of 0.3, `tokenizer` None"
+    ):
         toy.run(folder, config, toy.toy_model(dropout=0.1))
 
 

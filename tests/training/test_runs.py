@@ -1,6 +1,7 @@
 """How a run gets its tokenizer, precision and settings, and which model is loaded."""
 
 import json
+import shutil
 
 import pytest
 
@@ -10,6 +11,8 @@ from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import runs
+from keras_attnvariants.training.settings import DifferentSettingsError
+from keras_attnvariants.utils.folders import DamagedFolderError
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -69,22 +72,71 @@ def test_settings_are_checked_before_a_vocabulary_is_learned(
 
 
 def test_a_run_keeps_its_tokenizer(corpus, tmp_path):
-    first = runs.run_tokenizer(tmp_path, corpus, 40)
+    first = runs.run_tokenizer(tmp_path, {}, corpus, 40, {})
     assert first.vocabulary_size == 40
     other = Tokenizer.train(corpus.files("test"), 40)
     other.save(tmp_path / "tokenizer.model")
-    assert runs.run_tokenizer(tmp_path, corpus, 40).sha256 == other.sha256
+    assert runs.run_tokenizer(tmp_path, {}, corpus, 40, {}).sha256 == other.sha256
     assert first.sha256 != other.sha256
-    with pytest.raises(ValueError, match="that of the run.*, 40;.*Received: 60"):
-        runs.run_tokenizer(tmp_path, corpus, 60)
+    with pytest.raises(DifferentSettingsError, match="`vocabulary_size` 60 instead"):
+        runs.run_tokenizer(tmp_path, {}, corpus, 60, {})
 
 
-def test_a_run_keeps_its_precision(tmp_path, monkeypatch):
+def test_a_changed_tokenizer_is_noticed(corpus, tmp_path):
+    tokenizer = runs.run_tokenizer(tmp_path, {}, corpus, 40, {})
+    saved = {"tokenizer": tokenizer.sha256}
+    path = tmp_path / "tokenizer.model"
+    tokenizer.save(path)
+    again = runs.run_tokenizer(tmp_path, saved, corpus, 40, {})
+    assert again.sha256 == tokenizer.sha256
+    content = bytearray(tokenizer.model_bytes)
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFolderError, match=f"{path} is not .* restore it"):
+        runs.run_tokenizer(tmp_path, saved, corpus, 40, {})
+
+
+def test_a_run_learns_the_subwords_asked_for(corpus, tmp_path):
+    bpe = runs.run_tokenizer(tmp_path, {}, corpus, 40, {"model_type": "bpe"})
+    assert bpe.sha256 == Tokenizer.train(corpus.files("train"), 40, "bpe").sha256
+    assert bpe.sha256 != runs.run_tokenizer(tmp_path, {}, corpus, 40, {}).sha256
+
+
+def test_a_run_keeps_its_precision(monkeypatch):
     monkeypatch.setattr(runs, "faster_precision", lambda: "measured")
-    assert runs.run_precision(tmp_path) == "measured"
-    config = {"training": {"precision": "mixed_float16"}}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    assert runs.run_precision(tmp_path) == "mixed_float16"
+    assert runs.run_precision({}) == "measured"
+    saved = {"training": {"precision": "mixed_float16"}}
+    assert runs.run_precision(saved) == "mixed_float16"
+
+
+def test_data_are_compared_by_the_sentences_that_matter(corpus_folder, tmp_path):
+    """Neither the names of files nor test sets make another run of it."""
+    preset = presets.get("kav/hc-sa/bible")
+
+    def described(folder, saved=(), **subwords):
+        loaded = load_corpus(folder, "xx", "yy", cache_dir=tmp_path / "cache")
+        return runs.describe_data(dict(saved), preset, loaded, subwords)
+
+    def copy(name):
+        return shutil.copytree(corpus_folder, tmp_path / name)
+
+    data = described(corpus_folder)
+    assert data.keys() == {"preset", "train_sentences", "validation_sentences"}
+    renamed = copy("renamed")
+    (renamed / "test2.xx").write_text("aba\n")
+    (renamed / "test2.yy").write_text("aba\n")
+    assert described(renamed, model_type="unigram") == data
+    changed = copy("changed")
+    path = changed / "validation.xx"
+    path.write_text("another" + path.read_text())
+    different = described(changed, model_type="bpe")
+    assert {k for k in different if different[k] != data.get(k)} == {
+        "validation_sentences",
+        "model_type",
+    }
+    # As written before 0.2.
+    old = {"training": {"data": {"corpus": "reversed0-xx-yy-0123"}}}
+    assert described(renamed, old).keys() == {"corpus"}
 
 
 @pytest.mark.parametrize("name", presets.names())

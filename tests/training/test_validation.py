@@ -1,6 +1,6 @@
 """BLEU, the best model and early stopping."""
 
-import json
+import shutil
 
 import pytest
 import sacrebleu
@@ -57,9 +57,9 @@ def decisions(monitor, values, tmp_path):
 def test_best_model_by_bleu_and_by_loss(tmp_path):
     values = [3.0, 2.0, 3.0, 4.0]
     steps, state = decisions("val_bleu", values, tmp_path)
-    assert steps == [1, 4] and state == {"best": 4.0, "best_step": 4}
+    assert steps == [1, 4] and (state["best"], state["best_step"]) == (4.0, 4)
     steps, state = decisions("val_loss", values, tmp_path)
-    assert steps == [1, 2] and state == {"best": 2.0, "best_step": 2}
+    assert steps == [1, 2] and (state["best"], state["best_step"]) == (2.0, 2)
 
 
 def test_best_is_a_model_folder_with_the_weights_of_its_step(tmp_path):
@@ -77,21 +77,16 @@ class Stoppable:
     stop_training = False
 
 
-def test_early_stopping_waits_for_its_patience_and_keeps_count_over_a_resume():
+def test_early_stopping_waits_for_its_patience(tmp_path):
     progress, model = Progress(), Stoppable()
-    values = [5.0, 6.0, 5.5, 5.9, 5.8, 7.0]
-    state, stopped_after = None, None
-    for index, value in enumerate(values):
-        callback = EarlyStopping("val_bleu", 3, progress)
-        callback.set_model(model)
-        if state:
-            callback.set_state(json.loads(json.dumps(state)))
-        callback.on_epoch_end(0, {"val_bleu": value})
-        state = callback.get_state()
-        if progress.stopped:
-            stopped_after = index
-            break
-    assert stopped_after == 4 and model.stop_training
+    best = BestModel(tmp_path / "best", "val_bleu", progress, None)
+    callback = EarlyStopping(30, best, progress)
+    callback.set_model(model)
+    for progress.step in (10, 20, 30, 40, 50):
+        if progress.step == 20:
+            best.best_step = 20
+        callback.on_epoch_end(0)
+        assert model.stop_training == (progress.step == 50)
 
 
 def test_early_stopping_ends_the_run_and_a_resume_does_not_go_on(tmp_path):
@@ -100,3 +95,48 @@ def test_early_stopping_ends_the_run_and_a_resume_does_not_go_on(tmp_path):
     assert result.stopped_early and result.step == 16 and result.best_step == 8
     _, again = toy.run(tmp_path, config)
     assert again == result
+
+
+def test_patience_given_at_a_resume_counts_from_the_best_model(tmp_path):
+    config = toy.toy_config(steps=40, learning_rate=1e-9)
+    toy.run(tmp_path, config)
+    config = toy.toy_config(steps=80, learning_rate=1e-9, patience=6)
+    _, result = toy.run(tmp_path, config)
+    assert result.stopped_early and result.step == 56 and result.best_step == 8
+    # More patience continues a run that was stopped for lack of it.
+    config = toy.toy_config(steps=80, learning_rate=1e-9, patience=8)
+    _, result = toy.run(tmp_path, config)
+    assert result.stopped_early and result.step == 72
+
+
+def test_bleu_given_at_a_resume_scores_the_best_model_anew(tmp_path, capsys):
+    config = toy.toy_config(steps=16, learning_rate=1e-9)
+    model, first = toy.run(tmp_path, config, bleu=False)
+    assert first.monitor == "val_loss"
+    best = (tmp_path / "best/model.weights.h5").read_bytes()
+    config = toy.toy_config(steps=32, learning_rate=1e-9)
+    _, second = toy.run(tmp_path, config)
+    assert second.monitor == "val_bleu" and second.best_step == first.best_step
+    assert "now chosen by val_bleu" in capsys.readouterr().out
+    scores = [e["val_bleu"] for e in toy.log(tmp_path) if "val_bleu" in e]
+    assert second.best == pytest.approx(scores[0])
+    assert (tmp_path / "best/model.weights.h5").read_bytes() == best
+    _, again = toy.run(tmp_path, config)
+    assert again == second
+    assert "now chosen by" not in capsys.readouterr().out
+
+
+def test_a_best_model_that_was_deleted_is_written_again(tmp_path, capsys):
+    toy.run(tmp_path, toy.toy_config(steps=8))
+    shutil.rmtree(tmp_path / "best")
+    _, result = toy.run(tmp_path, toy.toy_config(steps=16))
+    [line] = capsys.readouterr().err.splitlines()
+    assert "best is missing" in line
+    assert result.best_step == 16 and load_model(tmp_path / "best").model
+
+
+def test_state_of_a_best_model_without_its_monitor(tmp_path):
+    (tmp_path / "best").mkdir()
+    best = BestModel(tmp_path / "best", "val_loss", Progress(), None)
+    best.set_state({"best": 2.5, "best_step": 8})
+    assert best.best_monitor == "val_loss" and best.best == 2.5

@@ -1,0 +1,109 @@
+"""A run is resumed with its own settings; what differs is told with both values."""
+
+import json
+
+import keras
+import pytest
+
+from keras_attnvariants.training import NoamSchedule
+from keras_attnvariants.training import TrainingConfig
+from keras_attnvariants.training.settings import DifferentSettingsError
+from keras_attnvariants.training.settings import check_same_run
+from keras_attnvariants.training.settings import describe_model
+from keras_attnvariants.training.settings import read_settings
+from keras_attnvariants.utils.folders import DamagedFolderError
+from tests.training.toy import toy_model
+
+
+def settings(model=None, rate=1e-3, data=None, **training):
+    config = TrainingConfig(10, rate, data=data or {}, **training)
+    return {"training": config.to_dict(), "model": model or {"config": {}}}
+
+
+def differences(saved, given, tmp_path):
+    with pytest.raises(DifferentSettingsError) as caught:
+        check_same_run(tmp_path, saved, given)
+    return caught.value
+
+
+def test_an_argument_of_many_layers_is_named_once(tmp_path):
+    def model(heads):
+        layer = {"class_name": "Attention", "config": {"num_heads": heads}}
+        return {"config": {"encoder_attention": layer, "cross_attention": [layer] * 3}}
+
+    error = differences(settings(model(4)), settings(model(3)), tmp_path)
+    assert error.differences == (("num_heads", 4, 3),)
+    assert error.message({"num_heads": "--heads"}).endswith(
+        "Received: --heads 3 instead of 4"
+    )
+
+
+def test_schedules_differ_by_their_peak_and_their_warm_up(tmp_path):
+    rates = [NoamSchedule.from_peak(1e-3, 100), NoamSchedule.from_peak(2e-3, 100)]
+    error = differences(*(settings(rate=rate) for rate in rates), tmp_path)
+    assert "Received: `learning_rate` 0.002 instead of 0.001" in str(error)
+    error = differences(
+        settings(rate=rates[0]),
+        settings(rate=NoamSchedule.from_peak(1e-3, 9)),
+        tmp_path,
+    )
+    assert error.differences == (("warmup_steps", 100, 9),)
+    error = differences(settings(rate=0.1), settings(rate=rates[0]), tmp_path)
+    assert error.differences[0].name == "learning_rate"
+
+
+def test_another_preset_is_told_alone(tmp_path):
+    one = settings({"class_name": "A"}, data={"preset": "a"}, label_smoothing=0.1)
+    two = settings({"class_name": "B"}, data={"preset": "b"}, label_smoothing=0.2)
+    error = differences(one, two, tmp_path)
+    assert error.differences == (("preset", "a", "b"),)
+
+
+def test_many_differences_are_counted_and_long_values_cut(tmp_path):
+    one = settings(data={f"key{i}": "a" * 99 for i in range(9)})
+    message = str(differences(one, settings(), tmp_path))
+    assert message.endswith(", and 3 more") and "a" * 39 + "…" in message
+
+
+def test_what_does_not_change_the_updates_may_differ(tmp_path):
+    given = settings(patience=3, save_every=7, log_every=8, average_last=2)
+    check_same_run(tmp_path, settings(), given)
+    # Runs written before 0.2 do not tell their tokenizer.
+    check_same_run(tmp_path, settings(), {**given, "tokenizer": "0"})
+    told = {**settings(), "tokenizer": "1"}
+    error = differences(told, {**given, "tokenizer": "0"}, tmp_path)
+    assert error.differences == (("tokenizer", "1", "0"),)
+
+
+def test_model_is_described_by_what_it_is_not_by_its_names():
+    assert describe_model(toy_model()) == describe_model(toy_model())
+    assert describe_model(toy_model()) != describe_model(toy_model(dropout=0.1))
+
+    def functional(units):
+        inputs = keras.Input((3,))
+        return keras.Model(inputs, keras.layers.Dense(units)(inputs))
+
+    assert describe_model(functional(2)) == describe_model(functional(2))
+    assert describe_model(functional(2)) != describe_model(functional(3))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, "is missing"),
+        ("{", "is cut short or no JSON"),
+        ('{"training": {}}', "is incomplete"),
+    ],
+)
+def test_settings_that_cannot_be_read(tmp_path, content, problem):
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_text(content)
+    assert read_settings(tmp_path) == {}
+    (tmp_path / "state/state-00000001").mkdir(parents=True)
+    with pytest.raises(
+        DamagedFolderError, match=f"config.json {problem}.*{path}. Restore it"
+    ):
+        read_settings(tmp_path)
+    path.write_text(json.dumps(settings()))
+    assert read_settings(tmp_path) == settings()
