@@ -7,8 +7,10 @@ from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.callbacks import load_callbacks
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.differences import named_by_options
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import Data
@@ -25,6 +27,13 @@ class TrainingPrecision(StrEnum):
     FLOAT32 = "float32"
     BFLOAT16 = "mixed_bfloat16"
     FLOAT16 = "mixed_float16"
+
+
+class Subwords(StrEnum):
+    """How a vocabulary is learned."""
+
+    UNIGRAM = "unigram"
+    BPE = "bpe"
 
 
 def size(help: str, **options: Any) -> Any:
@@ -50,6 +59,11 @@ PresetName = Annotated[str, typer.Option(help="Which model; `kav presets` lists 
 
 VocabularySize = Annotated[
     int | None, size("Subwords of both languages together.", min=5)
+]
+SubwordsOption = Annotated[Subwords | None, size("How subwords are learned (unigram).")]
+CharacterCoverage = Annotated[
+    float | None,
+    size("Share of characters that get a subword (1.0).", min=0.9, max=1.0),
 ]
 Layers = Annotated[int | None, size("Encoder blocks, and decoder blocks.", min=1)]
 Width = Annotated[int | None, size("Of embeddings and layers.", min=1)]
@@ -79,6 +93,28 @@ Dropout = Annotated[
 LabelSmoothing = Annotated[
     float | None,
     setting("Probability taken from the label.", callback=checked(check_rate)),
+]
+
+ClipNorm = Annotated[
+    float | None,
+    setting("Longest gradient; none by default.", callback=checked(check_positive)),
+]
+Patience = Annotated[
+    int | None,
+    setting("Stop after so many validations without a better one.", min=1),
+]
+AverageLast = Annotated[
+    int | None, setting("Validated weights to keep, and to average.", min=1)
+]
+SaveEvery = Annotated[
+    int | None, setting("Updates between two saved states (500).", min=1)
+]
+Callback = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="package.module:function that returns Keras callbacks. May be repeated.",
+        show_default=False,
+    ),
 ]
 
 PrecisionOption = Annotated[
@@ -111,6 +147,8 @@ def train(
     run: Run,
     preset: PresetName = "kav/hc-sa/bible",
     vocabulary_size: VocabularySize = None,
+    subwords: SubwordsOption = None,
+    character_coverage: CharacterCoverage = None,
     layers: Layers = None,
     width: Width = None,
     feed_forward: FeedForward = None,
@@ -122,10 +160,15 @@ def train(
     warmup_steps: WarmupSteps = None,
     dropout: Dropout = None,
     label_smoothing: LabelSmoothing = None,
+    clip_norm: ClipNorm = None,
+    patience: Patience = None,
+    average_last: AverageLast = None,
+    save_every: SaveEvery = None,
     precision: PrecisionOption = TrainingPrecision.AUTO,
     seed: Seed = 1,
     validate_every: ValidateEvery = 500,
     bleu_sentences: BleuSentences = 0,
+    callback: Callback = None,
 ) -> None:
     """Train a translation model on a parallel corpus.
 
@@ -149,16 +192,25 @@ def train(
             steps=steps,
             learning_rate=schedule(learning_rate, warmup_steps),
             label_smoothing=label_smoothing,
+            clipnorm=clip_norm,
+            patience=patience,
+            average_last=average_last,
+            save_every=save_every,
             validate_every=validate_every,
         )
         options = {
             "vocabulary_size": vocabulary_size,
+            "subwords": given(
+                model_type=subwords and subwords.value,
+                character_coverage=character_coverage,
+            ),
             "batch_tokens": batch_tokens,
             "sizes": sizes,
             "settings": settings,
             "precision": precision.value,
             "seed": seed,
             "bleu_sentences": bleu_sentences,
+            "callbacks": load_callbacks(callback or ()),
         }
         train_with_progress((data, source, target), preset, run, minutes, options)
 
@@ -180,11 +232,10 @@ def train_with_progress(
     loaded = kav.data.load_corpus(data, source, target)
     typer.echo(loaded.report)
     steps = options["settings"].get("steps", chosen.training.steps)
-    with kav.training.ProgressBar(steps, limit) as bar:
+    with kav.training.ProgressBar(steps, limit) as bar, named_by_options():
         callbacks = [bar] if limit is None else [limit, bar]
-        kav.training.train_preset(
-            chosen, loaded, run, callbacks=callbacks, verbose=0, **options
-        )
+        options["callbacks"] = [*callbacks, *options["callbacks"]]
+        kav.training.train_preset(chosen, loaded, run, verbose=0, **options)
     here = f"--data {data} --source {source} --target {target}"
     typer.echo(
         f"Next: kav evaluate --model {run} {here}\n"

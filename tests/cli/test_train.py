@@ -1,11 +1,14 @@
 """`kav train`: from files to a run; what a newcomer gets wrong is one clear line."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from keras_attnvariants.cli.train import given
+from keras_attnvariants.utils.locks import lock_folder
 from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
 
 
 @pytest.fixture
@@ -94,3 +97,56 @@ def test_a_number_that_is_none(kav, tmp_path, folder):
 
 def test_options_that_were_not_given_leave_the_presets_values():
     assert given(a=None, b=0, c=2.5) == {"b": 0, "c": 2.5}
+
+
+def test_options_reach_the_training(kav, tmp_path, folder, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        "keras_attnvariants.training.train_preset",
+        lambda preset, corpus, run, **options: seen.update(options),
+    )
+    chosen = {"clip-norm": 1.5, "patience": 3, "average-last": 2, "save-every": 50}
+    options = [str(word) for name, x in chosen.items() for word in (f"--{name}", x)]
+    options += ["--subwords", "bpe", "--character-coverage", "0.9995"]
+    options += ["--callback", "keras.callbacks:TerminateOnNaN"]
+    where = ("--data", folder, "--run", tmp_path / "run", "--source", "xx")
+    stdout(kav("train", *where, "--target", "yy", *options))
+    assert seen["subwords"] == {"model_type": "bpe", "character_coverage": 0.9995}
+    assert {"clipnorm": 1.5, "patience": 3, "average_last": 2, "save_every": 50} == {
+        name: value
+        for name, value in seen["settings"].items()
+        if name != "validate_every"
+    }
+    assert type(seen["callbacks"][-1]).__name__ == "TerminateOnNaN"
+
+
+def test_a_callback_that_is_not_there(kav, tmp_path, folder):
+    result = train(kav, tmp_path, folder, "--callback", "keras.callbacks:Nope")
+    check_error(result, "`--callback` cannot be imported", "keras.callbacks:Nope")
+
+
+@pytest.mark.slow
+def test_a_run_with_other_options_or_in_use_or_diverging(kav, tmp_path, folder):
+    """One line and exit code 2 each."""
+    run = tmp_path / "run"
+    where = ("--data", folder, "--run", run, "--source", "xx", "--target", "yy")
+    sizes = ("--vocabulary-size", 50, "--width", 16, "--layers", 1)
+    small = (*where, *sizes, "--feed-forward", 16, "--batch-tokens", 512)
+    small = (*small, "--precision", "float32", "--validate-every", 4)
+    stdout(kav("train", *small, "--heads", 2, "--steps", 4))
+    other = kav("train", *small, "--heads", 4, "--steps", 4)
+    check_error(other, str(run), "Received: --heads 4 instead of 2")
+    with lock_folder(run):
+        thread = ThreadPoolExecutor(1)
+        again = (kav, "train", *small, "--heads", 2, "--steps", 8)
+        check_error(thread.submit(*again).result(), "is in use by process")
+    # A renamed corpus with more test data is the same corpus.
+    renamed = folder.rename(tmp_path / "renamed")
+    for language in ("xx", "yy"):
+        (renamed / f"test2.{language}").write_text("aba\n")
+    small = ("--data", renamed, *small[2:])
+    stdout(kav("train", *small, "--heads", 2, "--steps", 8))
+    wild = ("--run", tmp_path / "wild", "--learning-rate", 1e6, "--warmup-steps", 1)
+    result = kav("train", *small, "--heads", 2, "--steps", 8, *wild)
+    assert result.exit_code == 2
+    assert "the training has diverged" in result.stderr.splitlines()[-1]
