@@ -1,18 +1,24 @@
 """Model folders: a model and its tokenizer, saved as one folder."""
 
-import json
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import h5py
 import keras
+import numpy as np
 
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.models.sizes import check_sizes
+from keras_attnvariants.models.sizes import contents
 from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.folders import DamagedFolderError
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import read_json
+from keras_attnvariants.utils.folders import read_manifest
 from keras_attnvariants.utils.folders import restore
 
 CONFIG = "config.json"
@@ -89,8 +95,8 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
 
     Raises:
         FileNotFoundError: the folder is not a model folder.
-        ValueError: a file is not the one that was saved, or the weights belong to
-            another model.
+        ValueError: a file is not the one that was saved, the weights belong to a
+            model of other sizes, or some of them are not finite.
     """
     folder = Path(folder)
     restore(folder)
@@ -100,29 +106,73 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
             f"{WEIGHTS}. Received: {folder}"
         )
     check_folder(folder, required=(CONFIG, WEIGHTS))
-    config = json.loads((folder / CONFIG).read_text("utf-8"))
-    model = keras.saving.deserialize_keras_object(config, safe_mode=True)
-    try:
+    tokenizer = load_tokenizer(folder)
+    model = build_model(folder)
+    with fitting(folder):
         model.load_weights(folder / WEIGHTS)
-        check_count(folder / WEIGHTS, len(model.weights))
+        check_weights(model, folder / WEIGHTS)
+    return LoadedModel(model, tokenizer)
+
+
+def build_model(folder: Path) -> keras.Model:
+    """The model of a folder with new weights, unless it is larger than the saved ones.
+
+    Raises:
+        ValueError: it is larger, or the configuration is not that of a model.
+    """
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
+        raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
+    try:
+        with fitting(folder):
+            check_sizes(config, folder / WEIGHTS)
+        return keras.saving.deserialize_keras_object(config, safe_mode=True)
+    except RecursionError as error:
+        raise DamagedFolderError(
+            f"{CONFIG} is nested too deeply. Received: {folder}"
+        ) from error
+
+
+@contextlib.contextmanager
+def fitting(folder: Path) -> Iterator[None]:
+    """Context in which an error means that weights and configuration do not fit."""
+    try:
+        yield
     except (ValueError, KeyError, OSError) as error:
         raise ValueError(
             f"The weights in {folder} do not fit the configuration beside them. "
             f"Received: {error}"
         ) from error
-    tokenizer = folder / TOKENIZER
-    return LoadedModel(
-        model, Tokenizer.load(tokenizer) if tokenizer.is_file() else None
-    )
 
 
-def check_count(path: Path, expected: int) -> None:
-    """Raises unless a weights file has as many arrays as the model has weights.
+def load_tokenizer(folder: Path) -> Tokenizer | None:
+    """The tokenizer of a model folder that was checked, or `None` if it has none.
+
+    Raises:
+        ValueError: there is one that the manifest does not list, or it is no
+            tokenizer.
+    """
+    path = folder / TOKENIZER
+    if TOKENIZER in read_manifest(folder):
+        return Tokenizer.load(path)
+    if path.exists():
+        raise DamagedFolderError(
+            f"{TOKENIZER} is not listed in {MANIFEST}, so it was not saved with the "
+            f"model: remove it, or save the model with it. Received: {folder}"
+        )
+    return None
+
+
+def check_weights(model: keras.Model, path: Path) -> None:
+    """Raises unless a model has all arrays of its weights file, of finite numbers.
 
     Keras ignores arrays that a model has no place for.
     """
-    arrays: list[bool] = []
-    with h5py.File(path) as file:
-        file.visititems(lambda _, item: arrays.append(isinstance(item, h5py.Dataset)))
-    if sum(arrays) != expected:
-        raise ValueError(f"{sum(arrays)} arrays for {expected} weights")
+    arrays, _ = contents(path)
+    if arrays != len(model.weights):
+        raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
+    for weight in model.weights:
+        if "float" in weight.dtype:
+            values = keras.ops.convert_to_numpy(weight)
+            if not np.isfinite(values).all():
+                raise ValueError(f"{weight.path} has values that are not finite")

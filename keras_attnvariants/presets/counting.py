@@ -10,12 +10,12 @@ import json
 import random
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import keras
 
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.models.sizes import without_arrays
 from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
 
@@ -131,21 +131,13 @@ def build_without_arrays(model: type[keras.Model], config: str) -> keras.Model:
         config: its arguments, as JSON.
     """
 
-    def build(arguments: dict[str, Any]) -> keras.Model:
-        with keras.StatelessScope(initialize_variables=False):
-            return model.from_config(arguments)
-
-    # The seeds that layers draw would change the seeds of whatever is built next.
+    # Here, because another thread does not see scopes of custom objects.
     state = random.getstate()
     try:
-        # Here, because another thread does not see scopes of custom objects.
         arguments = {k: deserialize(value) for k, value in json.loads(config).items()}
-        # Keras lists variables without values, to give them some when it next leaves a
-        # scope of this kind. Its list is the thread's and disappears with the thread.
-        with ThreadPoolExecutor(max_workers=1) as thread:
-            return thread.submit(build, arguments).result()
     finally:
         random.setstate(state)
+    return without_arrays(lambda: model.from_config(arguments))
 
 
 def to_json(config: Any) -> str:

@@ -1,11 +1,14 @@
 """Model folders: what is saved comes back, what was changed is refused."""
 
+import contextlib
 import hashlib
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -169,6 +172,102 @@ def test_a_folder_that_is_no_saved_model_is_refused(tmp_path):
 def test_a_manifest_that_vouches_for_nothing_is_refused(copy, text):
     (copy / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match="manifest.json .*Received: "):
+        load_model(copy)
+
+
+def test_a_tokenizer_that_was_not_saved_with_the_model_is_refused(copy):
+    manifest = json.loads((copy / "manifest.json").read_text())
+    del manifest["tokenizer.model"]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match="tokenizer.model is not listed.*Received: "):
+        load_model(copy)
+
+
+@contextlib.contextmanager
+def within_memory(megabytes):
+    """Context in which more memory than that cannot be had."""
+    used = int(Path("/proc/self/statm").read_text().split()[0])
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit = used * resource.getpagesize() + (megabytes << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def rewrite_config(directory, change):
+    """Changes the arguments of a saved model, and its checksum."""
+    config = json.loads((directory / "config.json").read_text())
+    config["config"].update(change)
+    (directory / "config.json").write_text(json.dumps(config))
+    sign(directory, "config.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vocabulary_size": 10**9},
+        {"intermediate_dim": 10**9},
+        {"hidden_dim": 4 * 10**8},
+        {"num_layers": 10**9},
+        {"max_length": 10**9},
+        {"vocabulary_size": 10**6, "hidden_dim": 10**5},
+    ],
+    ids=str,
+)
+def test_a_model_larger_than_its_weights_is_not_built(copy, change):
+    rewrite_config(copy, change)
+    with (
+        within_memory(megabytes=400),
+        pytest.raises(ValueError, match="do not fit the configuration.*Received: "),
+    ):
+        load_model(copy)
+
+
+def nested(depth):
+    layer = {"class_name": "Dense"}
+    for _ in range(depth):
+        layer = {"inner": layer}
+    return layer
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 200_000, "nested too deeply"),
+        (json.dumps({"config": {"positions": nested(950)}}).encode(), "too deeply"),
+        (b'{"config": 1}', "describes no model"),
+        (b"[]", "describes no model"),
+        (b'{"config"', "cut short or no JSON"),
+    ],
+    ids=["brackets", "objects", "number", "list", "cut"],
+)
+def test_configurations_that_are_none(copy, content, message):
+    (copy / "config.json").write_bytes(content)
+    sign(copy, "config.json")
+    with pytest.raises(ValueError, match=f"config.json .*{message}.*Received: "):
+        load_model(copy)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused(tmp_path, value):
+    model = tiny.make(**tiny.places(), feed_forward=True, dtype="mixed_bfloat16")
+    weight = model.weights[-1]
+    values = np.array(weight)
+    values.flat[-1] = value
+    weight.assign(values)
+    save_model(model, tmp_path / "model")
+    message = f"{weight.path.partition('/')[2]} has values that are not finite"
+    with pytest.raises(ValueError, match=f"do not fit.*{message}"):
+        load_model(tmp_path / "model")
+
+
+def test_weights_that_promise_more_than_the_file_holds_are_refused(copy):
+    with h5py.File(copy / "model.weights.h5", "a") as file:
+        file.create_dataset("bomb", (10**12,), "float32", compression="gzip")
+    sign(copy, "model.weights.h5")
+    with pytest.raises(ValueError, match="bytes in a file that is shorter"):
         load_model(copy)
 
 
