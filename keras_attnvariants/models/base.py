@@ -1,10 +1,12 @@
 """What all models share: vocabularies, special tokens, configuration, quantization."""
 
+import os
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.checks import check_token_ids
 from keras_attnvariants.utils.checks import check_integer
@@ -139,6 +141,35 @@ class TranslationModel(keras.Model):
         """As in Keras; a quantized model is saved and loaded as one."""
         super().quantize(mode, **kwargs)
         self.quantization = mode
+
+    def export(
+        self,
+        filepath: str | os.PathLike[str],
+        format: str = "tf_saved_model",
+        verbose: bool | None = None,
+        input_signature: Any = None,
+        **kwargs: Any,
+    ) -> None:
+        """As in Keras: exports `call`, by default for sequences of any length.
+
+        `keras_attnvariants.serving.export` exports a search, from text to text.
+
+        Raises:
+            ValueError: there is no `input_signature`, and the backend is JAX, which
+                exports fixed lengths.
+        """
+        if input_signature is None:
+            if backend.name() == "jax":
+                raise ValueError(
+                    "`input_signature` must be given on JAX, which exports fixed "
+                    "lengths: [{'source_ids': keras.InputSpec('int32', (None, 64)), "
+                    "'target_ids': keras.InputSpec('int32', (None, 64))}]. "
+                    "Received: None"
+                )
+            names = ("source_ids", "target_ids")
+            inputs = {n: keras.InputSpec("int32", (None, None), name=n) for n in names}
+            input_signature = [inputs]
+        super().export(filepath, format, verbose, input_signature, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
         return {

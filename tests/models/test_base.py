@@ -9,6 +9,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import attention
+from keras_attnvariants import backend
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
 from tests.models import tiny
@@ -112,3 +113,27 @@ def test_every_rate_acts_in_training_and_none_in_inference(case):
 @pytest.mark.parametrize("attends", [False, True])
 def test_every_rate_of_an_lstm_acts_in_training_and_none_in_inference(attends):
     check_randomness(tiny_lstm.make(dropout=0.5, attention=attends))
+
+
+@pytest.mark.slow
+@EACH_MODEL
+@pytest.mark.filterwarnings("ignore:The `native_ser:DeprecationWarning")  # of JAX
+def test_keras_exports_a_model_after_fit(make, tmp_path):
+    import tensorflow as tf
+
+    model = make()
+    ids = {"source_ids": [[5, 6, 7, 0]], "target_ids": [[2, 8, 9, 0]]}
+    inputs = {name: np.array(rows, "int32") for name, rows in ids.items()}
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(loss=loss, jit_compile=False)
+    model.fit(inputs, inputs["target_ids"], verbose=0)
+    signature = None
+    if backend.name() == "jax":
+        with pytest.raises(ValueError, match="on JAX, which exports fixed lengths"):
+            model.export(tmp_path / "refused")
+        signature = [{n: keras.InputSpec("int32", (None, 4)) for n in inputs}]
+    model.export(tmp_path / "model", verbose=False, input_signature=signature)
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    served = loaded.serve({n: tf.constant(rows) for n, rows in inputs.items()})
+    expected = tiny.to_numpy(model(inputs))
+    np.testing.assert_allclose(served.numpy(), expected, atol=1e-5)
