@@ -74,8 +74,8 @@ def export(
     model: RequiredModel,
     output: Output,
     version: Version = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     precision: PrecisionOption = None,
     n_best: NBest = None,
     max_batch: MaxBatch = 64,
@@ -91,7 +91,8 @@ def export(
     --output saved_models/multi30k
     """
     with clear_errors():
-        check_options(model, output, beam_size, n_best)
+        check_folders(model, None)
+        check_output_folder("--output", output)
         import_tensorflow()
         import keras_attnvariants as kav
         from keras_attnvariants.serving.export import new_version
@@ -117,20 +118,3 @@ def export(
             typer.echo(f"  {name}: {signature['doc']}")
         if not ids_only:
             typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
-
-
-def check_options(
-    model: Path, output: Path, beam_size: int, n_best: int | None
-) -> None:
-    """Raises before any work if a folder is wrong, or more is asked than is searched.
-
-    Raises:
-        ValueError: `n_best` is larger than the beam.
-        OSError: a folder is missing, not what it should be, or read-only.
-    """
-    check_folders(model, None)
-    check_output_folder("--output", output)
-    if n_best is not None and n_best > beam_size:
-        raise ValueError(
-            f"`n_best` must be at most --beam-size ({beam_size}). Received: {n_best}"
-        )

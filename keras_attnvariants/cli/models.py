@@ -88,8 +88,8 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
 def translators(
     model: Path | None,
     saved_model: Path | None,
-    beam_size: int,
-    length_penalty: float,
+    beam_size: int | None,
+    length_penalty: float | None,
     precision: Precision | None = None,
 ) -> dict[Path, Translate]:
     """What translates lists of texts, by the folder that it comes from."""
@@ -98,12 +98,17 @@ def translators(
 
     found: dict[Path, Translate] = {}
     if model is not None:
+        loaded, tokenizer = load(model, precision)
+        search = kav.models.SearchSettings.of(
+            loaded, beam_size=beam_size, length_penalty=length_penalty
+        )
         # Without XLA: compiling every shape takes longer than a test set.
         found[model] = kav.Translator(
-            *load(model, precision),
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            batch_sizes=batch_sizes(beam_size),
+            loaded,
+            tokenizer,
+            search.beam_size,
+            search.length_penalty,
+            batch_sizes=batch_sizes(search.beam_size),
             xla=False,
         ).translate
     if saved_model is not None:

@@ -51,13 +51,20 @@ SavedModel = Annotated[
 ]
 # A thousand is what studies of very wide beams use; memory grows with the width.
 BeamSize = Annotated[
-    int,
-    typer.Option(help="Hypotheses kept per sentence, at most 1000.", min=1, max=1000),
+    int | None,
+    typer.Option(
+        help="Hypotheses kept per sentence, at most 1000; default: as in the preset.",
+        min=1,
+        max=1000,
+        show_default=False,
+    ),
 ]
 LengthPenalty = Annotated[
-    float,
+    float | None,
     typer.Option(
-        help="Exponent of the length normalisation.", callback=checked(check_finite)
+        help="Exponent of the length normalisation; default: as in the preset.",
+        callback=checked(check_finite),
+        show_default=False,
     ),
 ]
 PrecisionOption = Annotated[

@@ -51,8 +51,8 @@ def translate(
     saved_model: SavedModel = None,
     input: Input = None,
     output: Output = None,
-    beam_size: BeamSize = 4,
-    length_penalty: LengthPenalty = 0.6,
+    beam_size: BeamSize = None,
+    length_penalty: LengthPenalty = None,
     precision: PrecisionOption = None,
 ) -> None:
     """Translate sentences: one line in, one line out.

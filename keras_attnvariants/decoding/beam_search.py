@@ -19,7 +19,6 @@ from keras_attnvariants.decoding.beams import Beams
 from keras_attnvariants.decoding.beams import collect_alignments
 from keras_attnvariants.decoding.beams import select
 from keras_attnvariants.decoding.candidates import find_candidates
-from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
@@ -31,6 +30,8 @@ from keras_attnvariants.decoding.states import gather_beams
 from keras_attnvariants.decoding.states import reorder
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
@@ -38,8 +39,8 @@ from keras_attnvariants.utils.typing import Tensor
 def beam_search(
     model: StepModel,
     source_ids: Any,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
     n_best: int = 1,
     min_length: int = 0,
     max_length: int | None = None,
@@ -60,11 +61,12 @@ def beam_search(
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
             has the empty translation, with log probability 0.
         beam_size: number `K` of live hypotheses.
-        length_penalty: the larger, the longer the translations; 0 for no effect.
-        n_best: number `N` of hypotheses to return, at most `beam_size`.
+        length_penalty: the larger, the longer the translations; 0 for no effect. By
+            default, this and `beam_size` are those of the model's `search_settings`.
+        n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
         min_length: smallest number of tokens before EOS.
         max_length: largest number of tokens with EOS; by default those of the
-            source plus 50, at most `model.max_length`.
+            source plus `extra_length` of the model, at most `model.max_length`.
         prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
@@ -83,17 +85,18 @@ def beam_search(
         >>> tuple(found.ids.shape), tuple(found.scores.shape)
         ((2, 2, 6), (2, 2))
     """
-    check_search(beam_size, length_penalty, n_best)
+    settings = SearchSettings.of(
+        model, beam_size=beam_size, length_penalty=length_penalty
+    )
+    check_integer("n_best", n_best)
     options = (min_length, max_length, prefix, block_unknown)
-    if beam_size == 1:
+    if settings.beam_size == n_best == 1:
         return greedy_search(
-            model, source_ids, length_penalty, *options, return_alignments
+            model, source_ids, settings.length_penalty, *options, return_alignments
         )
     constraints = Constraints(model, source_ids, *options)
     with cast_matrices(model):
-        search = _BeamSearch(
-            model, constraints, beam_size, length_penalty, n_best, return_alignments
-        )
+        search = _BeamSearch(model, constraints, settings, n_best, return_alignments)
         return search.hypotheses(search.run())
 
 
@@ -118,18 +121,18 @@ class _BeamSearch(StagedSearch):
         self,
         model: StepModel,
         constraints: Constraints,
-        beam_size: int,
-        length_penalty: float,
+        settings: SearchSettings,
         n_best: int,
         with_alignments: bool,
     ) -> None:
-        super().__init__(model, constraints, beam_size)
+        super().__init__(model, constraints, settings.beam_size)
         self.n_best = n_best
         self.with_alignments = with_alignments
+        penalty = settings.length_penalty
         self.factors = ops.convert_to_tensor(
-            length_factors(self.max_length + 1, length_penalty)
+            length_factors(self.max_length + 1, penalty)
         )
-        self.longer_is_better = length_penalty >= 0
+        self.longer_is_better = penalty >= 0
 
     def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty

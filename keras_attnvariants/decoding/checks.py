@@ -1,26 +1,9 @@
 """Checks of the arguments of a search: each raises `ValueError` in one line."""
 
-import math
 from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.checks import is_number
-
-
-def check_search(beam_size: Any, length_penalty: Any, n_best: Any) -> None:
-    """Raises `ValueError` unless these describe a beam search."""
-    check_integer("beam_size", beam_size)
-    check_integer("n_best", n_best)
-    if n_best > beam_size:
-        raise ValueError(
-            f"`n_best` must be at most `beam_size` ({beam_size}). Received: {n_best}"
-        )
-    if not is_number(length_penalty) or not math.isfinite(length_penalty):
-        raise ValueError(
-            "`length_penalty` must be a finite number, the exponent of the length "
-            f"normalization. Received: {length_penalty!r}"
-        )
 
 
 def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:

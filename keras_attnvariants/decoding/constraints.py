@@ -10,13 +10,11 @@ from keras_attnvariants.decoding.states import take_rows
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
 from keras_attnvariants.decoding.token_ids import to_token_ids
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import Tensor
 
 # The id of UNK, unless a model has an `unk_id`.
 UNKNOWN_ID = 1
-
-# How many positions more than its source a translation may have.
-EXTRA_LENGTH = 50
 
 
 class Constraints:
@@ -31,7 +29,8 @@ class Constraints:
         source_ids: int `[B, S]`, padded on the right.
         min_length: smallest number of tokens before EOS.
         max_length: number of positions, EOS included. By default those of the
-            source without its padding plus 50, at most `model.max_length`.
+            source without its padding plus the `extra_length` of the model's
+            `search_settings`, at most `model.max_length`.
         prefix: int `[B, P]`, tokens that every hypothesis must start with. Positions
             with PAD are free.
         block_unknown: whether to forbid UNK.
@@ -63,6 +62,7 @@ class Constraints:
         self.pad_id = model.pad_id
         self._eos_id = model.eos_id
         self._min_length = min_length
+        self._extra_length = SearchSettings.of(model).extra_length
         self._forbidden = {model.pad_id, model.bos_id}
         if block_unknown:
             self._forbidden.add(getattr(model, "unk_id", UNKNOWN_ID))
@@ -79,7 +79,7 @@ class Constraints:
         if longest is None:
             width = self.source_ids.shape[1]
             width = model_max_length if width is None else width
-            longest = min(max(width + EXTRA_LENGTH, least), model_max_length)
+            longest = min(max(width + self._extra_length, least), model_max_length)
         if longest < least:
             raise ValueError(
                 f"`prefix` must be shorter than the number of positions ({longest}), "
@@ -93,7 +93,7 @@ class Constraints:
             return ops.full_like(source_lengths, self.max_length)
         # Not from the padded width: padding must not change a translation.
         prefix_lengths = count_tokens(self._prefix, self.pad_id)
-        limits = ops.maximum(source_lengths + EXTRA_LENGTH, prefix_lengths + 1)
+        limits = ops.maximum(source_lengths + self._extra_length, prefix_lengths + 1)
         limits = ops.maximum(limits, self._min_length + 1)
         return ops.minimum(limits, self.max_length)
 

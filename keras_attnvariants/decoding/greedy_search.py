@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.decoding.candidates import find_candidates
-from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
@@ -16,6 +15,7 @@ from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.states import with_structure_of
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
@@ -33,7 +33,7 @@ class _State(NamedTuple):
 def greedy_search(
     model: StepModel,
     source_ids: Any,
-    length_penalty: float = 0.6,
+    length_penalty: float | None = None,
     min_length: int = 0,
     max_length: int | None = None,
     prefix: Any = None,
@@ -49,10 +49,11 @@ def greedy_search(
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
             has the empty translation.
-        length_penalty: exponent of the length normalization.
+        length_penalty: exponent of the length normalization; by default that of the
+            model's `search_settings`.
         min_length: smallest number of tokens before EOS.
         max_length: largest number of tokens with EOS. By default those of the
-            source plus 50, at most `model.max_length`.
+            source plus `extra_length` of the model, at most `model.max_length`.
         prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
@@ -72,13 +73,13 @@ def greedy_search(
         >>> tuple(found.ids.shape)
         (1, 1, 6)
     """
-    check_search(1, length_penalty, 1)
+    settings = SearchSettings.of(model, length_penalty=length_penalty)
     constraints = Constraints(
         model, source_ids, min_length, max_length, prefix, block_unknown
     )
     with cast_matrices(model):
         search = _GreedySearch(model, constraints, return_alignments)
-        return search.hypotheses(search.run(), length_penalty)
+        return search.hypotheses(search.run(), settings.length_penalty)
 
 
 class _GreedySearch(StagedSearch):

@@ -18,9 +18,10 @@ from keras_attnvariants.decoding.batching import pad_sequences
 from keras_attnvariants.decoding.batching import plan_batches
 from keras_attnvariants.decoding.beam_search import beam_search
 from keras_attnvariants.decoding.checks import check_lengths
-from keras_attnvariants.decoding.checks import check_search
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -64,10 +65,11 @@ class Translator:
             weights are used, also if they change after compilation.
         tokenizer: with `encode` and `decode`, see `TextTokenizer`.
         beam_size: number of live hypotheses; 1 is greedy search.
-        length_penalty: exponent of the length normalization.
+        length_penalty: exponent of the length normalization. By default, this and
+            `beam_size` are those of the model's `search_settings`.
         min_length: smallest number of target tokens before EOS.
         max_length: largest number of target tokens with EOS. By default those of
-            the source plus 50, at most `model.max_length`.
+            the source plus `extra_length` of the model, at most `model.max_length`.
         block_unknown: whether to forbid UNK in translations.
         batch_sizes: numbers of sentences in a batch.
         source_lengths: numbers of source tokens, at most `model.max_length` each.
@@ -97,8 +99,8 @@ class Translator:
         self,
         model: StepModel,
         tokenizer: TextTokenizer,
-        beam_size: int = 4,
-        length_penalty: float = 0.6,
+        beam_size: int | None = None,
+        length_penalty: float | None = None,
         min_length: int = 0,
         max_length: int | None = None,
         block_unknown: bool = False,
@@ -106,11 +108,13 @@ class Translator:
         source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
         xla: bool | None = None,
     ) -> None:
-        check_search(beam_size, length_penalty, 1)
+        settings = SearchSettings.of(
+            model, beam_size=beam_size, length_penalty=length_penalty
+        )
         check_lengths(min_length, max_length, model.max_length)
         self.model = model
         self.tokenizer = tokenizer
-        self.beam_size = beam_size
+        self.beam_size = settings.beam_size
         self.batch_sizes = check_sizes("batch_sizes", batch_sizes)
         self.source_lengths = check_sizes(
             "source_lengths", source_lengths, largest=model.max_length
@@ -119,8 +123,8 @@ class Translator:
         self.num_compilations = 0
         self.num_truncated = 0
         self._options: dict[str, Any] = {
-            "beam_size": beam_size,
-            "length_penalty": length_penalty,
+            "beam_size": settings.beam_size,
+            "length_penalty": settings.length_penalty,
             "min_length": min_length,
             "max_length": max_length,
             "block_unknown": block_unknown,
@@ -145,7 +149,7 @@ class Translator:
 
         Args:
             texts: the source texts.
-            n_best: number of translations, at most and by default `beam_size`.
+            n_best: number of translations; by default `beam_size`.
 
         Returns:
             A list of `Translation` per text, shorter than `n_best` if the search found
@@ -153,10 +157,10 @@ class Translator:
 
         Raises:
             TypeError: `texts` is not a sequence of strings.
-            ValueError: `n_best` is not in `1..beam_size`.
+            ValueError: `n_best` is not a positive integer.
         """
         n_best = self.beam_size if n_best is None else n_best
-        check_search(self.beam_size, self._options["length_penalty"], n_best)
+        check_integer("n_best", n_best)
         sources = self._encode("texts", texts)
         results = [[Translation("", 0.0, 0.0)] for _ in sources]
         indices = [index for index, source in enumerate(sources) if source]

@@ -108,7 +108,7 @@ def evaluate(
     Args:
         system: function that takes a list of strings and returns one string for
             each, such as `Translator.translate`; or a model folder with a tokenizer,
-            which translates with the defaults of `Translator`.
+            which translates with the settings of its model.
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
         model: model whose parameters are to be reported; that of a model folder is

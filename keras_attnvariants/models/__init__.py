@@ -5,6 +5,7 @@ from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.saving import LoadedModel
 from keras_attnvariants.models.saving import load_model
 from keras_attnvariants.models.saving import save_model
+from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
 from keras_attnvariants.models.templates import highest
 from keras_attnvariants.models.templates import lowest
@@ -13,6 +14,7 @@ from keras_attnvariants.models.transformer import Transformer
 __all__ = [
     "ConcatenatedPositions",
     "LoadedModel",
+    "SearchSettings",
     "Seq2SeqLSTM",
     "SinusoidalPositions",
     "Transformer",

@@ -1,6 +1,7 @@
 """What all models share: vocabularies, special tokens, configuration, quantization."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.checks import check_token_ids
+from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import NestedTensors
@@ -30,6 +32,8 @@ class TranslationModel(keras.Model):
             share one vocabulary.
         max_length: longest source or target, in tokens, that is accepted.
         pad_id, bos_id, eos_id: ids of the special tokens.
+        search_settings: how the model is decoded by default, as `SearchSettings` or
+            its fields; `None` for the defaults.
         **kwargs: those of `keras.Model`, such as `dtype` and `name`.
 
     Attributes:
@@ -48,6 +52,7 @@ class TranslationModel(keras.Model):
         pad_id: int,
         bos_id: int,
         eos_id: int,
+        search_settings: SearchSettings | Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -61,6 +66,7 @@ class TranslationModel(keras.Model):
         check_token_ids(self.vocabulary_size, **ids)
         check_token_ids(self.source_vocabulary_size, pad_id=pad_id)
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
+        self.search_settings = SearchSettings.get(search_settings)
         self.quantization: str | None = None
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
@@ -181,6 +187,7 @@ class TranslationModel(keras.Model):
             "eos_id": self.eos_id,
             "name": self.name,
             "dtype": self.dtype_policy.name,
+            "search_settings": self.search_settings.to_dict(),
             "quantization": self.quantization,
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_parameters
 from keras_attnvariants.utils.typing import DType
@@ -56,6 +57,11 @@ class TrainingSettings:
     metric: str = ""
     batch_sentences: int | None = None
     epochs: int | None = None
+
+    @property
+    def search(self) -> SearchSettings:
+        """The settings of decoding, which a model carries with it."""
+        return SearchSettings(self.beam_size, self.length_penalty, self.extra_length)
 
 
 @dataclass(frozen=True)
@@ -178,8 +184,10 @@ class Preset:
         """
         if dtype is not None:
             overrides["dtype"] = dtype
+        arguments = self._arguments(vocabulary_size, overrides)
+        arguments.setdefault("search_settings", self.training.search.to_dict())
         with without_wrapping():
-            return self.model.from_config(self._arguments(vocabulary_size, overrides))
+            return self.model.from_config(arguments)
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:
         """Raises the error that `build` would raise; no array is allocated.

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_attnvariants import backend
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
@@ -25,8 +26,8 @@ def export(
     tokenizer: Tokenizer | None,
     path: str | os.PathLike[str],
     *,
-    beam_size: int = 4,
-    length_penalty: float = 0.6,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
     n_best: int | None = None,
     max_batch: int = 64,
     max_characters: int = 4096,
@@ -57,7 +58,8 @@ def export(
         tokenizer: its tokenizer. With `None` the SavedModel has `translate_ids`
             alone, also as `serving_default`, and loads without TensorFlow Text.
         path: folder of all versions, as TensorFlow Serving watches it.
-        beam_size, length_penalty: of the beam search.
+        beam_size, length_penalty: of the beam search; by default those of the model's
+            `search_settings`.
         n_best: translations that `nbest` returns; by default `beam_size`.
         max_batch: sentences in a request, at most.
         max_characters: characters of a text that are read.
@@ -81,11 +83,14 @@ def export(
     ```
     """
     folder = new_version(Path(path), version)
+    search = SearchSettings.of(
+        model, beam_size=beam_size, length_penalty=length_penalty
+    )
     options = checked_options(
         model,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        n_best=beam_size if n_best is None else n_best,
+        beam_size=search.beam_size,
+        length_penalty=search.length_penalty,
+        n_best=search.beam_size if n_best is None else n_best,
         max_batch=max_batch,
         max_characters=max_characters,
         max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
@@ -147,11 +152,6 @@ def checked_options(model: keras.Model, **values: Any) -> Options:
     for name, value in values.items():
         if name != "length_penalty":
             check_integer(name, value)
-    if values["n_best"] > values["beam_size"]:
-        raise ValueError(
-            f"`n_best` must be at most `beam_size` ({values['beam_size']}). "
-            f"Received: {values['n_best']}"
-        )
     if values["max_tokens"] > model.max_length:
         raise ValueError(
             f"`max_tokens` must be at most that of the model ({model.max_length}). "

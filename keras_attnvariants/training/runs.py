@@ -30,6 +30,7 @@ from keras_attnvariants.training.run import train
 from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import read_settings
+from keras_attnvariants.training.units import on_corpus
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.folders import DamagedFolderError
@@ -70,11 +71,12 @@ def train_preset(
         subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
             are not to be the defaults.
         batch_tokens: source and target positions of one update; `None` for those of
-            the preset.
+            the preset, or of as many mean pairs of the corpus as the preset has.
         sizes: options of the model that replace those of the preset; see
             `Preset.build`. A `length_ratio` that the model needs is computed from the
             corpus unless it is given here.
-        settings: fields of `TrainingConfig` that replace those of the preset.
+        settings: fields of `TrainingConfig` that replace those of the preset. The
+            `steps` of a preset with epochs are as many passes over the corpus.
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
         bleu_sentences: number of validation sentences that are translated, greedily,
@@ -100,9 +102,8 @@ def train_preset(
     from keras_attnvariants.data import TokenizedCorpus
 
     run_dir = Path(run_dir)
-    if batch_tokens is None:
-        batch_tokens = preset.training.batch_tokens
-    check_integer("batch_tokens", batch_tokens)
+    positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
+    check_integer("batch_tokens", positions)
     check_optional_integer("vocabulary_size", vocabulary_size)
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes or {})
@@ -114,7 +115,7 @@ def train_preset(
             precision=precision,
             data={
                 **describe_data(saved, preset, corpus, subwords or {}),
-                "batch_tokens": batch_tokens,
+                "batch_tokens": positions,
                 "seed": seed,
             },
             **preset_settings(preset) | dict(settings or {}),
@@ -124,6 +125,9 @@ def train_preset(
             run_dir, saved, corpus, vocabulary_size, subwords or {}
         )
         tokens = TokenizedCorpus(corpus, tokenizer)
+        chosen = batch_tokens is not None, "steps" in (settings or {})
+        config = on_corpus(config, preset, tokens, *chosen)
+        positions = config.data["batch_tokens"]
         sizes = dict(sizes or {})
         if "length_ratio" in preset.options:
             sizes.setdefault("length_ratio", tokens.length_ratio())
@@ -132,12 +136,12 @@ def train_preset(
         return train(
             model,
             tokenizer,
-            lambda step: tokens.training_dataset(batch_tokens, seed, start_step=step),
+            lambda step: tokens.training_dataset(positions, seed, start_step=step),
             run_dir,
             config,
             callbacks=callbacks,
             verbose=verbose,
-            **_validation(model, tokens, batch_tokens, bleu_sentences),
+            **_validation(model, tokens, positions, bleu_sentences),
         )
 
 

@@ -130,7 +130,10 @@ def describe_model(model: keras.Model) -> Any:
 
 
 def _without_names(value: Any) -> Any:
-    volatile = ("name", "build_config", "compile_config", "shared_object_id")
+    volatile = (
+        *("name", "build_config", "compile_config", "shared_object_id"),
+        "search_settings",  # decoding does not change the updates
+    )
     wiring = ("inbound_nodes", "input_layers", "output_layers")
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k not in (*volatile, *wiring)}

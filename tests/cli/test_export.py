@@ -12,5 +12,4 @@ def test_a_folder_that_is_no_model(kav, tmp_path):
 def test_options_out_of_range(kav, run_folder, tmp_path):
     options = ("--model", run_folder, "--output", tmp_path / "out")
     check_error(kav("export", *options, "--max-tokens", 4000), "`max_tokens`", "4000")
-    check_error(kav("export", *options, "--n-best", 9), "`n_best`", "9")
     assert not (tmp_path / "out").exists()

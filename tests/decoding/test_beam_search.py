@@ -12,6 +12,7 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.decoding.beam_search import _BeamSearch
+from keras_attnvariants.models import SearchSettings
 from tests.decoding.toys import BOS
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import EOS
@@ -187,8 +188,63 @@ def test_hypotheses_are_sorted_and_distinct(best):
         assert len(np.unique(ids, axis=0)) == 4
 
 
+def naive_search(model, sentence, beams, n_best):
+    """Ids and scores of the finished hypotheses of a `TableModel`, best first."""
+    tables = model.tables[sentence].astype("float64")
+    log_probs = tables - np.log(np.exp(tables).sum(-1, keepdims=True))
+    live, finished = [((), 0.0)], []
+    for position, table in enumerate(log_probs):
+        is_last = position == len(log_probs) - 1
+        allowed = [EOS] if is_last else [UNK, *range(EOS, model.vocabulary_size)]
+        candidates = [
+            ((*body, token), total + table[(BOS, *body)[-1], token])
+            for body, total in live
+            for token in allowed
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        best = candidates[: 2 * beams]
+        finished += [
+            (ids, total * (6 / (5 + len(ids))) ** 0.6)
+            for ids, total in best
+            if ids[-1] == EOS
+        ]
+        live = [candidate for candidate in best if candidate[0][-1] != EOS][:beams]
+    return sorted(finished, key=lambda found: -found[1])[:n_best]
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_more_hypotheses_are_returned_than_are_kept(table_model, beams):
+    # The released code of Chen et al. keeps 3 and returns 10.
+    sources = table_sources(table_model)[:50]
+    found = search(table_model, sources, beam_size=beams, n_best=10)
+    counts = (found.lengths > 0).sum(axis=1)
+    assert found.ids.shape[:2] == (50, 10) and counts.max() > beams
+    for sentence, count in enumerate(counts):
+        expected = naive_search(table_model, sentence, beams, 10)
+        assert count == len(expected)
+        ids = [tuple(row[row != PAD]) for row in found.ids[sentence, :count]]
+        assert ids == [ids for ids, _ in expected]
+        scores = [score for _, score in expected]
+        np.testing.assert_allclose(found.scores[sentence, :count], scores, rtol=1e-5)
+
+
+def test_a_model_says_how_it_is_searched(model, sources):
+    own = RecurrentModel(seed=2, eos_bias=1.0)
+    own.search_settings = SearchSettings(3, length_penalty=1.0, extra_length=2)
+    found = search(own, sources[:4])
+    assert found.ids.shape[2] == sources.shape[1] + 2
+    for options, penalty in (({}, 1.0), ({"length_penalty": 0.0}, 0.0)):
+        limits = {"beam_size": 3, "length_penalty": penalty}
+        one = search(own, sources[:4], max_length=9, **options)
+        other = search(model, sources[:4], max_length=9, **limits)
+        np.testing.assert_array_equal(one.scores, other.scores)
+    greedy = search(own, sources[:4], greedy_search, max_length=9)
+    other = search(model, sources[:4], greedy_search, max_length=9, length_penalty=1.0)
+    np.testing.assert_array_equal(greedy.scores, other.scores)
+
+
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 2.0, -0.5, -2.0])
-@pytest.mark.parametrize("n_best", [1, 3])
+@pytest.mark.parametrize("n_best", [1, 3, 7])
 def test_stopping_early_never_changes_the_result(exponent, n_best, monkeypatch):
     # EOS is likely everywhere, so that there is always something to stop for.
     tables = np.random.default_rng(9).normal(scale=1.5, size=(64, 16, 6, 6))

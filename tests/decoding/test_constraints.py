@@ -26,7 +26,7 @@ def model():
         ({"beam_size": 2.0}, "`beam_size` .* Received: 2.0"),
         ({"beam_size": True}, "`beam_size` .* Received: True"),
         ({"n_best": 0}, "`n_best` .* Received: 0"),
-        ({"n_best": 5}, "`n_best` .*`beam_size` .* Received: 5"),
+        ({"n_best": 1.5}, "`n_best` .* Received: 1.5"),
         ({"length_penalty": float("nan")}, "`length_penalty` .* Received: nan"),
         ({"length_penalty": "0.6"}, "`length_penalty` .* Received: '0.6'"),
         ({"min_length": -1}, "`min_length` .* Received: -1"),

@@ -186,7 +186,7 @@ def test_wrong_arguments_are_named(translator):
     model, tokenizer = translator.model, translator.tokenizer
     for options in (
         {"beam_size": 0},
-        {"length_penalty": None},
+        {"length_penalty": "0.6"},
         {"min_length": 64},
         {"max_length": 65},
         {"batch_sizes": ()},
@@ -195,7 +195,7 @@ def test_wrong_arguments_are_named(translator):
         [name] = options
         with pytest.raises(ValueError, match=f"`{name}` .* Received: "):
             Translator(model, tokenizer, **options)
-    with pytest.raises(ValueError, match="`n_best` .* Received: 5"):
-        translator.translate_nbest(["a"], n_best=5)
+    with pytest.raises(ValueError, match="`n_best` .* Received: 0"):
+        translator.translate_nbest(["a"], n_best=0)
     with pytest.raises(ValueError, match="Received: 1 sources, 2 targets"):
         translator.score(["a"], ["b", "c"])

@@ -16,6 +16,8 @@ from tests.models import tiny
 from tests.models import tiny_lstm
 
 MODELS = {"transformer": tiny.make, "lstm": tiny_lstm.make}
+# What the base class adds to the arguments of a model.
+EVERYWHERE = {"name", "dtype", "quantization", "search_settings"}
 EACH_MODEL = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
 
@@ -26,7 +28,7 @@ def test_a_configuration_names_every_argument(make):
     config = json.loads(json.dumps(model.get_config()))
     arguments = inspect.signature(type(model).__init__).parameters
     named = set(arguments) - {"self", "kwargs"}
-    assert set(config) == named | {"name", "dtype", "quantization"}
+    assert set(config) == named | EVERYWHERE
     assert (config["source_vocabulary_size"], config["bos_id"]) == (29, 5)
     again = type(model).from_config(config)
     assert again.get_config() == model.get_config()

@@ -65,7 +65,7 @@ def test_a_model_that_needs_python_is_refused(model, tmp_path):
     [
         ({"beam_size": 0}, "`beam_size` must be a positive integer"),
         ({"max_batch": 2.5}, "`max_batch` must be a positive integer"),
-        ({"n_best": 5}, "`n_best` must be at most `beam_size`"),
+        ({"n_best": 0}, "`n_best` must be a positive integer"),
         ({"max_tokens": 91}, "`max_tokens` must be at most"),
         ({"version": 0}, "`version` must be a positive integer"),
         ({"length_penalty": float("nan")}, "`length_penalty`"),

@@ -3,10 +3,12 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from keras_attnvariants import presets
 from keras_attnvariants import training
+from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.training import TrainingConfig
@@ -45,6 +47,37 @@ def test_a_preset_is_trained_and_loaded(corpus, tmp_path):
     assert model.vocabulary_size == tokenizer.vocabulary_size == 50
     # The ratio of the corpus, whose sides are equally long.
     assert '"length_ratio": 1.0' in json.dumps(model.get_config())
+
+
+def lines(text):
+    """The token ids of each line of a tokenized text."""
+    return np.split(text.ids, text.offsets[1:-1])
+
+
+def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
+    corpus, tmp_path, monkeypatch
+):
+    started = {}
+    monkeypatch.setattr(runs, "train", lambda *given, **_: started.update(all=given))
+    preset = presets.get("cs287/seq2seq/iwslt16-de-en")
+    options = {"vocabulary_size": 50, "precision": "float32"}
+    small = {"embedding_dim": 4, "hidden_dim": 4}
+
+    def run(**settings):
+        training.train_preset(
+            preset, corpus, tmp_path, sizes=small, settings=settings, **options
+        )
+        model, tokenizer, _, _, config = started["all"]
+        return model, TokenizedCorpus(corpus, tokenizer), config
+
+    model, tokens, config = run()
+    batch = config.data["batch_tokens"]
+    lengths = [len(ids) for text in tokens.split("train") for ids in lines(text)]
+    pairs = len(lengths) // 2
+    assert batch == round(32 * (sum(lengths) + pairs) / pairs)
+    assert config.steps == 10 * tokens.num_batches(batch)
+    assert model.search_settings.beam_size == 3
+    assert run(steps=7)[-1].steps == 7
 
 
 def test_settings_are_checked_before_a_vocabulary_is_learned(

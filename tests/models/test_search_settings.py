@@ -1,0 +1,58 @@
+"""Models carry the search settings of their preset, through every way of saving."""
+
+import json
+
+import keras
+import pytest
+
+import keras_attnvariants as kav
+from keras_attnvariants import presets
+from keras_attnvariants.models import SearchSettings
+from tests.models import tiny
+
+SMALL = {"hidden_dim": 24, "num_heads": 2, "num_layers": 1, "intermediate_dim": 8}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("rosendahl2021/context/wmt16-ro-en", SearchSettings(12)),
+        ("nguyen2018/heterogeneous-conv-kv-12/wmt16-en-de", SearchSettings(5)),
+        ("you2020/hc-sa/iwslt16", SearchSettings(4, 0.6, 50)),
+        ("cs287/megatron/iwslt16-de-en", SearchSettings(3, 0.0, 30)),
+    ],
+)
+def test_a_preset_gives_its_settings_to_its_model(name, settings):
+    model = presets.get(name).build(vocabulary_size=20, **SMALL)
+    assert model.search_settings == settings
+    config = json.loads(json.dumps(model.get_config()))
+    assert type(model).from_config(config).search_settings == settings
+
+
+def test_they_are_saved_with_the_model(tmp_path):
+    model = tiny.make(search_settings=SearchSettings(7, 0.3, 9))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.search_settings == SearchSettings(7, 0.3, 9)
+    folder = kav.save_model(model, tmp_path / "model")
+    assert kav.load_model(folder).model.search_settings == SearchSettings(7, 0.3, 9)
+
+
+def test_a_translator_takes_them_unless_told_otherwise():
+    model = tiny.make(search_settings={"beam_size": 7, "length_penalty": 0.3})
+    assert kav.Translator(model, None).beam_size == 7
+    assert kav.Translator(model, None, beam_size=2).beam_size == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"beam_size": 0}, "`beam_size` must be a positive integer. Received: 0"),
+        ({"extra_length": -1}, "`extra_length` must be an integer >= 0"),
+        ({"length_penalty": float("inf")}, "`length_penalty` must be .* Received: inf"),
+        ({"length_penalty": True}, "`length_penalty` must be .* Received: True"),
+    ],
+)
+def test_what_is_no_search_is_refused(fields, message):
+    with pytest.raises(ValueError, match=message):
+        SearchSettings(**fields)
