@@ -23,7 +23,7 @@ def convolve_bands(values: Tensor, kernel: np.ndarray, first: int) -> Tensor:
 
     Args:
         values: `[B, L, H, D]`.
-        kernel: `[taps, H]`, a float64 NumPy array.
+        kernel: `[taps, H]`, a NumPy array, used in float32.
         first: relative position of the first tap, `<= 0`. The taps must include
             relative position 0.
 

@@ -14,8 +14,8 @@ from keras_attnvariants.utils.typing import Tensor
 PAPER = "You, Sun and Iyyer 2020"
 
 # Number of standard deviations beyond which the density is below the rounding error of
-# the dtype.
-REACH = {"float64": 8, "float32": 6, "bfloat16": 4, "float16": 4}
+# the weights, which are float32 in a layer that computes in float64.
+REACH = {"float64": 6, "float32": 6, "bfloat16": 4, "float16": 4}
 
 
 class GaussianAttention(MultiHeadBase):

@@ -38,7 +38,7 @@ IMPLEMENTATIONS = ("gaussian", "conv", "index")
     ),
 )
 class HardCodedAttention(GaussianAttention):
-    """Hard-coded Gaussian self-attention (You et al. 2020, Eq. 4 and 5).
+    """Hard-coded Gaussian self-attention (You et al. 2020, Eq. 1 and 2).
 
     In a head with offset `a`, the weight of position `j` for position `i` is
     `phi(j - (i + a))`, where `phi` is the normal density. Only the projections of
@@ -104,11 +104,12 @@ class HardCodedAttention(GaussianAttention):
         return super().density(distance)
 
     def kernel(self, causal: bool) -> tuple[np.ndarray, int]:
-        """Weights `[taps, H]` by relative position, and the position of the first."""
+        """Float32 weights `[taps, H]` by relative position, and the first position."""
         first = min(*self.offsets, self.radius) - self.radius
         last = 0 if causal else max(*self.offsets, -self.radius) + self.radius
         relative = np.arange(first, last + 1)
-        return self.density(relative[:, None] - np.asarray(self.offsets)), first
+        weights = self.density(relative[:, None] - np.asarray(self.offsets))
+        return weights.astype("float32"), first
 
     def attend(
         self,
@@ -174,7 +175,7 @@ class HardCodedAttention(GaussianAttention):
     ) -> Tensor:
         """Float32 weights `[B, K, H, slots]`, 0 for slots before the sentence."""
         exists = ops.arange(first, 1) + position >= 0
-        scores = ops.where(exists, kernel.T.astype("float32"), 0.0)  # [H, slots]
+        scores = ops.where(exists, kernel.T, 0.0)  # [H, slots]
         return ops.broadcast_to(scores, (*ops.shape(query)[:2], *ops.shape(scores)))
 
     def get_config(self) -> dict[str, Any]:

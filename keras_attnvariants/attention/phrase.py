@@ -59,6 +59,12 @@ UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
             "scoring": "query_k",
             "use_bias": True,
         },
+        {
+            "num_heads": 4,
+            "structure": Heterogeneous((1, 3)),
+            "scoring": "query_k_by_order",
+            "use_bias": True,
+        },
     ),
 )
 class PhraseAttention(SoftmaxAttention):
@@ -73,7 +79,8 @@ class PhraseAttention(SoftmaxAttention):
             `Homogeneous(heads)`, `Heterogeneous(orders)` or
             `Interleaved(look_ahead)`.
         scoring: `"conv_kv"`, keys are convolutions over the tokens of an n-gram;
-            `"query_k"`, the query is a kernel that is convolved with the keys.
+            `"query_k"`, the query is a kernel that is convolved with the keys;
+            `"query_k_by_order"`, the same with keys of their own for each order.
         key_dim: width of a head's queries and keys (per tap of a kernel); `None`
             for width / `num_heads`.
         value_dim: width of a head's values; `None` for `key_dim`.

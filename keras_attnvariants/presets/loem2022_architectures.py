@@ -65,7 +65,7 @@ def neural_ngram(stack: Stack, n: int = N, **options: Any) -> dict[str, Any]:
 
 
 def neural_ngram_as_written(stack: Stack) -> dict[str, Any]:
-    """Neural n-grams as the text and the equations of the paper define them."""
+    """Neural n-grams as the paper's text defines them; a head reads a slice."""
     return layer_config(
         "NeuralNgram", num_heads=stack.num_heads, n=N, causal=stack.causal
     )

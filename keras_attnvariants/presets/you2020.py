@@ -187,8 +187,11 @@ RATIO_NOTE = (
 
 IWSLT16_RATIO_NOTE = (
     "For this corpus Table 1 repeats the mean lengths of wmt14-en-de (ratio 0.963). "
-    "`length_ratio` follows from the numbers of words in the released code instead."
+    "`length_ratio` follows from the numbers of words that are commented out in the "
+    "released code, 1.0069; the ratio that the code uses is 1.0361."
 )
+
+NO_SCORE_NOTE = "The paper prints no score of this model on this corpus."
 
 
 def published(variant: str, corpus: str) -> PublishedFigures:
@@ -208,6 +211,8 @@ def notes(variant: str, corpus: str, hard_coded_cross: bool) -> str:
     parts = [NOTES.get((variant, corpus), ""), COUNTS_NOTE]
     if corpus == "small-wmt16-en-ro":
         parts.append(FIGURE_NOTE)
+    elif not published(variant, corpus).bleu:
+        parts.append(NO_SCORE_NOTE)
     if hard_coded_cross:
         parts.append(RATIO_NOTE)
         if corpus == "iwslt16-en-de":

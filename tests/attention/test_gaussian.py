@@ -49,6 +49,18 @@ def test_radius_loses_less_than_a_rounding_error(dtype, roundoff, deviation):
     assert tail < roundoff
 
 
+def test_steps_are_exact_in_float64():
+    """The weights are float32 in a full pass and in steps alike."""
+    layer = HardCodedAttention(2, offsets=(-1, 0), dtype="float64")
+    x = inputs(7).astype("float64")
+    layer.build(x.shape, x.shape)
+    full = to_numpy(call(layer, x, x, use_causal_mask=True))
+    state = layer.initial_state(len(x), 1, 7)
+    for t in range(7):
+        output, state = layer.step(ops.convert_to_tensor(x[:, t : t + 1]), t, state)
+        np.testing.assert_allclose(to_numpy(output)[:, 0], full[:, t], atol=1e-12)
+
+
 def test_threshold_zeroes_small_weights():
     x = inputs(7)
     layer = HardCodedAttention(1, offsets=(0,), threshold=0.1)

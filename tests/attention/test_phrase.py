@@ -66,6 +66,21 @@ def test_parameter_counts(structure, conv_kv, query_k):
         assert layer.count_params() == units * WIDTH**2
 
 
+@pytest.mark.parametrize("structure", [HETEROGENEOUS, INTERLEAVED])
+def test_orders_with_equal_keys_share_them(structure):
+    shared = layer_of(structure, "query_k")
+    own = layer_of(structure, "query_k_by_order")
+    assert own.count_params() == shared.count_params() + WIDTH**2
+    kernels = {w.path.split("/", 1)[1]: w for w in shared.weights}
+    for weight in own.weights:
+        name = weight.path.split("/", 1)[1]
+        in_shared = "key/kernel" if name.startswith("key_") else name
+        weight.assign(kernels[in_shared])
+    x = inputs()
+    outputs = [to_numpy(forward(layer, x, x)) for layer in (own, shared)]
+    near(*outputs, 1e-6)
+
+
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_a_sentence_too_short_for_an_ngram_gives_nothing(scoring):
     layer = layer_of(Heterogeneous((2, 3)), scoring)

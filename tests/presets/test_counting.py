@@ -206,6 +206,31 @@ def test_counts_are_those_of_the_paper_but_for_known_exceptions(name):
     assert ("not reproduced" in preset.notes) == (name in NOT_REPRODUCED)
 
 
+def test_with_biases_the_counts_of_nguyen_and_joty_are_rounded_down():
+    matching = set()
+    names = [name for name in PRINTED if name.startswith("nguyen2018/")]
+    for name in names:
+        preset = presets.get(name)
+        attention = {**preset.options["attention"], "use_bias": True}
+        options = {**preset.options, "attention": attention}
+        count = count_parameters(preset.model, preset.architecture(**options))
+        if count // 10**6 * 10**6 == preset.published.parameters:
+            matching.add(name)
+    assert matching == set(names) - NOT_REPRODUCED
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"), [("12", 86.64), ("123", 119.67), ("1234", 162.14)]
+)
+def test_keys_for_each_order_would_exceed_the_printed_counts(name, millions):
+    preset = presets.get(f"nguyen2018/heterogeneous-query-k-{name}/wmt16-en-de")
+    config = preset.config
+    for place in ("encoder", "decoder", "cross"):
+        config[f"{place}_attention"]["config"]["scoring"] = "query_k_by_order"
+    count = count_parameters(preset.model, config)
+    assert round(count / 1e6, 2) == millions
+
+
 def test_the_exceptions_are_presets_with_a_printed_count():
     assert set(PRINTED) >= NOT_REPRODUCED
     assert len(PRINTED) > 30

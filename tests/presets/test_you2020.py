@@ -116,3 +116,10 @@ def test_figure_7_has_small_models_on_a_large_corpus():
     assert small.parameters == other.parameters
     # The name that always was, is still understood.
     assert presets.get("you2020/sh-x/wmt16").name == "you2020/sh-x/wmt16-en-ro"
+
+
+def test_rows_without_a_score_say_so():
+    for preset in presets.list(paper="you2020"):
+        excuses = ("prints no score", "Figure 7")
+        says_so = any(excuse in preset.notes for excuse in excuses)
+        assert says_so != bool(preset.published.bleu), preset.name

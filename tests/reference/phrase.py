@@ -148,7 +148,9 @@ def projected_keys(parts, orders, key):
     """Keys by order: of the n-gram at `t`, or of its tokens one by one; `[S, H, D]`."""
     if parts.scoring == "conv_kv":
         return [parts.convolve(f"key_{n}", n, key)[:, :, 0] for n in orders]
-    return [parts.convolve("key", 1, key)[:, :, 0]] * len(orders)
+    if parts.scoring == "query_k":
+        return [parts.convolve("key", 1, key)[:, :, 0]] * len(orders)
+    return [parts.convolve(f"key_{n}", 1, key)[:, :, 0] for n in orders]
 
 
 def query_kernels(parts, orders, order, query):

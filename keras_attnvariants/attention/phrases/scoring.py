@@ -58,13 +58,17 @@ class QueryK(PhraseHeads):
     """
 
     def make_scoring(self, projection: Projection) -> None:
-        self.key_orders = 1
         # Each pair is the order of a query and the order of the n-grams it scores.
         self.pairs = tuple(product(self.query_orders, self.group.orders))
         self.query_denses = [
             projection(f"query_{m}_{n}", n * self.key_dim, m * self.widths.query)
             for m, n in self.pairs
         ]
+        self.make_keys(projection)
+
+    def make_keys(self, projection: Projection) -> None:
+        """Makes the projections of keys."""
+        self.key_orders = 1
         self.key_dense = projection("key", self.key_dim, self.widths.key)
 
     def queries(self, grams: Tensor) -> NestedTensors:
@@ -88,4 +92,28 @@ class QueryK(PhraseHeads):
         return ops.concatenate(blocks, axis=-1)
 
 
-SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK}
+class QueryKByOrder(QueryK):
+    """The same, with keys of its own for each order (Nguyen and Joty 2018, Eq. 8).
+
+    A token has the key `K_t W_{k,n}` in n-grams of order `n`. The paper writes this
+    form; its numbers of parameters are those of `QueryK`.
+    """
+
+    def make_keys(self, projection: Projection) -> None:
+        self.key_orders = len(self.group.orders)
+        self.key_denses = [
+            projection(f"key_{order}", self.key_dim, self.widths.key)
+            for order in self.group.orders
+        ]
+
+    def keys(self, grams: Tensor) -> list[Tensor]:
+        return [
+            self.project(dense, grams, 1, self.widths.key) for dense in self.key_denses
+        ]
+
+    def listed_keys(self, keys: Tensor) -> NestedTensors:
+        orders = enumerate(self.group.orders)
+        return [ngrams(keys[:, index], order) for index, order in orders]
+
+
+SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK, "query_k_by_order": QueryKByOrder}

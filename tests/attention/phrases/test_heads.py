@@ -23,7 +23,7 @@ from tests.attention.phrases.tools import layer_of
 
 
 def test_state_is_what_the_equations_need():
-    """Caches by order, keys only once for QueryK, and the last inputs."""
+    """Caches by order, keys only once for `query_k`, and the last inputs."""
     shapes = {}
     for scoring in SCORINGS:
         layer = layer_of(Heterogeneous((1, 2, 3)), scoring)
@@ -36,6 +36,7 @@ def test_state_is_what_the_equations_need():
     assert shapes == {
         "conv_kv": {"key": (*lead, 3, *head), "value": value, "inputs": inputs},
         "query_k": {"key": (*lead, 1, *head), "value": value, "inputs": inputs},
+        "query_k_by_order": {"key": value, "value": value, "inputs": inputs},
     }
 
 

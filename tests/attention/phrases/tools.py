@@ -13,7 +13,7 @@ from tests.attention.conformance import to_numpy
 
 HEADS, WIDTH = 8, 16
 BATCH, LENGTH = 2, 6
-SCORINGS = ("conv_kv", "query_k")
+SCORINGS = ("conv_kv", "query_k", "query_k_by_order")
 HOMOGENEOUS, HETEROGENEOUS = Homogeneous((4, 4)), Heterogeneous((1, 2))
 INTERLEAVED, LOOKING_AHEAD = Interleaved(), Interleaved(look_ahead=True)
 STRUCTURES = (HOMOGENEOUS, HETEROGENEOUS, INTERLEAVED, LOOKING_AHEAD)
