@@ -131,11 +131,19 @@ ValidateEvery = Annotated[
     int, typer.Option(help="Updates between two validations.", min=1)
 ]
 BleuSentences = Annotated[
-    int,
+    int | None,
     typer.Option(
         help="Number of validation sentences to translate in each validation. The "
-        "best model is then that of highest BLEU instead of lowest loss.",
+        "best model is then that of highest BLEU instead of lowest loss. Default: 200 "
+        "for information, when they take less than 5 % of the time.",
         min=0,
+        show_default=False,
+    ),
+]
+Samples = Annotated[
+    int,
+    typer.Option(
+        help="Number of validation sentences whose translations are shown.", min=0
     ),
 ]
 
@@ -167,7 +175,8 @@ def train(
     precision: PrecisionOption = TrainingPrecision.AUTO,
     seed: Seed = 1,
     validate_every: ValidateEvery = 500,
-    bleu_sentences: BleuSentences = 0,
+    bleu_sentences: BleuSentences = None,
+    samples: Samples = 2,
     callback: Callback = None,
 ) -> None:
     """Train a translation model on a parallel corpus.
@@ -210,6 +219,7 @@ def train(
             "precision": precision.value,
             "seed": seed,
             "bleu_sentences": bleu_sentences,
+            "samples": samples,
             "callbacks": load_callbacks(callback or ()),
         }
         train_with_progress((data, source, target), preset, run, minutes, options)

@@ -183,6 +183,9 @@ class TrainingLoop:
         ordered: list[keras.callbacks.Callback] = [self._counter]
         if self._bleu is not None:
             ordered.append(self._bleu)
+        # Their scores are for the log, as far as there are any.
+        ordered += [c for c in callbacks if isinstance(c, ValidationBLEU)]
+        callbacks = [c for c in callbacks if not isinstance(c, ValidationBLEU)]
         ordered += [self._best, self._averager]
         if config.patience is not None:
             patience = config.patience * config.validate_every

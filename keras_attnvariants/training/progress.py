@@ -1,5 +1,8 @@
-"""A progress bar for training."""
+"""What a training shows: a bar on a terminal, plain lines everywhere else."""
 
+import os
+import sys
+import time
 from types import TracebackType
 from typing import Any
 
@@ -8,26 +11,76 @@ from rich.console import Console
 from rich.progress import BarColumn
 from rich.progress import Progress
 from rich.progress import TextColumn
-from rich.progress import TimeRemainingColumn
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.utils.checks import check_integer
 
-# The metrics that a line about a validation has room for.
-SHOWN = ("loss", "val_loss", "val_bleu")
+# The metrics that a line about a validation has room for, and their decimals.
+SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
+# Seconds between two plain lines.
+PLAIN_EVERY = 60.0
+
+
+def progress_console() -> Console:
+    """Standard error, with control codes only if a person watches a terminal."""
+    is_watched = sys.stderr.isatty() and not os.environ.get("CI")
+    return Console(
+        stderr=True,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=None if is_watched else False,
+    )
+
+
+class Pace:
+    """How fast a training is, from the end of its first update on: that one compiles.
+
+    Attributes:
+        tokens_per_second: of the current period; `None` until it is known.
+        seconds_per_update: with validations; `None` until it is known.
+    """
+
+    def __init__(self) -> None:
+        self.tokens_per_second: float | None = None
+        self.seconds_per_update: float | None = None
+        self._first: tuple[float, int] | None = None
+        self._period: tuple[float, float] | None = None
+
+    def start_period(self) -> None:
+        """A period begins; what lies between two periods takes no tokens."""
+        self._period = None
+
+    def update(self, step: int, tokens: float) -> None:
+        """Another update is done.
+
+        Args:
+            step: updates of the run so far.
+            tokens: of the current period so far.
+        """
+        now = time.monotonic()
+        start, first = self._first = self._first or (now, step)
+        if step > first:
+            self.seconds_per_update = (now - start) / (step - first)
+        start, before = self._period = self._period or (now, tokens)
+        if now > start:
+            self.tokens_per_second = (tokens - before) / (now - start)
 
 
 class ProgressBar(keras.callbacks.Callback):
     """Shows on standard error how far a training is, and each validation in a line.
+
+    On a terminal that is a bar for the whole run. In a file, in a notebook and where
+    the environment variable `CI` is set, it is a plain line a minute.
 
     Use it in a `with` block, so that the terminal is restored whatever happens, and
     with `verbose=0`, which silences the bar of Keras.
 
     Args:
         steps: number of updates of the whole run.
-        limit: the `TimeLimit` of the run, if it has one: the bar then shows whichever
-            of updates and time is further on.
+        limit: the `TimeLimit` of the run, if it has one: whichever of updates and time
+            ends first is what is shown.
         console: where to write; by default standard error.
 
     Raises:
@@ -49,15 +102,19 @@ class ProgressBar(keras.callbacks.Callback):
         super().__init__()
         self._steps = check_integer("steps", steps)
         self._limit = limit
-        console = console or Console(stderr=True, highlight=False)
+        self._pace = Pace()
+        self._console = console or progress_console()
+        self._is_plain = not self._console.is_interactive
+        self._last_line = -PLAIN_EVERY
         self._bar = Progress(
-            BarColumn(),
-            TextColumn("{task.description}"),
-            TimeRemainingColumn(elapsed_when_finished=True),
-            console=console,
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:.0f} %, {task.description}"),
+            console=self._console,
+            expand=True,
             transient=True,
-            # A file gets the lines about validations alone.
-            disable=not console.is_terminal,
+            disable=self._is_plain,
+            # What goes into a file is not for the terminal.
+            redirect_stdout=sys.stdout.isatty(),
         )
         self._task = self._bar.add_task("compiling", total=1.0)
 
@@ -77,25 +134,68 @@ class ProgressBar(keras.callbacks.Callback):
         """How far the run is, between 0 and 1."""
         return self._bar.tasks[0].completed
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to the end of the run; `None` until they can be estimated."""
+        pace = self._pace.seconds_per_update
+        if pace is None:
+            return None
+        left = pace * (self._steps - self._step())
+        if self._limit is not None:
+            left = min(left, self._limit.limit - self._limit.seconds)
+        return max(left, 0.0)
+
     def on_train_begin(self, logs: Logs = None) -> None:
         # Not earlier: what is wrong with the settings is told without a bar.
         self._bar.start()
 
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        self._pace.start_period()
+
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        done = self._step() / self._steps
+        values = logs or {}
+        step = self._step()
+        self._pace.update(step, values.get("tokens", 0.0))
+        done = step / self._steps
         if self._limit is not None:
             done = max(done, self._limit.seconds / self._limit.limit)
-        loss = (logs or {}).get("loss", 0.0)
-        self._bar.update(
-            self._task,
-            completed=min(done, 1.0),
-            description=f"update {self._step():,}, loss {loss:.2f}",
-        )
+        parts = [f"update {step:,}", f"loss {values.get('loss', 0.0):.2f}"]
+        parts += self._speed()
+        if (left := self.seconds_left) is not None:
+            parts.append(f"{clock(left)} left")
+        done, text = min(done, 1.0), ", ".join(parts)
+        self._bar.update(self._task, completed=done, description=text)
+        if self._is_plain and time.monotonic() - self._last_line >= PLAIN_EVERY:
+            self._line(f"{done:.0%}, {text}")
+
+    def on_test_begin(self, logs: Logs = None) -> None:
+        self._bar.update(self._task, description="validating")
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         values: dict[str, Any] = logs or {}
-        scores = [f"{name} {values[name]:.3f}" for name in SHOWN if name in values]
-        self._bar.console.print(f"update {self._step():,}: {', '.join(scores)}")
+        parts = [
+            f"{name} {values[name]:.{decimals}f}"
+            for name, decimals in SHOWN.items()
+            if name in values
+        ]
+        self._line(f"update {self._step():,}: {', '.join([*parts, *self._speed()])}")
+
+    def _line(self, text: str) -> None:
+        """Prints a line that stays."""
+        self._last_line = time.monotonic()
+        self._console.print(text, soft_wrap=True)
+
+    def _speed(self) -> list[str]:
+        """Target tokens per second, once they are known."""
+        speed = self._pace.tokens_per_second
+        return [] if speed is None else [f"{speed:,.0f} tokens/s"]
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations)
+
+
+def clock(seconds: float) -> str:
+    """Hours, minutes and seconds, such as `1:02:03`; without hours, `2:03`."""
+    minutes, second = divmod(round(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -54,13 +55,75 @@ class ValidationBLEU(keras.callbacks.Callback):
 
     def score(self) -> float:
         """BLEU of the model as it is now."""
-        translations = list(self._translate(self._sources))
-        return self._bleu.corpus_score(translations, [self._references]).score
+        return self._corpus_score(self._translate(self._sources))
+
+    def _corpus_score(self, translations: Sequence[str]) -> float:
+        return self._bleu.corpus_score(list(translations), [self._references]).score
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         if logs is not None:
             # The callbacks that follow read it there, like the metrics of Keras.
             logs["val_bleu"] = self.score()
+
+
+class AffordableBLEU(ValidationBLEU):
+    """Logs `val_bleu` like its base class, at validations where that costs little.
+
+    It measures how long translating takes. A validation goes without BLEU if the
+    translations so far and the next ones would take more than `share` of the time
+    since training began, and so does one whose translations turn out to.
+
+    Args:
+        translate, sources, references, tokenize: as in `ValidationBLEU`.
+        share: of the time that translating may take.
+    """
+
+    # Sentences that are translated before the next look at the clock.
+    CHUNK = 32
+
+    def __init__(
+        self,
+        translate: Callable[[list[str]], Sequence[str]],
+        sources: Sequence[str],
+        references: Sequence[str],
+        tokenize: str = "13a",
+        share: float = 0.05,
+    ) -> None:
+        # By length: few shapes of batches are then compiled for each look.
+        pairs = sorted(zip(sources, references, strict=True), key=lambda p: len(p[0]))
+        sorted_sources, sorted_references = zip(*pairs, strict=True)
+        super().__init__(translate, sorted_sources, sorted_references, tokenize)
+        self._share = share
+        self._began: float | None = None
+        self._spent = 0.0
+        self._expected = 0.0  # seconds for all translations, as far as is known
+
+    @property
+    def spent(self) -> float:
+        """Seconds that translating has taken so far."""
+        return self._spent
+
+    def on_train_begin(self, logs: Logs = None) -> None:
+        if self._began is None:
+            self._began = time.monotonic()
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        start = time.monotonic()
+        began = start if self._began is None else self._began
+        allowed = self._share * (start - began) - self._spent
+        if logs is None or self._expected > allowed:
+            return
+        translations: list[str] = []
+        for first in range(0, len(self._sources), self.CHUNK):
+            chunk = self._sources[first : first + self.CHUNK]
+            translations += self._translate(chunk)
+            seconds = time.monotonic() - start
+            self._expected = seconds * len(self._sources) / len(translations)
+            if seconds > allowed:
+                break
+        self._spent += time.monotonic() - start
+        if len(translations) == len(self._sources):
+            logs["val_bleu"] = self._corpus_score(translations)
 
 
 class BestModel(StatefulCallback):

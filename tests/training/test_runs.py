@@ -98,6 +98,11 @@ def test_settings_are_checked_before_a_vocabulary_is_learned(
         training.train_preset(
             preset, corpus, tmp_path, vocabulary_size=0, precision="float32"
         )
+    for name in ("bleu_sentences", "samples"):
+        with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 0"):
+            training.train_preset(
+                preset, corpus, tmp_path, precision="float32", **{name: -1}
+            )
     with pytest.raises(ValueError, match="`batch_tokens` must be"):
         training.train_preset(
             preset, corpus, tmp_path, batch_tokens=-1, precision="float32"
@@ -192,6 +197,10 @@ def test_every_preset_can_be_trained(name):
         ([("averaged", "val_loss", 3.0), ("period", "val_loss", 2.5)], "best"),
         ([("period", "loss", 3.0), ("averaged", "step", 7)], "averaged"),
         ([("period", "val_loss", None), ("averaged", "val_loss", 3.0)], "averaged"),
+        ([("period", "val_loss", 3.0), ("averaged", "val_loss", None)], "best"),
+        ([("averaged", "val_loss", None)], "best"),
+        # BLEU for information alone, which the average does not have.
+        ([("period", "val_bleu", 9.0), ("averaged", "val_loss", 3.0)], "averaged"),
     ],
 )
 def test_the_better_model_of_a_run(events, better, tmp_path):

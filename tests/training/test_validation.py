@@ -6,8 +6,10 @@ import pytest
 import sacrebleu
 
 from keras_attnvariants.models import load_model
+from keras_attnvariants.training import validation
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.validation import AffordableBLEU
 from keras_attnvariants.training.validation import BestModel
 from keras_attnvariants.training.validation import EarlyStopping
 from keras_attnvariants.training.validation import ValidationBLEU
@@ -39,6 +41,63 @@ def test_translate_gets_the_raw_sources():
 def test_texts_must_be_parallel(sources, references):
     with pytest.raises(ValueError, match=r"Received: \d sources, \d references"):
         ValidationBLEU(list, sources, references)
+
+
+class SlowTranslator:
+    """Takes its time, on a clock of its own, and knows which sentence is which."""
+
+    def __init__(self, seconds_per_sentence):
+        self.now = 0.0
+        self.translated = 0
+        self.seconds_per_sentence = seconds_per_sentence
+
+    def __call__(self, texts):
+        self.now += self.seconds_per_sentence * len(texts)
+        self.translated += len(texts)
+        return [text.upper() for text in texts]
+
+
+@pytest.fixture
+def affordable(monkeypatch):
+    """Validations every 100 seconds, of 100 sentences that take so many seconds each;
+    returns the BLEU of each."""
+
+    def validate(seconds_per_sentence, count=4):
+        translate = SlowTranslator(seconds_per_sentence)
+        monkeypatch.setattr(validation.time, "monotonic", lambda: translate.now)
+        sources = [f"{'long ' * (i % 7)} sentence number {i}" for i in range(100)]
+        references = [source.upper() for source in sources]
+        callback = AffordableBLEU(translate, sources, references)
+        found = []
+        for _ in range(count):
+            callback.on_train_begin()
+            translate.now += 100.0
+            logs = {}
+            callback.on_epoch_end(0, logs)
+            found.append(logs.get("val_bleu"))
+        spent = translate.translated * seconds_per_sentence
+        assert callback.spent == pytest.approx(spent)
+        return found, callback.spent / translate.now
+
+    return validate
+
+
+def test_cheap_bleu_is_taken_at_every_validation(affordable):
+    found, share = affordable(0.04)
+    assert found == pytest.approx([100.0] * 4)  # each with its own reference
+    assert 0.03 < share < 0.05
+
+
+def test_dear_bleu_is_taken_at_some_validations_and_keeps_to_its_share(affordable):
+    found, share = affordable(0.1, count=12)  # 10 seconds each time
+    assert 3 <= sum(score is not None for score in found) <= 6
+    assert share <= 0.05
+
+
+def test_bleu_that_cannot_be_paid_is_given_up_at_once(affordable):
+    found, share = affordable(10.0, count=12)  # 1000 seconds
+    assert found == [None] * 12
+    assert share < 0.3  # one look at the clock: 32 sentences
 
 
 def decisions(monitor, values, tmp_path):

@@ -1,0 +1,93 @@
+"""What a person at a terminal sees of a training, and what a file gets of it."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = 80
+SIZES = "--vocabulary-size 50 --layers 1 --width 16 --feed-forward 16 --heads 2"
+TRAINING = "--steps 30 --validate-every 10 --batch-tokens 512 --precision float32"
+
+
+@pytest.fixture
+def command(corpus_folder, tmp_path):
+    folders = f"--data {corpus_folder} --run {tmp_path / 'run'}"
+    call = f"train --source xx --target yy {folders} {SIZES} {TRAINING}"
+    return [sys.executable, "-m", "keras_attnvariants", *call.split()]
+
+
+@pytest.fixture
+def environment(corpus_cache, monkeypatch):
+    for name in ("CI", "COLUMNS", "NO_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    return os.environ | {"KAV_CACHE": str(corpus_cache), "TERM": "xterm-256color"}
+
+
+def on_terminal(command, environment):
+    """Exit status and all that a process writes to a terminal of 80 columns."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+    with subprocess.Popen(
+        command, stdin=its, stdout=its, stderr=its, env=environment
+    ) as process:
+        os.close(its)
+        written = b""
+        try:
+            while part := os.read(ours, 1 << 16):
+                written += part
+        except OSError:
+            pass  # how Linux says that nobody writes any more
+    os.close(ours)
+    return process.returncode, written.decode()
+
+
+def test_a_terminal_of_eighty_columns(command, environment):
+    status, written = on_terminal(command, environment)
+    assert status == 0, written
+    text = re.sub(r"\x1b\[[0-9;]*m", "", written)  # colors
+    lines = [line for line in re.split(r"\x1b\[[0-9?]*[A-Za-z]|[\r\n]+", text) if line]
+    bars = [line for line in lines if re.match(r"[━╸╺ ]* *\d+ %, ", line)]
+    assert any("compiling" in bar for bar in bars)
+    assert any(
+        re.search(r"update \d+, loss .* tokens/s, \d:\d\d left", b) for b in bars
+    )
+    stays = [line for line in lines if line.startswith("update ")]
+    assert [line.split(":")[0] for line in stays] == [
+        "update 10",
+        "update 20",
+        "update 30",
+    ]
+    assert all("loss" in line and "val_loss" in line for line in stays)
+    shown = [line for line in lines if line.startswith("  translation  ")]
+    assert len(shown) == 2 * len(stays)
+    assert max(map(len, [*bars, *stays, *shown])) <= COLUMNS
+    # Nothing is glued to a bar.
+    assert all(re.search(r"(compiling|validating|left|loss [\d.]+)$", b) for b in bars)
+    # The cursor is back, and what follows the bar has lines of its own.
+    assert written.count("\x1b[?25h") == written.count("\x1b[?25l") > 0
+    assert any(line.startswith("Best val_loss") for line in lines)
+
+
+def test_a_file_and_an_error_after_some_updates(command, environment):
+    environment = environment | {"FORCE_COLOR": "1"}
+    done = subprocess.run(
+        [*command, "--learning-rate", "1e30", "--warmup-steps", "1"],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "\r" not in done.stdout + done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[-1].startswith("Error: step ")
+    assert all(re.match(r"\d+%, update |update |  \w+ ", line) for line in lines[:-1])
