@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants import attention
+from keras_attnvariants import backend
 from tests import reference
 from tests.attention.conformance import LENGTH
 from tests.attention.conformance import WIDTH
@@ -162,6 +163,7 @@ def test_batch_permutation(case, mode):
         *(
             pytest.param(*lengths, marks=pytest.mark.slow)
             for lengths in [(2, 1), (63, 64), (64, 2)]
+            if backend.name() != "jax"  # where each of them is compiled
         ),
     ],
 )
