@@ -18,12 +18,13 @@ def corpora() -> None:
         from keras_attnvariants.data.corpora import default_cache
 
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        for column in ("name", "languages", "MB", "licence", "from"):
+        for column in ("name", "languages", "MB", "checked by", "licence", "from"):
             table.add_column(column, overflow="fold")
         for name in registry.names():
             corpus = registry.get(name)
             languages = ", ".join(corpus.languages)
             size = f"{corpus.megabytes:,}"
-            table.add_row(name, languages, size, corpus.licence, corpus.origin)
+            digests = ", ".join(corpus.digests)
+            table.add_row(name, languages, size, digests, corpus.licence, corpus.origin)
         Console(highlight=False).print(table)
         typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")

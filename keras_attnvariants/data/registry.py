@@ -15,6 +15,10 @@ from keras_attnvariants.utils.folders import cached_folder
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]
 
+# What the files of a corpus are compared with: a digest in this package, the name that
+# git gives to a content (a SHA-1), or the sha256 of the file that came first.
+DIGESTS = ("sha256", "md5", "git", "first use")
+
 _CORPORA: dict[str, RegisteredCorpus] = {}
 
 
@@ -31,6 +35,7 @@ class RegisteredCorpus:
         languages: Codes of its languages; any two of them can be asked for.
         origin: Where it comes from: an https address or a package.
         megabytes: Approximate size of the download.
+        digests: How its files are checked, one or more of `DIGESTS`.
         licence: The terms, as far as the origin states them.
         write: `write(into, languages, downloads)` fetches the corpus and writes
             `<split>.<language>` files, plain or `.gz`, for the two languages into
@@ -41,18 +46,30 @@ class RegisteredCorpus:
     languages: tuple[str, ...]
     origin: str
     megabytes: int
+    digests: tuple[str, ...]
     licence: str
     write: Write
 
 
 def register_corpus(
-    name: str, languages: Iterable[str], origin: str, megabytes: int, licence: str
+    name: str,
+    languages: Iterable[str],
+    origin: str,
+    megabytes: int,
+    licence: str,
+    digests: Iterable[str] = ("first use",),
 ) -> Callable[[Write], Write]:
     """Decorates the function that writes a corpus, see `RegisteredCorpus.write`."""
 
     def register(write: Write) -> Write:
         _CORPORA[name] = RegisteredCorpus(
-            name, tuple(languages), origin, megabytes, licence, write
+            name,
+            tuple(languages),
+            origin,
+            megabytes,
+            tuple(digests),
+            licence,
+            write,
         )
         return write
 

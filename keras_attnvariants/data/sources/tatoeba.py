@@ -19,6 +19,7 @@ _ORIGIN = "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses"
     languages=("cs", "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "tr"),
     origin=_ORIGIN,
     megabytes=20,
+    digests=("first use",),
     licence="CC BY 2.0 FR",
 )
 def write_tatoeba(into: Path, languages: tuple[str, str], downloads: Path) -> None:

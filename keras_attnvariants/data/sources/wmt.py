@@ -24,17 +24,30 @@ class _Part:
     source: str
     english: str
     checksum: str | None = None
+    megabytes: int = 500
 
     @classmethod
-    def text(cls, url: str, stem: str) -> _Part:
-        return cls(url, f"{stem}.{{other}}", f"{stem}.en")
+    def text(cls, url: str, stem: str, megabytes: int = 500) -> _Part:
+        return cls(url, f"{stem}.{{other}}", f"{stem}.en", megabytes=megabytes)
+
+    @classmethod
+    def test_set(cls, name: str, other: str) -> _Part:
+        """The test set that sacreBLEU has under this name, from there into English."""
+        from sacrebleu.dataset import DATASETS
+
+        found = DATASETS[name]
+        source, english = found.langpairs[f"{other}-en"]
+        [url], [md5] = found.data or [], found.md5 or []
+        return cls(url, source, english, f"md5:{md5}", megabytes=100)
 
     def fetch(
         self, other: str, into: Path, downloads: Path
     ) -> dict[str, tuple[Path, str]]:
         """Returns archive and member by language."""
         url = self.url.format(other=other)
-        archive = download(url, into, downloads, self.checksum)
+        archive = download(
+            url, into, downloads, self.checksum, megabytes=self.megabytes
+        )
         return {
             other: (archive, self.source.format(other=other)),
             "en": (archive, self.english.format(other=other)),
@@ -47,22 +60,11 @@ _EUROPARL_7 = _Part.text(
 _COMMON_CRAWL = _Part.text(
     "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
     "commoncrawl.{other}-en",
+    megabytes=2000,
 )
 _NEWS_COMMENTARY_9 = _Part.text(
     "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
     "news-commentary-v9.{other}-en",
-)
-_NEWSTEST_2013 = _Part(
-    "https://statmt.org/wmt13/test.tgz",
-    "newstest2013-src.{other}.sgm",
-    "newstest2013-src.en.sgm",
-    "md5:48eca5d02f637af44e85186847141f67",
-)
-_NEWSTEST_2014 = _Part(
-    "https://statmt.org/wmt14/test-full.tgz",
-    "newstest2014-{other}en-src.{other}.sgm",
-    "newstest2014-{other}en-src.en.sgm",
-    "md5:a8cd784e006feb32ac6f3d9ec7eb389a",
 )
 _EUROPARL_8 = _Part.text(
     "https://data.statmt.org/wmt16/translation-task/training-parallel-ep-v8.tgz",
@@ -72,18 +74,6 @@ _SETIMES = _Part.text(
     "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-{other}.txt.zip",
     "SETIMES.en-{other}",
 )
-_NEWSDEV_2016 = _Part(
-    "https://data.statmt.org/wmt16/translation-task/dev.tgz",
-    "newsdev2016-{other}en-src.{other}.sgm",
-    "newsdev2016-{other}en-ref.en.sgm",
-    "md5:4a3dc2760bb077f4308cce96b06e6af6",
-)
-_NEWSTEST_2016 = _Part(
-    "https://data.statmt.org/wmt16/translation-task/test.tgz",
-    "newstest2016-{other}en-src.{other}.sgm",
-    "newstest2016-{other}en-ref.en.sgm",
-    "md5:3d809cd0c2c86adb2c67034d15c4e446",
-)
 
 
 @register_corpus(
@@ -91,12 +81,13 @@ _NEWSTEST_2016 = _Part(
     languages=("de", "en", "fr"),
     origin="https://www.statmt.org/wmt14/translation-task.html",
     megabytes=1200,
+    digests=("first use", "md5"),
     licence=_LICENCE,
 )
 def write_wmt14(into: Path, languages: tuple[str, str], downloads: Path) -> None:
     """Writes Europarl 7, Common Crawl and News Commentary 9; newstest 2013, 2014."""
     train = (_EUROPARL_7, _COMMON_CRAWL, _NEWS_COMMENTARY_9)
-    _write(into, languages, downloads, train, _NEWSTEST_2013, _NEWSTEST_2014)
+    _write(into, languages, downloads, train, "wmt13", "wmt14/full")
 
 
 @register_corpus(
@@ -104,12 +95,13 @@ def write_wmt14(into: Path, languages: tuple[str, str], downloads: Path) -> None
     languages=("en", "ro"),
     origin="https://www.statmt.org/wmt16/translation-task.html",
     megabytes=300,
+    digests=("first use", "md5"),
     licence=_LICENCE,
 )
 def write_wmt16(into: Path, languages: tuple[str, str], downloads: Path) -> None:
     """Writes Europarl 8 and SETimes 2; newsdev 2016 and newstest 2016."""
     train = (_EUROPARL_8, _SETIMES)
-    _write(into, languages, downloads, train, _NEWSDEV_2016, _NEWSTEST_2016)
+    _write(into, languages, downloads, train, "wmt16/dev", "wmt16")
 
 
 def _write(
@@ -117,10 +109,13 @@ def _write(
     languages: tuple[str, str],
     downloads: Path,
     train: Iterable[_Part],
-    validation: _Part,
-    test: _Part,
+    validation: str,
+    test: str,
 ) -> None:
-    """Writes all splits; those for training one after another into one file."""
+    """Writes all splits; those for training one after another into one file.
+
+    `validation` and `test` are names that sacreBLEU gives to test sets.
+    """
     if "en" not in languages:
         raise ValueError(
             f"One of the two languages must be English. Received: {languages}"
@@ -131,6 +126,7 @@ def _write(
         for language in languages:
             lines = (line for part in parts for line in member_lines(*part[language]))
             write_lines(into / f"train.{language}", lines)
-        for split, part in (("validation", validation), ("test", test)):
+        for split, name in (("validation", validation), ("test", test)):
+            part = _Part.test_set(name, other)
             for language, member in part.fetch(other, Path(folder), downloads).items():
                 write_lines(into / f"{split}.{language}", segments(*member))

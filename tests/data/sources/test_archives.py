@@ -1,10 +1,13 @@
+import gzip
 import io
 import tarfile
+import time
 
 import pytest
 
 from keras_attnvariants.data import FetchError
 from keras_attnvariants.data.sources.archives import member_lines
+from keras_attnvariants.data.sources.archives import read_gzip_member
 from keras_attnvariants.data.sources.archives import read_member
 from keras_attnvariants.data.sources.archives import segments
 from keras_attnvariants.data.sources.archives import write_lines
@@ -48,6 +51,45 @@ def test_links_are_not_followed(tmp_path):
     (tmp_path / "archive").write_bytes(buffer.getvalue())
     with pytest.raises(FetchError, match="has no file"):
         read_member(tmp_path / "archive", "a.de")
+
+
+def test_encrypted_zips_and_odd_ones(tmp_path):
+    content = bytearray(packing.zip_bytes(FILES))
+    for offset, value, message in ((6, 1, "encrypted"), (8, 97, "not supported")):
+        odd = bytearray(content)
+        for header, place in ((b"PK\3\4", offset), (b"PK\1\2", offset + 2)):
+            start = odd.index(header)
+            odd[start + place] = value
+        (tmp_path / "archive").write_bytes(odd)
+        with pytest.raises(FetchError, match=f"not a complete archive .*{message}"):
+            read_member(tmp_path / "archive", "a.de")
+
+
+@pytest.mark.parametrize("pack", [packing.zip_bytes, packing.tar_bytes])
+def test_archives_that_unpack_to_much_more_than_they_are(tmp_path, pack):
+    (tmp_path / "archive").write_bytes(pack({"a.de": (b"eins" * 5000 + b"\n") * 5000}))
+    with pytest.raises(FetchError, match="unpacks to more than 64 MB"):
+        for _ in member_lines(tmp_path / "archive", "a.de"):
+            pass
+
+
+def test_gzip_files_in_archives(tmp_path):
+    packed = {"a.gz": gzip.compress(b"eins"), "b.gz": gzip.compress(b"eins")[:-6]}
+    packed["c.gz"] = gzip.compress(b"0" * 70_000_000)
+    (tmp_path / "archive").write_bytes(packing.tar_bytes(packed))
+    assert read_gzip_member(tmp_path / "archive", "a.gz") == b"eins"
+    for name, message in (("b.gz", "not a complete"), ("c.gz", "more than 64 MB")):
+        with pytest.raises(FetchError, match=message):
+            read_gzip_member(tmp_path / "archive", name)
+
+
+@pytest.mark.parametrize("tag", ["<seg>", "<seg ", "</seg>", "<seg><seg id=1"])
+def test_segments_take_linear_time(tmp_path, tag):
+    content = (tag * (2_000_000 // len(tag)) + "<seg>a</seg>").encode()
+    (tmp_path / "archive").write_bytes(packing.tar_bytes({"t.sgm": content}))
+    start = time.process_time()
+    assert len(segments(tmp_path / "archive", "t.sgm")) == 1
+    assert time.process_time() - start < 5
 
 
 def test_segments(tmp_path):

@@ -16,6 +16,7 @@ from keras_attnvariants.data.sources.download import download_package
 URL = "https://example.org/files/corpus.zip"
 CONTENT = b"content" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
+GIT = "d059144513c1f913f338f49594a61b6bbc07ab85"
 
 
 @pytest.fixture
@@ -25,19 +26,28 @@ def folders(tmp_path):
     return tmp_path / "into", tmp_path / "downloads"
 
 
+class Response(BytesIO):
+    """An answer of the web."""
+
+    def __init__(self, content, headers=()):
+        super().__init__(content)
+        self.headers = Message()
+        for name, value in dict(headers).items():
+            self.headers[name] = str(value)
+
+
 @pytest.fixture
 def web(monkeypatch):
-    """The web has one file."""
+    """The web has one file; its content and headers can be changed."""
+    files = {URL: (CONTENT, {"Content-Length": len(CONTENT)})}
 
-    def urlopen(url, timeout):
-        if url != URL:
+    def open_url(url):
+        if url not in files:
             raise urllib.error.URLError("no such host")
-        response = BytesIO(CONTENT)
-        response.headers = Message()
-        response.headers["Content-Length"] = str(len(CONTENT))
-        return response
+        return Response(*files[url])
 
-    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
+    monkeypatch.setattr(module, "open_url", open_url)
+    return files
 
 
 def pip(monkeypatch, content=None, error="ERROR: No matching distribution"):
@@ -65,6 +75,63 @@ def test_download(web, folders, capsys):
     assert path == folders[0] / "corpus.zip"
     assert path.read_bytes() == CONTENT
     assert capsys.readouterr().err == "  corpus.zip (0.0 MB)\n"
+
+
+@pytest.mark.parametrize("length", [len(CONTENT) + 1, len(CONTENT) - 1])
+def test_bodies_of_another_length_than_announced(web, folders, length):
+    web[URL] = CONTENT, {"Content-Length": length}
+    with pytest.raises(FetchError, match=r"corpus\.zip cannot be .* 7,000 of .* came"):
+        download(URL, *folders)
+
+
+@pytest.mark.parametrize("headers", [{"Content-Length": 5 * 10**9}, {}])
+def test_files_that_are_too_large(web, folders, headers):
+    web[URL] = CONTENT * 400, headers
+    with pytest.raises(FetchError, match="has more than 1 MB"):
+        download(URL, *folders, megabytes=1)
+    assert (folders[0] / "corpus.zip").stat().st_size <= 1_000_000
+
+
+def test_the_first_file_is_trusted_and_later_ones_must_be_the_same(
+    web, folders, capsys
+):
+    for _ in range(2):
+        path = download(URL, *folders)
+        path.unlink()
+    record = folders[1] / "SHA256SUMS"
+    assert record.read_text() == f"{SHA256}  corpus.zip\n"
+    assert "no checksum is published" in capsys.readouterr().err
+    changed = bytearray(CONTENT)
+    changed[5] ^= 1
+    web[URL] = bytes(changed), {}
+    with pytest.raises(FetchError, match=rf"not what it was at first.*{SHA256}.*remov"):
+        download(URL, *folders)
+    web["https://example.org/b.zip"] = b"b", {}
+    download("https://example.org/b.zip", *folders)
+    assert len(record.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize("target", ["http://example.org/a", "ftp://example.org/a"])
+def test_redirections_away_from_https(monkeypatch, folders, target):
+    class Server(urllib.request.HTTPSHandler):
+        def https_open(self, request):
+            found = Response(b"", {"Location": target})
+            found.code, found.msg, found.info = 302, "Found", lambda: found.headers
+            return found
+
+    build = urllib.request.build_opener
+    monkeypatch.setattr(
+        urllib.request, "build_opener", lambda *handlers: build(Server, *handlers)
+    )
+    with pytest.raises(FetchError, match=f"redirects to {target}, which is not https"):
+        download(URL, *folders)
+
+
+def test_digests_of_git(web, folders):
+    # Of `git hash-object`.
+    download(URL, *folders, checksum=f"git:{GIT}")
+    with pytest.raises(FetchError, match=f"its git is {GIT}, expected 00"):
+        download(URL, *folders, checksum="git:00")
 
 
 def test_another_name(web, folders):

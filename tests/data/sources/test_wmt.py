@@ -40,10 +40,10 @@ def test_wmt14(put, cache):
             ),
             "test-full.tgz": packing.tar_bytes(
                 {
-                    f"test-full/newstest2014-fren-src.{language}.sgm": packing.test_set(
-                        language
+                    f"test-full/newstest2014-fren-{side}.sgm": packing.test_set(
+                        side[-2:]
                     )
-                    for language in ("fr", "en")
+                    for side in ("src.fr", "ref.en")
                 }
             ),
         },
