@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 import keras_attnvariants
 from keras_attnvariants.cli.corpora import corpora
+from keras_attnvariants.cli.doctor import doctor
 from keras_attnvariants.cli.errors import one_line
 from keras_attnvariants.cli.evaluate import evaluate
 from keras_attnvariants.cli.export import export
@@ -76,5 +77,5 @@ def root(
         typer.echo(context.get_help())
 
 
-for command in (train, evaluate, translate, export, presets, corpora):
+for command in (train, evaluate, translate, export, presets, corpora, doctor):
     app.command()(command)

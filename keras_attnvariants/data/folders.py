@@ -20,6 +20,18 @@ class ParallelFiles(NamedTuple):
     target: Path
 
 
+def split_files(folder: Path) -> dict[str, dict[str, list[Path]]]:
+    """Finds the files of a folder by split and language; usually one of each."""
+    found: dict[str, dict[str, list[Path]]] = defaultdict(lambda: defaultdict(list))
+    for file in sorted(folder.iterdir()):
+        match = _FILE_NAME.fullmatch(file.name)
+        if match and file.is_file():
+            split, language = match["split"], match["language"]
+            split = "validation" if split in _VALIDATION_NAMES else split
+            found[split][language].append(file)
+    return found
+
+
 def find_splits(
     folder: Path, languages: tuple[str, str]
 ) -> tuple[dict[str, ParallelFiles], tuple[str, ...]]:
@@ -33,19 +45,14 @@ def find_splits(
         ValueError: If a language is missing, no split has both, or two files are the
             same split in the same language.
     """
-    found: dict[str, dict[str, Path]] = defaultdict(dict)
-    for file in sorted(folder.iterdir()):
-        match = _FILE_NAME.fullmatch(file.name)
-        if not match or not file.is_file():
-            continue
-        split, language = match["split"], match["language"]
-        split = "validation" if split in _VALIDATION_NAMES else split
-        if language in languages and language in found[split]:
-            raise ValueError(
-                f"Two files for split {split!r} in language {language!r}: keep one. "
-                f"Received: {found[split][language]} and {file}"
-            )
-        found[split][language] = file
+    found = split_files(folder)
+    for split, by in found.items():
+        for language in languages:
+            if len(by.get(language, ())) > 1:
+                raise ValueError(
+                    f"Two files for split {split!r} in language {language!r}: keep "
+                    f"one. Received: {' and '.join(map(str, by[language]))}"
+                )
     # The name README.md has the form of a split's, too: only pairs count.
     present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
     for language in languages:
@@ -60,7 +67,8 @@ def find_splits(
     for split in sorted(found, key=_split_order):
         here = [language for language in languages if language in found[split]]
         if len(here) == 2:
-            splits[split] = ParallelFiles(*(found[split][lang] for lang in languages))
+            files = (found[split][language][0] for language in languages)
+            splits[split] = ParallelFiles(*files)
         elif here and len(found[split]) > 1:
             notes.append(f"{split}: left out, because there is only {here[0]!r}")
     if not splits:

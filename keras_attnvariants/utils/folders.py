@@ -176,12 +176,27 @@ def check_folder(path: Path, required: Collection[str] = ()) -> None:
     Raises:
         DamagedFolderError: a file is missing, cut short or changed.
     """
-    manifest = read_manifest(path)
+    for damage in find_damage(path, required):
+        raise damage
+
+
+def find_damage(
+    path: Path, required: Collection[str] = ()
+) -> Iterator[DamagedFolderError]:
+    """Everything that `check_folder` could raise, file by file."""
+    try:
+        manifest = read_manifest(path)
+    except DamagedFolderError as error:
+        yield error
+        return
     for name in required:
         if name not in manifest:
-            raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
+            yield DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
     for name, entry in manifest.items():
-        _check_entry(path, name, entry)
+        try:
+            _check_entry(path, name, entry)
+        except DamagedFolderError as error:
+            yield error
 
 
 def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:

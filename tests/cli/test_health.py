@@ -1,0 +1,183 @@
+"""Each kind of damage to a run or a model is found, with what still works."""
+
+import json
+import shutil
+
+import pytest
+
+from keras_attnvariants.cli import health
+from keras_attnvariants.cli.health import DAMAGED
+from keras_attnvariants.cli.health import NOTE
+from tests.training import toy
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run that has ended: two states, three checkpoints, best and averaged."""
+    folder = tmp_path_factory.mktemp("doctor") / "run"
+    toy.run(folder, toy.toy_config(steps=24), bleu=False, tokenizer=toy.toy_tokenizer())
+    return folder
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of it to damage."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def states(run):
+    return sorted((run / "state").iterdir())
+
+
+def of_state(found, state):
+    return {
+        finding.name: finding for finding in found.findings if finding.state == state
+    }
+
+
+def test_a_healthy_run(run):
+    found = health.examine_run(run)
+    assert found.is_healthy and found.kind == "a run"
+    names = {finding.name for finding in found.findings}
+    assert {"config.json", "tokenizer.model", "log.jsonl", "best", "averaged"} <= names
+    assert found.usable == [
+        f"kav translate --model {run / 'best'}",
+        f"kav translate --model {run / 'averaged'}",
+        "kav train with the same options continues at update 24",
+    ]
+    assert not of_state(found, NOTE)
+
+
+@pytest.mark.parametrize("harm", [cut, flip, lambda path: path.unlink()])
+@pytest.mark.parametrize("name", ["model.weights.h5", "config.json", "manifest.json"])
+def test_a_damaged_model_of_a_run(run, name, harm):
+    harm(run / "best" / name)
+    found = health.examine_run(run)
+    [(where, finding)] = of_state(found, DAMAGED).items()
+    assert where == "best" and (name in finding.text or "manifest" in finding.text)
+    assert finding.advice
+    assert found.usable[0] == f"kav translate --model {run / 'averaged'}"
+    assert not any("best" in line for line in found.usable)
+
+
+@pytest.mark.parametrize("harm", [cut, flip])
+def test_a_damaged_state_is_passed_over(run, harm):
+    old, new = states(run)
+    harm(new / "variables.npz")
+    found = health.examine_run(run)
+    assert list(of_state(found, DAMAGED)) == [f"state/{new.name}"]
+    step = json.loads((old / "progress.json").read_text())["step"]
+    assert found.usable[-1].endswith(f"continues at update {step}")
+
+
+def test_without_an_intact_state_nothing_can_be_continued(run):
+    for path in states(run):
+        cut(path / "progress.json")
+    found = health.examine_run(run)
+    assert of_state(found, DAMAGED)["state"].text == "no state is intact"
+    assert not any("kav train" in line for line in found.usable)
+
+
+def test_a_run_without_states(run):
+    shutil.rmtree(run / "state")
+    found = health.examine_run(run)
+    assert (
+        found.is_healthy and "from the beginning" in of_state(found, NOTE)["state"].text
+    )
+
+
+@pytest.mark.parametrize("harm", [cut, lambda path: path.write_text("{}")])
+def test_damaged_settings(run, harm):
+    harm(run / "config.json")
+    found = health.examine_run(run)
+    assert list(of_state(found, DAMAGED)) == ["config.json"]
+    assert not any("kav train" in line for line in found.usable)
+    assert len(found.usable) == 2
+
+
+@pytest.mark.parametrize("harm", [cut, flip, lambda path: path.unlink()])
+def test_a_changed_tokenizer(run, harm):
+    harm(run / "tokenizer.model")
+    found = health.examine_run(run)
+    [finding] = of_state(found, DAMAGED).values()
+    assert finding.name == "tokenizer.model"
+    assert str(run / "best" / "tokenizer.model") in finding.advice
+
+
+def test_a_damaged_log(run):
+    log = run / "log.jsonl"
+    with log.open("a") as file:
+        file.write('{"event": "per')
+    assert "cut short" in of_state(health.examine_run(run), NOTE)["log.jsonl"].text
+    log.write_text("nonsense\n" + log.read_text())
+    assert "line 1" in of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text
+    log.unlink()
+    assert of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text == "missing"
+
+
+def test_damaged_and_missing_checkpoints(run):
+    first, *_ = sorted((run / "checkpoints").iterdir())
+    flip(first / "weights.npz")
+    found = health.examine_run(run)
+    assert list(of_state(found, DAMAGED)) == [f"checkpoints/{first.name}"]
+    shutil.rmtree(run / "checkpoints")
+    assert "missing" in of_state(health.examine_run(run), NOTE)["checkpoints"].text
+
+
+def test_what_a_killed_process_left(run):
+    (run / "tmp-best-1234").mkdir()
+    found = health.examine_run(run)
+    assert found.is_healthy and "tmp-best-1234" in of_state(found, NOTE)
+    assert (run / "tmp-best-1234").is_dir()  # a doctor only looks
+
+
+def test_a_run_before_its_first_validation(run):
+    for name in ("best", "averaged", "checkpoints"):
+        shutil.rmtree(run / name)
+    found = health.examine_run(run)
+    assert found.is_healthy and "best" in of_state(found, NOTE)
+    assert [line.split()[1] for line in found.usable] == ["train"]
+
+
+def test_models(run):
+    model = run / "best"
+    found = health.examine_model(model)
+    assert found.is_healthy
+    assert found.usable == [f"kav translate --model {model}"]
+    flip(model / "tokenizer.model")
+    found = health.examine_model(model)
+    assert "tokenizer.model" in of_state(found, DAMAGED)["best"].text
+    assert found.usable == []
+
+
+def test_kinds_of_folders(run, tmp_path):
+    assert health.is_run(run) and not health.is_run(run / "best")
+    assert health.is_model(run / "best") and not health.is_model(tmp_path)
+    (run / "best" / "manifest.json").unlink()
+    assert health.is_model(run / "best")
+    assert not health.is_saved_model(tmp_path)
+
+
+def test_versions_of_a_saved_model(tmp_path):
+    from keras_attnvariants.utils.folders import new_folder
+
+    for number in ("1", "2"):
+        with new_folder(tmp_path / number) as writer:
+            writer.write_bytes("saved_model.pb", b"graph")
+    assert health.is_saved_model(tmp_path) and health.is_saved_model(tmp_path / "2")
+    cut(tmp_path / "2" / "saved_model.pb")
+    found = health.examine_saved_model(tmp_path)
+    assert list(of_state(found, DAMAGED)) == ["2"]
+    assert found.usable == [f"kav translate --saved-model {tmp_path / '1'}"]
