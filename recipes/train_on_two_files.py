@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 import keras_attnvariants as kav
+from keras_attnvariants.utils.lines import text_lines
 
 MAX_TOKENS = 64  # longer pairs are left out
 HELD_OUT = 200  # pairs for validation, from the end of the files
@@ -21,7 +22,8 @@ HELD_OUT = 200  # pairs for validation, from the end of the files
 
 def read_lines(path: Path) -> list[str]:
     """The lines of a file; nothing but a newline ends one."""
-    return path.read_text("utf-8").rstrip("\n").split("\n")
+    with path.open("rb") as file:
+        return list(text_lines(file))
 
 
 def make_dataset(

@@ -60,6 +60,28 @@ def unservable(found: dict[str, set[str]]) -> set[str]:
     }
 
 
+def tokenizer_models(path: str | os.PathLike[str]) -> set[bytes]:
+    """The SentencePiece models in a SavedModel; nothing is loaded or run.
+
+    Args:
+        path: folder of one version.
+    """
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    nodes = (
+        node
+        for graph in saved.meta_graphs
+        for part in (graph.graph_def.node, *functions_of(graph))
+        for node in part
+    )
+    return {node.attr["model"].s for node in nodes if node.op == "SentencepieceOp"}
+
+
+def functions_of(graph: Any) -> Iterator[Iterable[Any]]:
+    """The nodes of each function of a `MetaGraphDef`."""
+    return (function.node_def for function in graph.graph_def.library.function)
+
+
 def ancestors(nodes: dict[str, Any], tensors: Iterable[str]) -> set[str]:
     """Names of the nodes that the given tensors are computed from."""
     found: set[str] = set()

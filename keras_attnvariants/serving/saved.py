@@ -1,6 +1,5 @@
 """Translating with a SavedModel that `export` wrote, from Python."""
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.serving.export import versions
 from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.serving.operators import tokenizer_models
+from keras_attnvariants.utils.folders import read_json
 
 
 class SavedTranslator:
@@ -25,6 +27,7 @@ class SavedTranslator:
 
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
+        ValueError: its tokenizer is not a SentencePiece model.
 
     Example:
 
@@ -43,7 +46,10 @@ class SavedTranslator:
                 "A SavedModel of this package is a folder with saved_model.pb and "
                 f"{INFO}, or a folder of such versions. Received: {path}"
             )
-        self.info = json.loads((self.path / INFO).read_text("utf-8"))
+        self.info = read_json(self.path / INFO)
+        for model in tokenizer_models(self.path):
+            # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
+            Tokenizer(model)
         # Registers the operators of the tokenizer.
         import tensorflow_text  # noqa: F401
 

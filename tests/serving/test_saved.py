@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from keras_attnvariants.serving import SavedTranslator
+from keras_attnvariants.serving.operators import tokenizer_models
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,20 @@ def test_any_number_of_texts_keeps_its_order(translator, exported, server, texts
         )["translations"].tolist()
         assert translations[start : start + 30] == expected
     assert translations[80] == ""
+
+
+def test_tokenizers_are_read_by_sentencepiece_before_tensorflow_text(
+    exported, tokenizer, tmp_path
+):
+    folder = shutil.copytree(exported["hc-sa"], tmp_path / "copy")
+    assert tokenizer_models(folder) == {tokenizer.model_bytes}
+    content = (folder / "saved_model.pb").read_bytes()
+    cut = b"\xff" * len(tokenizer.model_bytes)
+    changed = content.replace(tokenizer.model_bytes, cut)
+    assert changed != content
+    (folder / "saved_model.pb").write_bytes(changed)
+    with pytest.raises(ValueError, match="is not a SentencePiece model"):
+        SavedTranslator(folder)
 
 
 def test_no_text_has_no_translation(translator):
