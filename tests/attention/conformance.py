@@ -122,7 +122,11 @@ class Case:
 
 
 def cases(
-    *dtypes, roles=attention.registry.ROLES, causal_layers=False, one_in_half=False
+    *dtypes,
+    roles=attention.registry.ROLES,
+    causal_layers=False,
+    one_in_half=False,
+    one_on_jax=False,
 ):
     """Every registered example in every role it declares, as pytest parameters.
 
@@ -134,12 +138,16 @@ def cases(
         causal_layers: whether only layers that are causal by themselves are meant.
         one_in_half: whether one example of each variant and role is enough in half
             precision, where the dtype policy alone makes a difference.
+        one_on_jax: whether one is enough on JAX, which compiles eager operations one
+            by one; for tests of code that knows no backend.
     """
+    one_of_each = one_on_jax and backend.name() == "jax"
     found = [
         pytest.param(case, id=str(case), marks=speed(case))
         for case in all_cases(dtypes, roles)
         if not causal_layers or case.is_causal_by_itself
         if not one_in_half or case.dtype == "float32" or is_first(case)
+        if not one_of_each or is_first(case)
     ]
     return pytest.mark.parametrize("case", found, scope="module")
 

@@ -79,7 +79,7 @@ def check_dropout(case, layer):
     assert np.abs(first - second).max() > 1e-2
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_every_dropout_layer_drops_in_training_only(case):
     rates(case)
     made = dropping(case)[1]
@@ -88,7 +88,7 @@ def test_every_dropout_layer_drops_in_training_only(case):
         check_dropout(case, dropping(case, number)[0])
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_dropout_survives_saving(case):
     for name in rates(case):
         layer = case.layer(**{name: RATE})
@@ -96,7 +96,7 @@ def test_dropout_survives_saving(case):
         check_dropout(case, twin(case, loaded))
 
 
-@cases("float32", roles=("decoder", "cross"))
+@cases("float32", roles=("decoder", "cross"), one_on_jax=True)
 def test_steps_drop_nothing(case):
     rates(case)
     value = inputs(case)[1]
@@ -114,7 +114,7 @@ def test_steps_drop_nothing(case):
     np.testing.assert_array_equal(outputs[1], outputs[0])
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_scores_in_training_mode(case):
     case.need_scores()
     query, value = inputs(case)[:2]

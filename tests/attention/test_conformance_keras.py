@@ -58,7 +58,7 @@ def functional_model(case, layer=None):
     return model, layer
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_implicit_masks_equal_explicit_masks(case):
     layer, embed = built(case), embedding()
     query_ids, value_ids = case_ids(case)
@@ -76,7 +76,7 @@ def test_implicit_masks_equal_explicit_masks(case):
     assert layer.supports_masking
 
 
-@cases(one_in_half=True)
+@cases(one_in_half=True, one_on_jax=True)
 def test_keras_file_round_trip(case, tmp_path):
     model, layer = functional_model(case)
     model.save(tmp_path / "model.keras")
@@ -92,7 +92,7 @@ def test_keras_file_round_trip(case, tmp_path):
     assert twin.get_config() == layer.get_config()
 
 
-@cases("float32", "mixed_bfloat16", one_in_half=True)
+@cases("float32", "mixed_bfloat16", one_in_half=True, one_on_jax=True)
 def test_config_survives_json(case):
     layer = case.layer(name="chosen", trainable=False)
     config = json.loads(json.dumps(layer.get_config()))
@@ -111,14 +111,14 @@ def test_config_survives_json(case):
     assert type(whole) is type(layer)
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_rebuilding_from_config_gives_the_same_weights(case):
     """Building must not write into the config: a copy is built like the original."""
     before = case.layer(name="one").get_config()
     assert {**built(case).get_config(), "name": "one"} == before
 
 
-@cases(one_in_half=True)
+@cases(one_in_half=True, one_on_jax=True)
 def test_build_creates_all_state(case):
     layer = case.layer()
     source = (None, None, WIDTH)
@@ -133,7 +133,7 @@ def test_build_creates_all_state(case):
     assert dtype == layer.compute_dtype
 
 
-@cases(one_in_half=True)
+@cases(one_in_half=True, one_on_jax=True)
 def test_symbolic_equals_eager(case):
     query, value = inputs(case)[:2]
     layer = built(case)
@@ -155,7 +155,7 @@ def test_symbolic_equals_eager(case):
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_int8_quantisation(case):
     if case.role != min(case.layer().roles):
         pytest.skip("projections are the same in every role")
@@ -173,7 +173,7 @@ def test_int8_quantisation(case):
     assert np.abs(after - before).max() > 0
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_dynamic_shapes_equal_static_ones(case):
     if backend.name() != "tensorflow":
         pytest.skip("only TensorFlow has dynamic shapes")
@@ -215,14 +215,14 @@ def honoured_or_refused(case, argument, content, **reference_arguments):
         near(to_numpy(output), expected, case.tolerance)
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_attention_mask_is_honoured_or_refused(case):
     shape = (BATCH, LENGTH, case.source_length)
     mask = np.random.default_rng(6).random(shape) < 0.6
     honoured_or_refused(case, "attention_mask", mask, attention_mask=mask)
 
 
-@cases("float32", roles=("encoder", "decoder"))
+@cases("float32", roles=("encoder", "decoder"), one_on_jax=True)
 def test_self_attention_refuses_two_lengths(case):
     layer = built(case)
     if "cross" in layer.roles:
@@ -235,13 +235,13 @@ def test_self_attention_refuses_two_lengths(case):
         check_refusal(error.value, "`query` and `value` must have the same length")
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_key_is_honoured_or_refused(case):
     key = inputs(case, seed=12)[1]
     honoured_or_refused(case, "key", key, key=key)
 
 
-@cases("float32", roles=("encoder", "cross"))
+@cases("float32", roles=("encoder", "cross"), one_on_jax=True)
 def test_causal_mask_is_honoured_or_refused(case):
     causal = np.tril(np.ones((LENGTH, case.source_length), bool))
     query, value = inputs(case)[:2]
@@ -256,7 +256,7 @@ def test_causal_mask_is_honoured_or_refused(case):
         near(to_numpy(output), expected, case.tolerance)
 
 
-@cases("float32")
+@cases("float32", one_on_jax=True)
 def test_key_mask_is_honoured_or_refused(case):
     mask = inputs(case)[3]
     honoured_or_refused(case, "key_mask", mask, value_mask=mask)

@@ -163,7 +163,7 @@ def test_step_equals_call(case, mode):
     check_walk(case, WALKS[mode], backend.jit(step) if mode == "xla" else step)
 
 
-@cases("float32", roles=STEPPED)
+@cases("float32", roles=STEPPED, one_on_jax=True)
 def test_step_scores_never_change_the_output(case):
     case.need_scores()
     layer = built(case)
