@@ -14,6 +14,7 @@ from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import Data
 from keras_attnvariants.cli.options import LengthPenalty
+from keras_attnvariants.cli.options import MaxInvalid
 from keras_attnvariants.cli.options import Model
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import PrecisionOption
@@ -61,6 +62,7 @@ def evaluate(
     model: Model = None,
     saved_model: SavedModel = None,
     split: Split = "test",
+    max_invalid: MaxInvalid = 0.01,
     sentences: Sentences = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
@@ -83,7 +85,7 @@ def evaluate(
         from keras_attnvariants.evaluation.metrics import check_tokenizer
 
         check_tokenizer(tokenize)
-        corpus = kav.data.load_corpus(data, source, target)
+        corpus = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
         sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
         systems = translators(model, saved_model, beam_size, length_penalty, precision)
         for path, translate in systems.items():

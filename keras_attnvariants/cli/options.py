@@ -32,6 +32,14 @@ Source = Annotated[
 Target = Annotated[
     str, typer.Option(help="Language to translate into.", show_default=False)
 ]
+MaxInvalid = Annotated[
+    float,
+    typer.Option(
+        help="Largest share of the lines of a file that may be invalid UTF-8.",
+        min=0,
+        max=1,
+    ),
+]
 Model = Annotated[
     Path | None,
     typer.Option(

@@ -14,6 +14,7 @@ from keras_attnvariants.cli.differences import named_by_options
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import Data
+from keras_attnvariants.cli.options import MaxInvalid
 from keras_attnvariants.cli.options import Source
 from keras_attnvariants.cli.options import Target
 from keras_attnvariants.utils.checks import check_positive
@@ -153,6 +154,7 @@ def train(
     source: Source,
     target: Target,
     run: Run,
+    max_invalid: MaxInvalid = 0.01,
     preset: PresetName = "kav/hc-sa/bible",
     vocabulary_size: VocabularySize = None,
     subwords: SubwordsOption = None,
@@ -222,11 +224,12 @@ def train(
             "samples": samples,
             "callbacks": load_callbacks(callback or ()),
         }
-        train_with_progress((data, source, target), preset, run, minutes, options)
+        corpus = data, source, target, max_invalid
+        train_with_progress(corpus, preset, run, minutes, options)
 
 
 def train_with_progress(
-    corpus: tuple[str, str, str],
+    corpus: tuple[str, str, str, float],
     preset: str,
     run: Path,
     minutes: float | None,
@@ -235,11 +238,11 @@ def train_with_progress(
     """Trains, with a progress bar, and says what can be done with the run."""
     import keras_attnvariants as kav
 
-    data, source, target = corpus
+    data, source, target, max_invalid = corpus
     chosen = kav.presets.get(preset)
     chosen.check(options["vocabulary_size"], **options["sizes"])
     limit = None if minutes is None else kav.training.TimeLimit(minutes)
-    loaded = kav.data.load_corpus(data, source, target)
+    loaded = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
     typer.echo(loaded.report)
     steps = options["settings"].get("steps", chosen.training.steps)
     with kav.training.ProgressBar(steps, limit) as bar, named_by_options():

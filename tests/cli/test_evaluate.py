@@ -1,5 +1,7 @@
 """`kav evaluate`: scores with their signatures."""
 
+import shutil
+
 import pytest
 
 from tests.cli.conftest import check_error
@@ -22,6 +24,16 @@ def test_scores_translations_and_speed(kav, corpus, run_folder, tmp_path):
     assert "sentences/s" in output
     assert (tmp_path / "lines").read_text().count("\n") == 5
     assert "sentences/s" not in stdout(kav("evaluate", *corpus, *options))
+
+
+def test_a_file_in_another_encoding(kav, corpus_folder, run_folder, tmp_path):
+    folder = shutil.copytree(corpus_folder, tmp_path / "corpus")
+    with (folder / "test.yy").open("r+b") as file:
+        file.write(b"\xfc")
+    corpus = ("--data", folder, "--source", "xx", "--target", "yy")
+    options = ("--model", run_folder, "--beam-size", 1, "--sentences", 1)
+    check_error(kav("evaluate", *corpus, *options), "5.0% of the lines", "test.yy")
+    stdout(kav("evaluate", *corpus, *options, "--max-invalid", 0.05))
 
 
 def test_nothing_to_evaluate(kav, corpus):

@@ -46,6 +46,16 @@ def test_a_binary_file(kav, tmp_path, folder):
     check_error(train(kav, tmp_path, folder), "binary", "train.yy")
 
 
+def test_a_file_in_another_encoding(kav, tmp_path, folder):
+    lines = (folder / "train.yy").read_text().split("\n")
+    text = "\n".join([*(f"ü{line}" for line in lines[:200]), *lines[200:]])
+    (folder / "train.yy").write_bytes(text.encode("latin-1"))
+    result = train(kav, tmp_path, folder)
+    check_error(result, "33.3% of the lines", "ISO-8859-1", "iconv", "train.yy")
+    result = train(kav, tmp_path, folder, "--max-invalid", 0.3)
+    check_error(result, "30.0% that `max_invalid` allows")
+
+
 def test_an_empty_corpus(kav, tmp_path, folder):
     for language in ("xx", "yy"):
         (folder / f"train.{language}").write_bytes(b"")
