@@ -16,22 +16,34 @@ def alternatives(role: str, refused: BaseAttention | None = None) -> list[str]:
     """The registered variants that can serve in a role, as one would write them.
 
     A bare class name means that the role needs no particular arguments. Those that it
-    needs are named: `"NeuralNgram(causal=True)"`. For the class of the refused layer,
-    there are always some: the changes with which this very layer can serve.
+    needs are named: `"NeuralNgram(causal=True)"`.
 
     Args:
         role: `"encoder"`, `"decoder"` or `"cross"`.
-        refused: the layer that is to be replaced.
+        refused: the layer that is to be replaced; its class is none of them.
     """
     found = []
     for name, variant in sorted(variants(role).items()):
         example = variant.example_for(role)
-        if example is not None:
+        if example is not None and type(refused) is not variant.cls:
             arguments = needed_arguments(variant, role, example)
-            if not arguments and refused is not None and type(refused) is variant.cls:
-                arguments = needed_changes(refused, role, example)
-            found.append(written(name, arguments))
+            found.append(f"{name}({written(arguments)})" if arguments else name)
     return found
+
+
+def remedy(role: str, refused: BaseAttention) -> str:
+    """The arguments with which a layer could serve in a role; empty if none help.
+
+    Args:
+        role: `"encoder"`, `"decoder"` or `"cross"`.
+        refused: the layer, which cannot serve as it is configured.
+    """
+    variant = variants(role).get(type(refused).__name__)
+    example = variant and variant.example_for(role)
+    if variant is None or example is None or type(refused) is not variant.cls:
+        return ""
+    arguments = needed_arguments(variant, role, example)
+    return written(arguments or needed_changes(refused, role, example))
 
 
 def needed_arguments(
@@ -76,20 +88,16 @@ def fewest(
     return arguments
 
 
-def written(name: str, arguments: Mapping[str, Any]) -> str:
-    """A class name with arguments, as in code.
+def written(arguments: Mapping[str, Any]) -> str:
+    """Arguments as in code.
 
     Args:
-        name: of the class.
-        arguments: values, or what Keras serializes them to.
+        arguments: values, or what Keras serializes them to, by name.
     """
-    if not arguments:
-        return name
     values = {
         key: keras.saving.deserialize_keras_object(value)
         if isinstance(value, dict)
         else value
         for key, value in arguments.items()
     }
-    listed = ", ".join(f"{key}={value!r}" for key, value in values.items())
-    return f"{name}({listed})"
+    return ", ".join(f"{key}={value!r}" for key, value in values.items())

@@ -7,6 +7,7 @@ import keras
 
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.models.alternatives import alternatives
+from keras_attnvariants.models.alternatives import remedy
 from keras_attnvariants.utils.typing import DType
 
 # An attention layer, `None` for no such sub-layer, or a list of one for each block.
@@ -97,10 +98,11 @@ def check_role(name: str, template: Any, role: str) -> None:
             f"None, or a list of these. Received: {template!r}"
         )
     if role not in template.roles:
-        kind = type(template).__name__
+        kind, change = type(template).__name__, remedy(role, template)
         raise ValueError(
             f"{kind} cannot serve as {role} attention (`{name}`): as configured, it "
             f"can serve as {' or '.join(sorted(template.roles))} attention. "
+            f"{f'With {change} it can. ' if change else ''}"
             f"Alternatives: {', '.join(alternatives(role, template))}. "
             f"Received: {name}={kind}"
         )

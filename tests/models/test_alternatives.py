@@ -7,6 +7,7 @@ from keras_attnvariants import attention
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.models.alternatives import alternatives
 from keras_attnvariants.models.alternatives import fewest
+from keras_attnvariants.models.alternatives import remedy
 
 EACH_ROLE = pytest.mark.parametrize("role", ROLES)
 
@@ -42,11 +43,16 @@ def test_all_variants_of_a_role_are_named_and_fit(role):
 @pytest.mark.parametrize(
     ("role", "refused"), REFUSED, ids=[f"{type(x).__name__} as {r}" for r, x in REFUSED]
 )
-def test_the_refused_class_is_named_with_a_change(role, refused):
+def test_the_refused_class_is_no_alternative_but_has_a_remedy(role, refused):
     assert role not in refused.roles
-    [text] = [t for t in alternatives(role, refused) if type(refused).__name__ in t]
-    assert "(" in text
-    assert role in layer(text).roles
+    name, change = type(refused).__name__, remedy(role, refused)
+    assert not [text for text in alternatives(role, refused) if name in text]
+    assert role in layer(f"{name}({change})").roles
+
+
+def test_a_layer_that_never_can_has_no_remedy():
+    assert remedy("cross", kav.NeuralNgram(4)) == ""
+    assert remedy("encoder", kav.HardCodedCrossAttention(4)) == ""
 
 
 def test_only_arguments_that_decide_are_named():
