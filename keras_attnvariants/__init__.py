@@ -50,6 +50,7 @@ _HOME = {
     "Transformer": "models",
     "load_model": "models",
     "save_model": "models",
+    "swap_attention": "models",
     "Translator": "decoding",
     "beam_search": "decoding",
     "greedy_search": "decoding",

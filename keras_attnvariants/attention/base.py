@@ -20,6 +20,7 @@ from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.checks import check_returned
 from keras_attnvariants.attention.checks import check_scores_wanted
 from keras_attnvariants.attention.checks import check_weights
+from keras_attnvariants.attention.keras_options import without_keras_options
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import both
 from keras_attnvariants.attention.masks import zero_masked
@@ -57,7 +58,7 @@ class BaseAttention(keras.layers.Layer):
     num_heads: int = 1
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(**without_keras_options(type(self).__name__, kwargs))
         self.supports_masking = True
 
     # Whole sequences at once

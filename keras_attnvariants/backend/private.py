@@ -22,6 +22,17 @@ def is_in_xla_context() -> bool:
     return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
 
 
+def is_functional(model: keras.Model) -> bool:
+    """Whether a model is a graph of layers, as `keras.Model(inputs, outputs)` is.
+
+    Keras has no public name for the class of such models. Without this function, only
+    an error of `keras.models.clone_model` would tell them from others.
+    """
+    from keras.src.models import Functional
+
+    return isinstance(model, Functional)
+
+
 def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The layer itself, and all layers in it at any depth.
 

@@ -7,6 +7,9 @@ from keras_attnvariants.models.saving import load_model
 from keras_attnvariants.models.saving import save_model
 from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
+from keras_attnvariants.models.swapping import SwappedLayer
+from keras_attnvariants.models.swapping import SwappedModel
+from keras_attnvariants.models.swapping import swap_attention
 from keras_attnvariants.models.templates import highest
 from keras_attnvariants.models.templates import lowest
 from keras_attnvariants.models.transformer import Transformer
@@ -17,9 +20,12 @@ __all__ = [
     "SearchSettings",
     "Seq2SeqLSTM",
     "SinusoidalPositions",
+    "SwappedLayer",
+    "SwappedModel",
     "Transformer",
     "highest",
     "load_model",
     "lowest",
     "save_model",
+    "swap_attention",
 ]

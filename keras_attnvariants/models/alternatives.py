@@ -39,8 +39,10 @@ def remedy(role: str, refused: BaseAttention) -> str:
         refused: the layer, which cannot serve as it is configured.
     """
     variant = variants(role).get(type(refused).__name__)
-    example = variant and variant.example_for(role)
-    if variant is None or example is None or type(refused) is not variant.cls:
+    if variant is None or type(refused) is not variant.cls:
+        return ""
+    example = variant.example_for(role)
+    if example is None:
         return ""
     arguments = needed_arguments(variant, role, example)
     return written(arguments or needed_changes(refused, role, example))

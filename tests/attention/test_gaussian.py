@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import HardCodedCrossAttention
 from tests import reference
@@ -49,6 +50,7 @@ def test_radius_loses_less_than_a_rounding_error(dtype, roundoff, deviation):
     assert tail < roundoff
 
 
+@pytest.mark.skipif(backend.name() == "jax", reason="float64 is off in JAX")
 def test_steps_are_exact_in_float64():
     """The weights are float32 in a full pass and in steps alike."""
     layer = HardCodedAttention(2, offsets=(-1, 0), dtype="float64")

@@ -1,0 +1,242 @@
+"""An attention variant in the place of attention in a Keras model that exists."""
+
+import inspect
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from typing import NamedTuple
+
+import keras
+
+from keras_attnvariants.attention import BaseAttention
+from keras_attnvariants.backend.private import is_functional
+from keras_attnvariants.models.templates import check_role
+from keras_attnvariants.models.weight_transfer import head_widths
+from keras_attnvariants.models.weight_transfer import take_projections
+from keras_attnvariants.models.weight_transfer import weight_name
+
+
+@dataclass(frozen=True)
+class SwappedLayer:
+    """What became of one layer; `print` shows it in a line.
+
+    Attributes:
+        name: of the layer, before and after.
+        before, after: names of the classes.
+        taken: weights of the old layer that the new one has taken over.
+        left: weights of the old layer that mean nothing in the new one.
+        new: weights of the new layer that have their initial values.
+    """
+
+    name: str
+    before: str
+    after: str
+    taken: tuple[str, ...]
+    left: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lists = {"taken": self.taken, "left": self.left, "new": self.new}
+        parts = [f"{key}: {', '.join(names) or 'none'}" for key, names in lists.items()]
+        return f"{self.name}: {self.after} for {self.before}; {'; '.join(parts)}"
+
+
+class SwappedModel(NamedTuple):
+    """What `swap_attention` returns.
+
+    Attributes:
+        model: the new model.
+        layers: what became of each attention layer.
+    """
+
+    model: keras.Model
+    layers: tuple[SwappedLayer, ...]
+
+
+def swap_attention(
+    model: keras.Model,
+    layer: BaseAttention,
+    names: Collection[str] | None = None,
+) -> SwappedModel:
+    """A copy of a model with a variant in the place of its attention layers.
+
+    Attention layers are `keras.layers.MultiHeadAttention` and those of this package,
+    in the model or in functional and Sequential models within it. A variant with the
+    same number and width of heads takes over the projections that it has: queries and
+    keys together, values and output together. `key_dim` and `value_dim` are those of
+    the old layer unless `layer` gives its own. All other layers keep their weights.
+
+    Args:
+        model: a built functional or Sequential model; it stays as it is.
+        layer: the variant, of which each place gets a copy, with the name, dtype policy
+            and `trainable` of the layer that was there.
+        names: names of the layers to replace; `None` for all attention layers.
+
+    Returns:
+        A `SwappedModel`, that is `(model, layers)`. The model is compiled anew if the
+        old one was compiled.
+
+    Raises:
+        TypeError: `layer` is not an attention layer of this package.
+        ValueError: the model is of another kind or not built, has no such layers, or
+            the variant cannot do what the old layer does.
+
+    Example:
+
+    >>> import keras_attnvariants as kav
+    >>> x = keras.Input((None, 16))
+    >>> attention = keras.layers.MultiHeadAttention(2, key_dim=8, use_bias=False)
+    >>> model = keras.Model(x, attention(x, x))
+    >>> variant = kav.HardCodedAttention(num_heads=2, offsets=(-1, 1))
+    >>> model, [swapped] = kav.swap_attention(model, variant)
+    >>> swapped.taken, swapped.left, swapped.new
+    (('value/kernel', 'attention_output/kernel'), ('query/kernel', 'key/kernel'), ())
+    """
+    check_model(model)
+    if not isinstance(layer, BaseAttention):
+        raise TypeError(
+            f"`layer` must be an attention layer of this package. Received: {layer!r}"
+        )
+    chosen = chosen_layers(model, names)
+    copies: list[tuple[keras.layers.Layer, keras.layers.Layer]] = []
+    variants: list[BaseAttention] = []
+
+    def copy(old: keras.layers.Layer) -> keras.layers.Layer:
+        if not isinstance(old, keras.layers.Layer):
+            return old  # an operation, such as a sum, has no state
+        if id(old) in chosen:
+            new = variant_for(old, layer)
+            variants.append(new)
+        else:
+            new = type(old).from_config(old.get_config())
+        copies.append((old, new))
+        return new
+
+    def call(new: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
+        if any(new is variant for variant in variants):
+            check_call(new, args, kwargs)
+        return new(*args, **kwargs)
+
+    # In Sequential models, layers are not called one by one.
+    options = {} if isinstance(model, keras.Sequential) else {"call_function": call}
+    swapped = keras.models.clone_model(
+        model, clone_function=copy, recursive=True, **options
+    )
+    if not swapped.built:
+        swapped.build(model.input_shape)
+    for old, new in copies:
+        if id(old) not in chosen:
+            new.set_weights(old.get_weights())
+    reports = [report(old, new) for old, new in copies if id(old) in chosen]
+    return SwappedModel(swapped, tuple(reports))
+
+
+def check_model(model: keras.Model) -> None:
+    """Raises `ValueError` unless a model can be copied layer by layer."""
+    if not isinstance(model, keras.Sequential) and not is_functional(model):
+        raise ValueError(
+            "`model` must be a functional or Sequential model, whose layers are known; "
+            "a model class such as `Transformer` takes attention layers as arguments. "
+            f"Received: {type(model).__name__}"
+        )
+    if not model.built:
+        raise ValueError(
+            "`model` must be built, so that it has weights. Received: a Sequential "
+            "model without input shape"
+        )
+
+
+def chosen_layers(model: keras.Model, names: Collection[str] | None) -> set[int]:
+    """The ids of the attention layers to replace.
+
+    Raises:
+        ValueError: there are none, or one of `names` is no attention layer.
+    """
+    found = {layer.name: id(layer) for layer in attention_layers(model)}
+    listed = ", ".join(found) or "none"
+    if not found:
+        raise ValueError(
+            "`model` must have attention layers: `keras.layers.MultiHeadAttention` or "
+            "those of this package, not within other layers. Received: a model without"
+        )
+    if names is None:
+        return set(found.values())
+    unknown = sorted(set(names) - set(found))
+    if unknown or not names:
+        raise ValueError(
+            f"`names` must be names of attention layers ({listed}). "
+            f"Received: {unknown or names}"
+        )
+    return {found[name] for name in names}
+
+
+def attention_layers(model: keras.Model) -> list[keras.layers.Layer]:
+    """The attention layers of a model and of the models within it."""
+    found = []
+    for layer in model.layers:
+        if isinstance(layer, keras.Sequential) or is_functional(layer):
+            found += attention_layers(layer)
+        elif isinstance(layer, BaseAttention | keras.layers.MultiHeadAttention):
+            found.append(layer)
+    return found
+
+
+def variant_for(old: keras.layers.Layer, template: BaseAttention) -> BaseAttention:
+    """A copy of the template for the place of an attention layer.
+
+    Raises:
+        ValueError: the old layer does something that no variant can.
+    """
+    before = old.get_config()
+    for name, allowed in (
+        ("attention_axes", (None, (1,), [1])),
+        ("output_shape", (None, (input_width(old),), [input_width(old)])),
+    ):
+        if before.get(name) not in allowed:
+            raise ValueError(
+                f"`{name}` of the layer {old.name!r} must be {allowed[1]}, because the "
+                "variants attend over [batch, length, width] and return the width of "
+                f"the query. Received: {before[name]}"
+            )
+    place = {"dtype": old.dtype_policy, "name": old.name, "trainable": old.trainable}
+    config = {**template.get_config(), **place}
+    if getattr(old, "num_heads", None) == template.num_heads:
+        for name, width in head_widths(old).items():
+            if name in config and config[name] is None:
+                config[name] = width
+    return type(template).from_config(config)
+
+
+def input_width(layer: keras.layers.Layer) -> int | None:
+    """The width of the queries of a layer, if it projects them."""
+    dense = getattr(layer, "query_dense", None)
+    return None if dense is None else int(dense.kernel.shape[0])
+
+
+def check_call(layer: BaseAttention, args: Any, kwargs: Any) -> None:
+    """Raises `ValueError` if a layer cannot be called like this."""
+    call = inspect.signature(layer.call).bind(*args, **kwargs).arguments
+    if call.get("use_causal_mask"):
+        check_role("layer", layer, "decoder")
+    elif call["query"] is not call["value"]:
+        check_role("layer", layer, "cross")
+    elif call.get("attention_mask") is None:
+        check_role("layer", layer, "encoder")
+
+
+def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
+    """Takes weights over, and says which."""
+    pairs = take_projections(old, new)
+    used = {id(weight) for pair in pairs for weight in pair}
+
+    def rest(layer: keras.layers.Layer) -> tuple[str, ...]:
+        return tuple(weight_name(w) for w in layer.weights if id(w) not in used)
+
+    return SwappedLayer(
+        name=old.name,
+        before=type(old).__name__,
+        after=type(new).__name__,
+        taken=tuple(weight_name(weight) for weight, _ in pairs),
+        left=rest(old),
+        new=rest(new),
+    )
