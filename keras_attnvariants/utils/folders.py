@@ -205,16 +205,18 @@ def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
         raise DamagedFolderError(
             f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
         )
-    if (path / name).resolve() != path.resolve() / name:
+    file = path / name
+    is_odd = file.exists() and not file.is_file()
+    if is_odd or file.resolve() != path.resolve() / name:
         raise DamagedFolderError(
-            f"{name} must be a file of the folder, not a link. Received: {path}"
+            f"{name} must be a plain file of the folder, no link. Received: {path}"
         )
     if "sha256" not in expected:
         raise DamagedFolderError(
             f"{MANIFEST} must give a sha256 for {name}. Received: {expected}"
         )
     try:
-        found = _entry(path / name)
+        found = _entry(file)
     except OSError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):

@@ -2,6 +2,8 @@
 
 import errno
 import json
+import os
+import sys
 
 import pytest
 
@@ -142,7 +144,16 @@ def test_links_are_not_followed(tmp_path):
     write(tmp_path / "good")
     (tmp_path / "good/data.bin").rename(tmp_path / "outside")
     (tmp_path / "good/data.bin").symlink_to(tmp_path / "outside")
-    with pytest.raises(DamagedFolderError, match="data.bin must .*, not a link"):
+    with pytest.raises(DamagedFolderError, match="data.bin must .*, no link"):
+        check_folder(tmp_path / "good")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such pipes")
+def test_pipes_are_not_read(tmp_path):
+    write(tmp_path / "good")
+    (tmp_path / "good/data.bin").unlink()
+    os.mkfifo(tmp_path / "good/data.bin")
+    with pytest.raises(DamagedFolderError, match="data.bin must be a plain file"):
         check_folder(tmp_path / "good")
 
 
