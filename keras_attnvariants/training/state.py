@@ -100,11 +100,12 @@ class TrainingState:
                 write_arrays(folder, VARIABLES, arrays)
                 folder.write_json(PROGRESS, progress)
         except OSError as error:
+            before = self._last_good
             raise StateWriteError(
                 error.errno,
                 f"the state of step {progress.get('step')} was not saved "
-                f"({error.strerror or error}); "
-                f"{self._last_good or 'no earlier state'} is what a resume starts from",
+                f"({error.strerror or error}); a resume starts "
+                + ("anew" if before is None else f"from {before}"),
             ) from error
         for old in paths:
             if old != self._last_good:

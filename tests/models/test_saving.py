@@ -18,6 +18,7 @@ from keras_attnvariants.models import Transformer
 from keras_attnvariants.models import load_model
 from keras_attnvariants.models import save_model
 from tests.models import tiny
+from tests.training.faults import full_disk_after
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -144,6 +145,19 @@ def test_weights_are_on_the_disk_before_the_folder_appears(tmp_path, monkeypatch
     monkeypatch.setattr(Path, "rename", noted_rename)
     save_model(tiny.make(**tiny.places(), feed_forward=False), tmp_path / "model")
     assert "model.weights.h5" in events[: events.index("rename")]
+
+
+def test_a_full_disk_while_weights_are_written_is_an_error(tmp_path, monkeypatch):
+    """Not in HDF5, which would end the process."""
+    model = tiny.built("base, post")
+    save_model(model, tmp_path / "model")
+    before = (tmp_path / "model/model.weights.h5").read_bytes()
+    size = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    full_disk_after(monkeypatch, size - 5000)
+    with pytest.raises(OSError, match="No space left"):
+        save_model(model, tmp_path / "model")
+    assert (tmp_path / "model/model.weights.h5").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5", "tokenizer.model"])

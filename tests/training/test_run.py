@@ -1,6 +1,8 @@
 """What one call of `train` leaves in its folder, and what it refuses."""
 
 import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -9,6 +11,9 @@ import pytest
 from keras_attnvariants.models import load_model
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.locks import lock_folder
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -137,3 +142,23 @@ def test_further_metrics_are_weighted_and_logged(tmp_path):
         total += np.sum(weights)
     (period,) = [record for record in toy.log(tmp_path) if record["event"] == "period"]
     assert period["val_accuracy"] == pytest.approx(right / total)
+
+
+def test_deleted_checkpoints_are_noticed(finished, tmp_path, capsys):
+    folder, config, _, _ = finished
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    shutil.rmtree(copy / "checkpoints")
+    averaged = (copy / "averaged/model.weights.h5").read_bytes()
+    with pytest.raises(DamagedFolderError, match=f"to average;.*{copy}/checkpoints"):
+        toy.run(copy, config, tokenizer=toy.toy_tokenizer())
+    assert (
+        "checkpoints lacks the weights of steps 16, 24, 26" in capsys.readouterr().err
+    )
+    assert (copy / "averaged/model.weights.h5").read_bytes() == averaged
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    with lock_folder(tmp_path), ThreadPoolExecutor(1) as other:
+        running = other.submit(toy.run, tmp_path)
+        with pytest.raises(FolderInUseError, match=f"{tmp_path} is in use by process"):
+            running.result()

@@ -1,0 +1,220 @@
+"""Toy trainings in child processes that are disturbed; the parent only imports.
+
+`python -m tests.faults.server FOLDER` says `ready` when it has imported, takes one
+command a line on standard input, and answers each with the exit status of the child
+(negative: the signal that ended it). Each child trains in `FOLDER/run`, writes its
+errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.npz`:
+
+    start N       dies at the Nth stage of its start
+    update N      dies after N updates
+    validation N  dies after N batches of validation
+    save N        dies while it writes byte N of its states and models
+    average N     dies while it writes byte N after the averaging has begun
+    terminate N   gets SIGTERM after N updates
+    after S       is killed from outside after S seconds
+    finish        is left alone
+
+`Server` starts such a process and gives it commands.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.training import run
+from keras_attnvariants.training.loop import TrainingLoop
+from tests.training import faults
+from tests.training import toy
+
+# A run of 60 updates and 8 validations. With this width its weights have 220 kB, and
+# its folder some 3 MB.
+STEPS = 60
+WIDTH = 208
+
+# What a run calls one after another before its first update.
+START = (
+    (run, "lock_folder"),
+    (run, "_compile"),
+    (run, "_open_run"),
+    (run, "read_settings"),
+    (run, "write_file"),
+    (TrainingLoop, "start"),
+    (TrainingLoop, "run"),
+)
+
+
+class SendSignal(keras.callbacks.Callback):
+    """Sends the own process a signal after some updates, or batches of validation."""
+
+    def __init__(self, number, updates=0, tests=0):
+        super().__init__()
+        self.number = number
+        self.updates = updates
+        self.tests = tests
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.updates -= 1
+        if self.updates == 0:
+            os.kill(os.getpid(), self.number)
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.tests -= 1
+        if self.tests == 0:
+            os.kill(os.getpid(), self.number)
+
+
+def before(owner, name, action):
+    """Does something whenever a function is called."""
+    function = getattr(owner, name)
+
+    def disturbed(*args, **kwargs):
+        action()
+        return function(*args, **kwargs)
+
+    setattr(owner, name, disturbed)
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def disturb(command, value):
+    """Prepares the disturbance; returns the callbacks that it needs."""
+    if command == "start":
+        before(*START[int(value)], die)
+    elif command == "save":
+        faults.die_after(int(value))
+    elif command == "average":
+        before(TrainingLoop, "finish", lambda: faults.die_after(int(value)))
+    elif command == "update":
+        return [SendSignal(signal.SIGKILL, updates=int(value))]
+    elif command == "validation":
+        return [SendSignal(signal.SIGKILL, tests=int(value))]
+    elif command == "terminate":
+        return [SendSignal(signal.SIGTERM, updates=int(value))]
+    return []
+
+
+def train(folder, command, value):
+    """One run, as the command line reports it."""
+    callbacks = disturb(command, value)
+    run_dir = folder / "run"
+    # Weights and dropout of a run that has a state must come from there.
+    model = toy.toy_model(99 if any(run_dir.glob("state/state-*")) else 1, width=WIDTH)
+    with clear_errors():
+        toy.run(run_dir, toy.toy_config(steps=STEPS), model, callbacks=callbacks)
+    arrays = {str(index): array for index, array in enumerate(toy.variables(model))}
+    np.savez(folder / "variables.npz", **arrays)
+
+
+def child(folder, command, value):
+    """Never returns."""
+    errors = os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    os.dup2(errors, 2)
+    # Only a power cut would tell, and a busy disk makes it slow.
+    os.fsync = lambda descriptor: None
+    status = 1
+    try:
+        train(folder, command, value)
+        status = 0
+    except SystemExit as exit_:
+        status = exit_.code
+    except BaseException as error:
+        status = getattr(error, "exit_code", 1)
+        if status == 1:
+            print(repr(error), file=sys.stderr)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def serve(folder, command, value):
+    """Fork a child, disturb it as told, and return how it ended."""
+    pid = os.fork()
+    if pid == 0:
+        child(folder, command, value)
+    if command == "after":
+        time.sleep(float(value))
+        os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+class Server:
+    """A process that has imported TensorFlow and forks one child a command."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.server", str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._answer("ready")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+    def __call__(self, command):
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        return int(self._answer("exit")[1])
+
+    def _answer(self, first):
+        """The words of the next line that begins with this one."""
+        for line in self._process.stdout:
+            words = line.split()
+            if words[:1] == [first]:
+                return words
+        raise RuntimeError("the server died")
+
+
+class End:
+    """How a run ended: its variables, its log without times, its models."""
+
+    def __init__(self, folder):
+        run_dir = folder / "run"
+        with np.load(folder / "variables.npz") as arrays:
+            self.variables = [arrays[str(index)] for index in range(len(arrays.files))]
+        self.log = without_times(run_dir)
+        self.models = [
+            (run_dir / name / "model.weights.h5").read_bytes()
+            for name in ("best", "averaged")
+        ]
+        self.leftovers = [*run_dir.rglob("tmp-*"), *run_dir.glob("lock.json")]
+
+    def check(self, undisturbed):
+        """Raises unless a disturbed run ended like this one that nobody disturbed."""
+        assert toy.same(self.variables, undisturbed.variables), "other weights"
+        assert self.log == undisturbed.log, "another log"
+        assert self.models == undisturbed.models, "other models"
+        assert not self.leftovers, self.leftovers
+
+
+def without_times(run_dir):
+    """The log without what depends on the clock."""
+    times = ("seconds", "tokens_per_second")
+    return [
+        {key: value for key, value in record.items() if key not in times}
+        for record in toy.log(run_dir)
+    ]
+
+
+if __name__ == "__main__":
+    print("ready", flush=True)
+    for line in sys.stdin:
+        words = [*line.split(), "0"]
+        print("exit", serve(Path(sys.argv[1]), *words[:2]), flush=True)
