@@ -154,6 +154,8 @@ class Server:
         self.folder = Path(folder)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.server", str(folder)],
+            # Children say on standard error only what a user would read.
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
