@@ -38,9 +38,9 @@ def test_train_evaluate_export_translate(kav, corpus_folder, tmp_path):
     assert steps == [20, 40, 60]  # it went on, rather than starting again
 
     result = kav("train", *corpus, *training, "--width", 16)
-    check_error(result, "other settings", "hidden_dim")
+    check_error(result, "other settings", "--width 16 instead of 32")
     result = kav("train", *corpus, *training, "--vocabulary-size", 51)
-    check_error(result, "`vocabulary_size` must be that of the run", "50", "51")
+    check_error(result, "other settings", "--vocabulary-size 51 instead of 50")
 
     limits = ("--max-tokens", 32, "--beam-size", 2)
     output = stdout(kav("export", "--model", folder, "--output", saved, *limits))
