@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from panels import Panel
-from panels import draw
 
 import keras_attnvariants as kav
+from keras_attnvariants.evaluation.panels import Panel
+from keras_attnvariants.evaluation.panels import draw
 
 SENTENCE = "<s> A man in a red jacket rides a horse on the beach".split()
 HEADS = 4

@@ -10,22 +10,14 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import typer
-from panels import Panel
-from panels import draw
 
 import keras_attnvariants as kav
+from keras_attnvariants.evaluation import reading as readings
+from keras_attnvariants.evaluation.panels import Panel
+from keras_attnvariants.evaluation.panels import draw
 
 SOURCE = "A man in a red jacket rides a horse on the beach."
 TARGET = "Ein Mann in einer roten Jacke reitet am Strand auf einem Pferd."
-
-# What precedes and follows a sentence.
-START, END = "<s>", "</s>"
-
-TITLES = {
-    "encoder": "encoder self-attention",
-    "decoder": "decoder self-attention",
-    "cross": "cross-attention",
-}
 
 
 class Head(NamedTuple):
@@ -40,8 +32,8 @@ class Head(NamedTuple):
         return f"layer {self.depth}, head {self.number}"
 
 
-class Reading:
-    """A model, the sentence in its tokens, and all weights of a forward pass.
+class Reading(readings.Reading):
+    """How a model reads the sentence, for the layers of one class.
 
     Args:
         folder: the model folder, as `save_model` writes it.
@@ -50,23 +42,8 @@ class Reading:
 
     def __init__(self, folder: Path, layer: str):
         self.layer = layer
-        self.model, tokenizer = kav.load_model(folder)
-        source, target = tokenizer.encode([SOURCE, TARGET])
-        self.inputs = {
-            "source_ids": np.array([source], "int32"),
-            "target_ids": np.array([[tokenizer.bos_id, *target]], "int32"),
-        }
-        scores = self.model.attention_scores(self.inputs)
-        self.scores = keras.tree.map_structure(keras.ops.convert_to_numpy, scores)
-        source, target = (
-            [label(tokenizer.pieces[i]) for i in ids] for ids in (source, target)
-        )
-        # Rows of cross-attention are labelled with the token that is predicted.
-        self.axes = {
-            "encoder": (source, source),
-            "decoder": ([START, *target],) * 2,
-            "cross": ([*target, END], source),
-        }
+        model, tokenizer = kav.load_model(folder)
+        super().__init__(model, tokenizer, SOURCE, TARGET)
 
     def layers(self, place: str) -> list[tuple[int, keras.layers.Layer, Any]]:
         """Number, layer and weights `[H, …]`, if any, of each layer with this role."""
@@ -101,17 +78,6 @@ class Reading:
         if place == "cross":
             heads = heads[len(heads) // 2 :]
         return sorted(heads, key=lambda head: -head.weights.max(-1).mean())[:1]
-
-    def panel(self, place: str, subtitle: str, weights: np.ndarray) -> Panel:
-        """A panel of one matrix."""
-        return Panel(f"{TITLES[place]}\n{subtitle}", weights, *self.axes[place])
-
-
-def label(piece: str) -> str:
-    """A readable form of a piece: pieces that continue a word begin with a hyphen."""
-    if piece.startswith("▁"):
-        return piece[1:] or "_"
-    return f"-{piece}" if piece.isalnum() else piece
 
 
 # The panels of each variant

@@ -10,11 +10,13 @@ import typer
 from typer.core import TyperGroup
 
 import keras_attnvariants
+from keras_attnvariants.cli.attention import attention
 from keras_attnvariants.cli.corpora import corpora
 from keras_attnvariants.cli.doctor import doctor
 from keras_attnvariants.cli.errors import one_line
 from keras_attnvariants.cli.evaluate import evaluate
 from keras_attnvariants.cli.export import export
+from keras_attnvariants.cli.plot import plot
 from keras_attnvariants.cli.presets import presets
 from keras_attnvariants.cli.train import train
 from keras_attnvariants.cli.translate import translate
@@ -77,5 +79,17 @@ def root(
         typer.echo(context.get_help())
 
 
-for command in (train, evaluate, translate, export, presets, corpora, doctor):
+COMMANDS = (
+    train,
+    evaluate,
+    translate,
+    export,
+    plot,
+    attention,
+    presets,
+    corpora,
+    doctor,
+)
+
+for command in COMMANDS:
     app.command()(command)

@@ -1,5 +1,6 @@
 """What is wrong with a call, found before any work."""
 
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,19 @@ def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
             raise typer.BadParameter(one_line(str(error))) from error
 
     return callback
+
+
+def check_matplotlib() -> None:
+    """Raises unless pictures can be drawn.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError(
+            "Pictures need matplotlib, which is not installed: pip install "
+            "'matplotlib>=3.10', or the extra `plot` of this package."
+        )
 
 
 def check_output_file(path: Path | None) -> None:

@@ -30,7 +30,10 @@ NEEDED = (
 )
 EXTRAS = {
     "matplotlib": ("matplotlib", "kav plot and kav attention: pip install '.[plot]'"),
-    "tensorboard": ("tensorboard", "logs for it: pip install '.[tensorboard]'"),
+    "tensorboard": (
+        "tensorboard",
+        "the logs that it shows: pip install '.[tensorboard]'",
+    ),
     "jax": ("jax", "KERAS_BACKEND=jax: pip install jax"),
 }
 

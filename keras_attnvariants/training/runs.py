@@ -177,11 +177,31 @@ def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
     return load_model(Path(run_dir) / better_model(log))
 
 
-def better_model(log: Path) -> str:
-    """Which model of a run validated better, `"best"` or `"averaged"`."""
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """The records of a run's log.
+
+    Raises:
+        ValueError: a line is no record.
+    """
     # The last line may be incomplete; all others end in a newline.
     lines = log.read_text("utf-8").split("\n")[:-1]
-    events = [json.loads(line) for line in lines]
+    events = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = json.loads(line)
+            event["event"], event["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"Line {number} of {log} is no record of a log: remove it. "
+                f"Received: {line!r:.80}"
+            ) from error
+        events.append(event)
+    return events
+
+
+def better_model(log: Path) -> str:
+    """Which model of a run validated better, `"best"` or `"averaged"`."""
+    events = read_log(log)
     averages = [event for event in events if event["event"] == "averaged"]
     # A run that was continued after its end has an average of old weights.
     if not averages:

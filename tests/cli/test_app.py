@@ -10,7 +10,17 @@ import keras_attnvariants
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
-COMMANDS = ("train", "evaluate", "translate", "export", "presets", "corpora", "doctor")
+COMMANDS = (
+    "train",
+    "evaluate",
+    "translate",
+    "export",
+    "plot",
+    "attention",
+    "presets",
+    "corpora",
+    "doctor",
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -6,6 +6,7 @@ import pytest
 
 from keras_attnvariants import data
 from keras_attnvariants import training
+from keras_attnvariants.cli import attention
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import translate
@@ -152,6 +153,33 @@ CALLS = {
         ("--fix RUN", "--fix"),
         ("/dev/null", "Give the folder of a run"),
     ],
+    "plot": [
+        ("", "'runs'"),
+        ("HERE", "log.jsonl"),
+        ("HERE/nowhere", "log.jsonl"),
+        ("RUN HERE", "log.jsonl"),
+        ("FILE", "log.jsonl"),
+        ("CORPUS", "log.jsonl"),
+        ("RUN --output HERE/no/curves", "No such folder"),
+        ("RUN --output FILE/curves", "No such folder"),
+        ("RUN --outputs HERE/curves", "--outputs"),
+        ("--run RUN", "--run"),
+        ("RUN --output HERE/curves", "nothing to plot"),
+    ],
+    "attention": [
+        ("", "'sentence'"),
+        ("text", "--model"),
+        (f"{TRANSLATE} extra", "extra"),
+        ("text --model HERE", "manifest.json"),
+        ("text --model HERE/nowhere", "log.jsonl"),
+        ("text --model FILE", "manifest.json"),
+        (f"{TRANSLATE} --layer 0", "--layer"),
+        (f"{TRANSLATE} --layer top", "--layer"),
+        (f"{TRANSLATE} --output HERE/picture", "must end in .png"),
+        (f"{TRANSLATE} --output HERE/no/picture.png", "No such folder"),
+        (f"{TRANSLATE} --head 2", "--head"),
+        (f"{TRANSLATE} --translation=", "must not be empty"),
+    ],
     "corpora": [
         ("extra", "extra"),
         ("bible-de-en", "bible-de-en"),
@@ -195,6 +223,7 @@ def no_work(monkeypatch):
         (evaluate, "translators"),
         (translate, "translators"),
         (export, "load"),
+        (attention, "load"),
     ):
         monkeypatch.setattr(module, name, work)
 
@@ -226,6 +255,7 @@ def test_what_is_right_reaches_the_work(kav, places, no_work):
         ("evaluate", f"{EVALUATE} --beam-size 1000"),
         ("translate", TRANSLATE),
         ("export", f"{EXPORT} --output SAVED"),
+        ("attention", f"{TRANSLATE} --output RUN/picture.png"),
     ):
         for name, path in places.items():
             call = call.replace(name, str(path))

@@ -10,7 +10,7 @@ from PIL import Image
 import keras_attnvariants as kav
 from tests.docs import pages
 
-MODULES = ("pictures", "panels")
+MODULES = ("pictures",)
 
 LEARNED = kav.DotProductAttention(num_heads=2)
 # What stands in encoder, decoder and cross-attention.
@@ -121,13 +121,6 @@ def test_a_variant_without_a_run_is_passed_over(pictures, tmp_path, capsys):
     pictures.main(tmp_path / "runs", tmp_path / "drawn", only="phrase")
     assert capsys.readouterr().out.startswith("phrase: no run with PhraseAttention")
     assert not (tmp_path / "drawn").exists()
-
-
-@pytest.mark.parametrize(
-    ("piece", "label"), [("▁Mann", "Mann"), ("m", "-m"), (".", "."), ("▁", "_")]
-)
-def test_labels_are_words_and_what_continues_them(pictures, piece, label):
-    assert pictures.label(piece) == label
 
 
 def test_every_page_has_its_picture(pictures):

@@ -1,8 +1,12 @@
-"""Draw matrices of weights side by side."""
+"""Matrices of weights side by side, as a picture.
+
+Needs matplotlib, which only those who draw have to install.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -34,9 +38,18 @@ class Panel:
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draws the panels in one or two rows and saves them as a small PNG."""
-    highest = max(panel.weights.max() for panel in panels)
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    grid = [panels[start : start + across] for start in range(0, len(panels), across)]
+    draw_rows(rows_of(panels, across), path)
+
+
+def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
+    """The panels in rows of so many."""
+    return [panels[start : start + across] for start in range(0, len(panels), across)]
+
+
+def draw_rows(grid: Sequence[Sequence[Panel]], path: Path) -> None:
+    """Draws rows of panels, all with the same colors, and saves them as a small PNG."""
+    highest = max(panel.weights.max() for row in grid for panel in row)
     heights = [TITLE + WORDS + CELL * max(len(p.rows) for p in row) for row in grid]
     width = max(sum(widths(row)) for row in grid) + SCALE
     figure = Figure(figsize=(width, sum(heights)))
@@ -66,14 +79,16 @@ def widths(row: Sequence[Panel]) -> list[float]:
     return found
 
 
-def add_axes(figure: Figure, left: float, top: float, width: float, height: float):
+def add_axes(
+    figure: Figure, left: float, top: float, width: float, height: float
+) -> Any:
     """Adds axes at a position in inches, from the lower left corner of the figure."""
     across, up = figure.get_size_inches()
     place = (left / across, (top - height) / up, width / across, height / up)
     return figure.add_axes(place)
 
 
-def fill(axis, panel: Panel, highest: float, with_rows: bool):
+def fill(axis: Any, panel: Panel, highest: float, with_rows: bool) -> Any:
     """Draws one panel and returns its image."""
     image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
     axis.set_title(panel.title, fontsize=9, color=INK)

@@ -1,0 +1,208 @@
+"""Learning curves of runs: as a picture, and as a page that needs no other file.
+
+Needs matplotlib, which only those who draw have to install.
+"""
+
+import html
+import io
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from keras_attnvariants.training.progress import clock
+
+# One record of a log each.
+Events = Sequence[Mapping[str, Any]]
+
+INK = "0.25"
+COLORS = ("#4a78a8", "#c44e52", "#55a868", "#8172b3", "#cc8b3c", "#64b5cd")
+DOTS_PER_INCH = 110
+
+
+class Plot(NamedTuple):
+    """One pair of axes.
+
+    Attributes:
+        title: above the axes.
+        lines: entries of the log that are drawn, with a style each.
+    """
+
+    title: str
+    lines: dict[str, dict[str, Any]]
+
+
+THIN = {"linewidth": 0.9, "alpha": 0.55}
+BOLD = {"linewidth": 1.6, "marker": "o", "markersize": 3}
+PLOTS = (
+    Plot("loss (thin: training, bold: validation)", {"loss": THIN, "val_loss": BOLD}),
+    Plot("validation BLEU", {"val_bleu": BOLD}),
+    Plot("learning rate", {"learning_rate": THIN | {"alpha": 1.0}}),
+    Plot("target tokens per second", {"tokens_per_second": THIN | {"alpha": 1.0}}),
+)
+
+
+def series(events: Events, name: str) -> tuple[list[int], list[float]]:
+    """Updates and values of an entry of the log, where it has a finite value.
+
+    The training loss is that of the lines about updates: a period starts it anew.
+    """
+    # At the end of a period both lines have the loss.
+    kinds = ("updates",) if name == "loss" else ("updates", "period")
+    found = [
+        (event["step"], event[name])
+        for event in events
+        if event["event"] in kinds and event.get(name) is not None
+    ]
+    return [step for step, _ in found], [value for _, value in found]
+
+
+def draw_curves(runs: Mapping[str, Events]) -> Figure:
+    """The learning curves of runs, one color each.
+
+    Args:
+        runs: the records of their logs by name.
+
+    Raises:
+        ValueError: no log has a record of an update or a validation.
+    """
+    plots = [
+        plot
+        for plot in PLOTS
+        if any(series(run, name)[0] for run in runs.values() for name in plot.lines)
+    ]
+    if not plots:
+        raise ValueError(
+            f"There is nothing to plot before the first updates. Received: {list(runs)}"
+        )
+    rows = -(-len(plots) // 2)
+    figure = Figure(figsize=(9.0, 2.9 * rows + 0.3), layout="constrained")
+    for number, plot in enumerate(plots, start=1):
+        axis = figure.add_subplot(rows, min(len(plots), 2), number)
+        for color, (run, events) in enumerate(runs.items()):
+            label: str | None = run
+            for name, style in plot.lines.items():
+                steps, values = series(events, name)
+                if steps:
+                    axis.plot(
+                        steps,
+                        values,
+                        color=COLORS[color % len(COLORS)],
+                        label=label,
+                        **style,
+                    )
+                    label = None  # one entry of the legend for each run
+        decorate(axis, plot.title)
+    if len(runs) > 1:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=3, frameon=False
+        )
+    return figure
+
+
+def decorate(axis: Any, title: str) -> None:
+    """Title, grid and quiet axes."""
+    axis.set_title(title, fontsize=10, color=INK, loc="left")
+    axis.set_xlabel("updates", fontsize=9, color=INK)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axis.grid(color="0.92")
+    axis.tick_params(length=0, labelsize=8, labelcolor=INK)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color("0.8")
+
+
+def save_png(figure: Figure, path: Path) -> None:
+    """Saves a figure as a picture."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=DOTS_PER_INCH)
+
+
+def save_page(figure: Figure, runs: Mapping[str, Events], path: Path) -> None:
+    """Saves a figure and a table of the runs as one HTML file."""
+    drawing = io.StringIO()
+    # Text as text: the page can be searched, and copied from.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curves"}):
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+    svg = drawing.getvalue()
+    header, *rows = [list(SUMMARY), *(summary(run).values() for run in runs.values())]
+    names = ["run", *runs]
+    table = "\n".join(
+        f"<tr>{''.join(cell(tag, value) for value in (name, *row))}</tr>"
+        for tag, name, row in zip(
+            ["th", *["td"] * len(rows)], names, [header, *rows], strict=True
+        )
+    )
+    path.write_text(
+        PAGE.format(
+            title=html.escape(", ".join(runs)),
+            table=table,
+            svg=svg[svg.index("<svg") :],
+        ),
+        "utf-8",
+    )
+
+
+def summary(events: Events) -> dict[str, str]:
+    """What a run has come to, for people to read."""
+    steps = [event["step"] for event in events]
+    speeds = sorted(series(events, "tokens_per_second")[1])
+    return {
+        "updates": f"{max(steps):,}",
+        "time": clock(max(event.get("seconds", 0.0) for event in events)),
+        "lowest validation loss": best(events, "val_loss", min, 3),
+        "highest validation BLEU": best(events, "val_bleu", max, 2),
+        "tokens per second": f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "–",
+    }
+
+
+SUMMARY = (
+    "updates",
+    "time",
+    "lowest validation loss",
+    "highest validation BLEU",
+    "tokens per second",
+)
+
+
+def best(events: Events, name: str, choose: Any, decimals: int) -> str:
+    """The best value of an entry, and its update."""
+    steps, values = series(events, name)
+    if not values:
+        return "–"
+    value = choose(values)
+    return f"{value:.{decimals}f} at {steps[values.index(value)]:,}"
+
+
+def cell(tag: str, text: str) -> str:
+    """One cell of a table."""
+    return f"<{tag}>{html.escape(text)}</{tag}>"
+
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>Learning curves: {title}</title>
+<style>
+body {{ font: 15px sans-serif; color: #333; max-width: 62em; margin: 2em auto; }}
+table {{ border-collapse: collapse; margin-bottom: 1.5em; }}
+th, td {{ text-align: left; padding: 0.25em 1.2em 0.25em 0; }}
+th {{ border-bottom: 1px solid #ccc; }}
+svg {{ width: 100%; height: auto; }}
+</style>
+</head>
+<body>
+<h1>Learning curves</h1>
+<table>
+{table}
+</table>
+{svg}
+</body>
+</html>
+"""

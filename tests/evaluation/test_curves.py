@@ -1,0 +1,80 @@
+"""Learning curves: what is drawn, and what the page says."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from keras_attnvariants.evaluation import curves
+
+
+def log(validated=True, bleu=False, scale=1.0):
+    """The records of a run of 1,000 updates."""
+    events = []
+    for step in range(50, 1001, 50):
+        loss = scale * (2 + 5 * math.exp(-step / 300))
+        record = {"step": step, "seconds": step / 4, "loss": loss}
+        events.append(
+            record
+            | {"event": "updates", "learning_rate": step * 1e-6}
+            | {"tokens_per_second": 5000.0 + step}
+        )
+        if validated and step % 250 == 0:
+            scores = {"val_loss": loss + 0.1}
+            scores |= {"val_bleu": step / 40} if bleu else {}
+            events.append(record | {"event": "period"} | scores)
+    return events
+
+
+def test_training_and_validation_of_each_run():
+    figure = curves.draw_curves({"a": log(bleu=True), "b": log(scale=2.0)})
+    loss, bleu, rate, speed = figure.axes
+    assert [len(axis.lines) for axis in figure.axes] == [4, 1, 2, 2]
+    training, validation, *_ = loss.lines
+    assert len(training.get_xdata()) == 20
+    assert list(validation.get_xdata()) == [250, 500, 750, 1000]
+    assert training.get_color() == validation.get_color() != loss.lines[2].get_color()
+    assert bleu.lines[0].get_ydata()[-1] == 25.0
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+
+
+def test_what_was_not_measured_has_no_axes():
+    figure = curves.draw_curves({"a": log(validated=False)})
+    titles = [axis.get_title(loc="left") for axis in figure.axes]
+    assert len(titles) == 3 and "validation BLEU" not in titles
+    assert not figure.legends
+
+
+def test_values_that_are_not_finite_are_left_out():
+    events = [
+        *log(),
+        {"event": "period", "step": 1001, "seconds": 1.0, "val_loss": None},
+    ]
+    assert curves.series(events, "val_loss")[0][-1] == 1000
+
+
+def test_nothing_to_plot():
+    with pytest.raises(ValueError, match="nothing to plot.*a run"):
+        curves.draw_curves({"a run": []})
+
+
+def test_the_page_needs_no_other_file(tmp_path):
+    runs = {"<b>&1": log(bleu=True), "b": log()}
+    path = tmp_path / "curves.html"
+    curves.save_page(curves.draw_curves(runs), runs, path)
+    page = path.read_text("utf-8")
+    assert not re.search(r'(src|href)="(?!#)|<script|url\((?!#)|@import', page)
+    assert "&lt;b&gt;&amp;1" in page and "<b>" not in page
+    body = page[page.index("<body>") : page.index("</body>") + 7]
+    ElementTree.fromstring(body)  # noqa: S314 (every tag is closed)
+    text = re.sub(r"<svg.*</svg>", "", page, flags=re.S)
+    for value in ("1,000", "4:10", "25.00 at 1,000", "2.278 at 1,000", "5,550", "–"):
+        assert value in text
+
+
+def test_the_picture(tmp_path):
+    path = tmp_path / "new" / "curves.png"
+    curves.save_png(curves.draw_curves({"a": log()}), path)
+    assert path.read_bytes().startswith(b"\x89PNG")
