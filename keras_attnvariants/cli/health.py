@@ -21,10 +21,10 @@ from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
 from keras_attnvariants.training.state import PROGRESS
 from keras_attnvariants.training.state import TrainingState
-from keras_attnvariants.utils.folders import TEMPORARY
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import find_damage
-from keras_attnvariants.utils.folders import read_json
 
 CHECKPOINTS = "checkpoints"
 OK, NOTE, DAMAGED = "ok", "note", "damaged"

@@ -23,9 +23,9 @@ from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.tsv import read_tsv
 from keras_attnvariants.utils.checks import is_number
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
-from keras_attnvariants.utils.folders import read_json
 from keras_attnvariants.utils.lines import split_lines
 
 _LANGUAGE = re.compile(r"[A-Za-z][\w-]*")

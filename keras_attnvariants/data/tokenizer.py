@@ -17,6 +17,7 @@ from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import text_lines
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -160,9 +161,7 @@ class Tokenizer:
         """Writes the SentencePiece model; the file appears whole or not at all."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        partial.write_bytes(self.model_bytes)
-        os.replace(partial, path)
+        write_file(path, self.model_bytes)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the subword ids of each text, without BOS and EOS."""

@@ -13,11 +13,11 @@ from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.sizes import check_sizes
 from keras_attnvariants.models.sizes import contents
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
-from keras_attnvariants.utils.folders import DamagedFolderError
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
-from keras_attnvariants.utils.folders import read_json
 from keras_attnvariants.utils.folders import read_manifest
 from keras_attnvariants.utils.folders import restore
 

@@ -11,7 +11,7 @@ from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.serving.export import versions
 from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.operators import tokenizer_models
-from keras_attnvariants.utils.folders import read_json
+from keras_attnvariants.utils.files import read_json
 
 
 class SavedTranslator:

@@ -19,7 +19,7 @@ from keras_attnvariants.training.state import is_floating
 from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.state import write_arrays
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.folders import remove_leftovers

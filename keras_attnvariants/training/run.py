@@ -29,8 +29,8 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
-from keras_attnvariants.utils.folders import write_file
 from keras_attnvariants.utils.locks import lock_folder
 
 # The errors of a disk, a quota and a file that are full.

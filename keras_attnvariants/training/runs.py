@@ -34,7 +34,7 @@ from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.units import on_corpus
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import lock_folder
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.

@@ -13,8 +13,8 @@ import keras
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.schedules import NoamSchedule
 from keras_attnvariants.training.state import TrainingState
-from keras_attnvariants.utils.folders import DamagedFolderError
-from keras_attnvariants.utils.folders import read_json
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_json
 
 CONFIG = "config.json"
 STATES = "state"

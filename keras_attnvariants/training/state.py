@@ -14,7 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder

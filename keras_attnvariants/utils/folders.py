@@ -7,10 +7,8 @@ cut leaves a `tmp-*` folder and nothing else.
 """
 
 import contextlib
-import hashlib
 import io
 import json
-import os
 import shutil
 import sys
 import uuid
@@ -20,50 +18,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import HashedFile
+from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import flush
+from keras_attnvariants.utils.files import read_json
+
 MANIFEST = "manifest.json"
-TEMPORARY = "tmp-"
-_LARGEST_JSON = 1 << 26
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
-
-
-class DamagedFolderError(ValueError):
-    """A file of the folder is missing, cut short or not what was written."""
-
-
-class _HashedFile(io.RawIOBase):
-    """A write-only file that knows the size and sha256 of what was written to it."""
-
-    def __init__(self, path: Path) -> None:
-        # Unbuffered: a full disk raises in `write`, and nowhere else.
-        self._file = path.open("wb", buffering=0)
-        self._sha256 = hashlib.sha256()
-        self._size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        done = 0
-        while done < len(view):
-            done += self._file.write(view[done:])
-        self._sha256.update(view)
-        self._size += done
-        return done
-
-    def close(self) -> None:
-        """Flush to the disk itself, not only to the operating system."""
-        if self.closed:
-            return
-        try:
-            os.fsync(self._file.fileno())
-        finally:
-            self._file.close()
-            super().close()
-
-    def entry(self) -> dict[str, Any]:
-        return {"size": self._size, "sha256": self._sha256.hexdigest()}
 
 
 class FolderWriter:
@@ -81,7 +45,7 @@ class FolderWriter:
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[io.RawIOBase]:
         """A write-only binary file; the manifest lists it once it is closed."""
-        with _HashedFile(self.path / name) as file:
+        with HashedFile(self.path / name) as file:
             yield file
         self._manifest[name] = file.entry()
 
@@ -99,12 +63,12 @@ class FolderWriter:
         for path in sorted(self.path.rglob("*")):
             name = path.relative_to(self.path).as_posix()
             if path.is_dir():
-                _flush(path)
+                flush(path)
             elif name not in self._manifest:
-                _flush(path)
-                self._manifest[name] = _entry(path)
+                flush(path)
+                self._manifest[name] = file_entry(path)
         self.write_json(MANIFEST, dict(self._manifest))
-        _flush(self.path)
+        flush(self.path)
 
 
 @contextlib.contextmanager
@@ -138,7 +102,7 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
             _replace(draft, path)
         else:
             _rename_unless_there(draft, path)
-        _flush(path.parent)
+        flush(path.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         restore(path)
@@ -216,7 +180,7 @@ def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
             f"{MANIFEST} must give a sha256 for {name}. Received: {expected}"
         )
     try:
-        found = _entry(file)
+        found = file_entry(file)
     except OSError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):
@@ -248,33 +212,6 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
     return path
 
 
-def read_json(path: Path) -> Any:
-    """The value in a JSON file.
-
-    Raises:
-        DamagedFolderError: the file is missing, cut short, no JSON, or nested so
-            deeply or so large that no program of this package wrote it.
-    """
-    try:
-        if path.stat().st_size > _LARGEST_JSON:
-            raise DamagedFolderError(
-                f"{path.name} is larger than {_LARGEST_JSON:,} bytes. Received: {path}"
-            )
-        return json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DamagedFolderError(f"{path.name} is missing. Received: {path}") from error
-    except RecursionError as error:
-        raise DamagedFolderError(
-            f"{path.name} is nested too deeply. Received: {path}"
-        ) from error
-    except json.JSONDecodeError as error:
-        raise DamagedFolderError(
-            f"{path.name} is cut short or no JSON ({error}). Received: {path}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise DamagedFolderError(f"{path.name} is no text. Received: {path}") from error
-
-
 def remove_leftovers(directory: Path) -> None:
     """Remove what a killed process had not finished writing."""
     for leftover in directory.glob(f"{REPLACED}*"):
@@ -293,15 +230,6 @@ def restore(path: Path) -> None:
         # Another process may be doing the same.
         with contextlib.suppress(OSError):
             old.rename(path)
-
-
-def write_file(path: Path, data: bytes) -> None:
-    """Write a file that is either complete or as it was before."""
-    draft = path.with_name(TEMPORARY + path.name)
-    with _HashedFile(draft) as file:
-        file.write(data)
-    draft.rename(path)
-    _flush(path.parent)
 
 
 def _replace(draft: Path, path: Path) -> None:
@@ -334,18 +262,3 @@ def _rename_unless_there(draft: Path, path: Path) -> None:
 
 def _old(path: Path) -> Path:
     return path.with_name(REPLACED + path.name)
-
-
-def _entry(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _flush(path: Path) -> None:
-    """Make a file's content, or the names in a folder, survive a power cut."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

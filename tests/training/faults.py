@@ -4,12 +4,12 @@ import errno
 import os
 import signal
 
-from keras_attnvariants.utils import folders
+from keras_attnvariants.utils import files
 
 
 def _after(limit, action):
     """A `write` that passes `limit` bytes in all, then does `action`."""
-    write = folders._HashedFile.write
+    write = files.HashedFile.write
     left = limit
 
     def faulty(file, data):
@@ -31,11 +31,9 @@ def full_disk_after(monkeypatch, limit):
     def fail():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(folders._HashedFile, "write", _after(limit, fail))
+    monkeypatch.setattr(files.HashedFile, "write", _after(limit, fail))
 
 
 def die_after(limit):
     """Kill this process, without any clean-up, after some more bytes."""
-    folders._HashedFile.write = _after(
-        limit, lambda: os.kill(os.getpid(), signal.SIGKILL)
-    )
+    files.HashedFile.write = _after(limit, lambda: os.kill(os.getpid(), signal.SIGKILL))

@@ -9,7 +9,7 @@ import pytest
 
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import Progress
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from tests.training.toy import same
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")

@@ -14,7 +14,7 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import runs
 from keras_attnvariants.training.settings import DifferentSettingsError
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 

@@ -11,7 +11,7 @@ from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import check_same_run
 from keras_attnvariants.training.settings import describe_model
 from keras_attnvariants.training.settings import read_settings
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from tests.training.toy import toy_model
 
 

@@ -12,7 +12,7 @@ from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from tests.training.faults import full_disk_after
 from tests.training.toy import same
 

@@ -1,6 +1,5 @@
 """Folders appear complete or not at all, and damage is noticed."""
 
-import errno
 import json
 import os
 import sys
@@ -8,14 +7,12 @@ import sys
 import pytest
 
 from keras_attnvariants.utils import folders
-from keras_attnvariants.utils.folders import DamagedFolderError
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
-from keras_attnvariants.utils.folders import read_json
 from keras_attnvariants.utils.folders import read_manifest
 from keras_attnvariants.utils.folders import remove_leftovers
-from keras_attnvariants.utils.folders import write_file
 
 
 def write(path, content=b"content"):
@@ -182,7 +179,7 @@ def test_failure_leaves_the_old_folder(tmp_path):
 
 def test_everything_is_on_the_disk_before_the_rename(tmp_path, monkeypatch):
     events = []
-    fsync, rename = folders.os.fsync, folders.Path.rename
+    fsync, rename = os.fsync, folders.Path.rename
 
     def note(name, function):
         def noted(*args):
@@ -191,7 +188,7 @@ def test_everything_is_on_the_disk_before_the_rename(tmp_path, monkeypatch):
 
         return noted
 
-    monkeypatch.setattr(folders.os, "fsync", note("fsync", fsync))
+    monkeypatch.setattr(os, "fsync", note("fsync", fsync))
     monkeypatch.setattr(folders.Path, "rename", note("rename", rename))
     write(tmp_path / "good")
     # Two files, the manifest and the folder; the rename; the folder above.
@@ -244,25 +241,6 @@ def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
     assert (tmp_path / "a/value.json").is_file()
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'{"a": [1, 2', "cut short or no JSON"),
-        (b"", "cut short or no JSON"),
-        (b"\xff\xfe\xff", "no text"),
-        (b"[" * 200_000, "nested too deeply"),
-        (b" " * (1 << 26) + b"1", "larger than"),
-        (None, "is missing"),
-    ],
-)
-def test_json_files_that_are_damaged_are_named(tmp_path, content, message):
-    path = tmp_path / "config.json"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(DamagedFolderError, match=f"config.json.*{message}.*Received"):
-        read_json(path)
-
-
 def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     write(tmp_path / "good")
     (tmp_path / "tmp-better").mkdir()
@@ -270,18 +248,3 @@ def test_leftovers_of_a_killed_process_are_removed(tmp_path):
     (tmp_path / "tmp-config.json").write_bytes(b"half")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["good"]
-
-
-def test_write_file_replaces_the_file_or_leaves_it(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_file(path, b"first")
-    write_file(path, b"second")
-    assert path.read_bytes() == b"second"
-
-    def full(file, data):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(folders._HashedFile, "write", full)
-    with pytest.raises(OSError, match="No space"):
-        write_file(path, b"third")
-    assert path.read_bytes() == b"second"

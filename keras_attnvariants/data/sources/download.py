@@ -13,7 +13,7 @@ from typing import IO
 from typing import Any
 
 from keras_attnvariants.data.registry import FetchError
-from keras_attnvariants.utils.folders import write_file
+from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import split_lines
 
 _TIMEOUT_SECONDS = 60

@@ -1,0 +1,113 @@
+"""Files that are whole on disk or as they were before, and JSON that can be read."""
+
+import hashlib
+import io
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+# What begins with this was not finished.
+TEMPORARY = "tmp-"
+# Bytes of a JSON file: more than any program of this package writes.
+LARGEST_JSON = 1 << 26
+
+
+class DamagedFolderError(ValueError):
+    """A file of the folder is missing, cut short or not what was written."""
+
+
+class HashedFile(io.RawIOBase):
+    """A write-only file that knows the size and sha256 of what was written to it."""
+
+    def __init__(self, path: Path) -> None:
+        # Unbuffered: a full disk raises in `write`, and nowhere else.
+        self._file = path.open("wb", buffering=0)
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        done = 0
+        while done < len(view):
+            done += self._file.write(view[done:])
+        self._sha256.update(view)
+        self._size += done
+        return done
+
+    def close(self) -> None:
+        """Flush to the disk itself, not only to the operating system."""
+        if self.closed:
+            return
+        try:
+            os.fsync(self._file.fileno())
+        finally:
+            self._file.close()
+            super().close()
+
+    def entry(self) -> dict[str, Any]:
+        """Size and sha256 of what was written."""
+        return {"size": self._size, "sha256": self._sha256.hexdigest()}
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that is either complete or as it was before.
+
+    Raises:
+        OSError: the disk is full, or writing failed for another reason.
+    """
+    draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
+    try:
+        with HashedFile(draft) as file:
+            file.write(data)
+        draft.rename(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    flush(path.parent)
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file.
+
+    Raises:
+        DamagedFolderError: the file is missing, cut short, no JSON, or nested so
+            deeply or so large that no program of this package wrote it.
+    """
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise DamagedFolderError(
+                f"{path.name} is larger than {LARGEST_JSON:,} bytes. Received: {path}"
+            )
+        return json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DamagedFolderError(f"{path.name} is missing. Received: {path}") from error
+    except RecursionError as error:
+        raise DamagedFolderError(
+            f"{path.name} is nested too deeply. Received: {path}"
+        ) from error
+    except json.JSONDecodeError as error:
+        raise DamagedFolderError(
+            f"{path.name} is cut short or no JSON ({error}). Received: {path}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise DamagedFolderError(f"{path.name} is no text. Received: {path}") from error
+
+
+def file_entry(path: Path) -> dict[str, Any]:
+    """Size and sha256 of a file, as `HashedFile.entry` gives them."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+
+
+def flush(path: Path) -> None:
+    """Make a file's content, or the names in a folder, survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,45 @@
+"""Single files: whole or as they were before; JSON that is damaged is named."""
+
+import errno
+
+import pytest
+
+from keras_attnvariants.utils import files
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+
+
+def test_write_file_replaces_the_file_or_leaves_it(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_file(path, b"first")
+    write_file(path, b"second")
+    assert path.read_bytes() == b"second"
+
+    def full(file, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.HashedFile, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        write_file(path, b"third")
+    assert path.read_bytes() == b"second"
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": [1, 2', "cut short or no JSON"),
+        (b"", "cut short or no JSON"),
+        (b"\xff\xfe\xff", "no text"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b" " * (1 << 26) + b"1", "larger than"),
+        (None, "is missing"),
+    ],
+)
+def test_json_files_that_are_damaged_are_named(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DamagedFolderError, match=f"config.json.*{message}.*Received"):
+        read_json(path)
