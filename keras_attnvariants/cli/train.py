@@ -192,13 +192,6 @@ def train(
     with clear_errors():
         check_output_folder("--run", run)
         import_tensorflow()
-        sizes = given(
-            num_layers=layers,
-            hidden_dim=width,
-            intermediate_dim=feed_forward,
-            num_heads=heads,
-            dropout=dropout,
-        )
         settings = given(
             steps=steps,
             learning_rate=schedule(learning_rate, warmup_steps),
@@ -211,12 +204,9 @@ def train(
         )
         options = {
             "vocabulary_size": vocabulary_size,
-            "subwords": given(
-                model_type=subwords and subwords.value,
-                character_coverage=character_coverage,
-            ),
+            "subwords": vocabulary_options(subwords, character_coverage),
             "batch_tokens": batch_tokens,
-            "sizes": sizes,
+            "sizes": model_sizes(layers, width, feed_forward, heads, dropout),
             "settings": settings,
             "precision": precision.value,
             "seed": seed,
@@ -265,6 +255,32 @@ def schedule(learning_rate: float | None, warmup_steps: int | None) -> Any:
     return NoamSchedule.from_peak(
         1e-3 if learning_rate is None else learning_rate,
         1000 if warmup_steps is None else warmup_steps,
+    )
+
+
+def model_sizes(
+    layers: int | None,
+    width: int | None,
+    feed_forward: int | None,
+    heads: int | None,
+    dropout: float | None,
+) -> dict[str, Any]:
+    """The options of the model that were given, by the names of its arguments."""
+    return given(
+        num_layers=layers,
+        hidden_dim=width,
+        intermediate_dim=feed_forward,
+        num_heads=heads,
+        dropout=dropout,
+    )
+
+
+def vocabulary_options(
+    subwords: Subwords | None, character_coverage: float | None
+) -> dict[str, Any]:
+    """The options of the vocabulary that were given."""
+    return given(
+        model_type=subwords and subwords.value, character_coverage=character_coverage
     )
 
 

@@ -113,30 +113,25 @@ def train_preset(
     check_optional_integer("vocabulary_size", vocabulary_size)
     check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
     check_integer("samples", samples, minimum=0)
+    subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
     # Before the tokenizer is trained, which may take minutes.
-    preset.check(vocabulary_size, **sizes or {})
+    preset.check(vocabulary_size, **sizes)
     with clear_full_disk(run_dir), lock_folder(run_dir):
         saved = read_settings(run_dir)
         if precision == "auto":
             precision = run_precision(saved)
+        data = describe_data(saved, preset, corpus, subwords)
         config = TrainingConfig(
             precision=precision,
-            data={
-                **describe_data(saved, preset, corpus, subwords or {}),
-                "batch_tokens": positions,
-                "seed": seed,
-            },
-            **preset_settings(preset) | dict(settings or {}),
+            data={**data, "batch_tokens": positions, "seed": seed},
+            **preset_settings(preset) | settings,
         )
         vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
-        tokenizer = run_tokenizer(
-            run_dir, saved, corpus, vocabulary_size, subwords or {}
-        )
+        tokenizer = run_tokenizer(run_dir, saved, corpus, vocabulary_size, subwords)
         tokens = TokenizedCorpus(corpus, tokenizer)
-        chosen = batch_tokens is not None, "steps" in (settings or {})
+        chosen = batch_tokens is not None, "steps" in settings
         config = on_corpus(config, preset, tokens, *chosen)
         positions = config.data["batch_tokens"]
-        sizes = dict(sizes or {})
         if "length_ratio" in preset.options:
             sizes.setdefault("length_ratio", tokens.length_ratio())
         keras.utils.set_random_seed(seed)
