@@ -85,7 +85,7 @@ def train(corpus: kav.data.Corpus, run: Path, minutes: float) -> None:
     """Trains with a progress bar until the time is up."""
     preset = kav.presets.get(PRESET)
     limit = kav.training.TimeLimit(minutes)
-    with kav.training.ProgressBar(preset.training.steps, limit) as bar:
+    with kav.training.ProgressBar(limit=limit) as bar:
         kav.training.train_preset(
             preset,
             corpus,

@@ -234,8 +234,7 @@ def train_with_progress(
     limit = None if minutes is None else kav.training.TimeLimit(minutes)
     loaded = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
     typer.echo(loaded.report)
-    steps = options["settings"].get("steps", chosen.training.steps)
-    with kav.training.ProgressBar(steps, limit) as bar, named_by_options():
+    with kav.training.ProgressBar(limit=limit) as bar, named_by_options():
         callbacks = [bar] if limit is None else [limit, bar]
         options["callbacks"] = [*callbacks, *options["callbacks"]]
         kav.training.train_preset(chosen, loaded, run, verbose=0, **options)

@@ -24,6 +24,7 @@ from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StepCounter
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.limit import TimeIsUp
+from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
@@ -140,6 +141,9 @@ class TrainingLoop:
             f"{self._run_dir}: {self._model.count_params():,} parameters, "
             f"update {progress.step} of {config.steps}."
         )
+        for callback in self._callbacks:
+            if isinstance(callback, ProgressBar) and callback.steps is None:
+                callback.steps = config.steps
         if progress.validation_pending:
             self._validate()
         elif progress.stopped:

@@ -14,7 +14,7 @@ from rich.progress import TextColumn
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.limit import TimeLimit
-from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
@@ -78,7 +78,8 @@ class ProgressBar(keras.callbacks.Callback):
     with `verbose=0`, which silences the bar of Keras.
 
     Args:
-        steps: number of updates of the whole run.
+        steps: number of updates of the whole run; `None` for those of the run that it
+            joins.
         limit: the `TimeLimit` of the run, if it has one: whichever of updates and time
             ends first is what is shown.
         console: where to write; by default standard error.
@@ -88,19 +89,19 @@ class ProgressBar(keras.callbacks.Callback):
 
     Example:
 
-        with kav.training.ProgressBar(config.steps) as bar:
+        with kav.training.ProgressBar() as bar:
             kav.training.train(model, tokenizer, dataset_at, "runs/first", config,
                                callbacks=[bar], verbose=0)
     """
 
     def __init__(
         self,
-        steps: int,
+        steps: int | None = None,
         limit: TimeLimit | None = None,
         console: Console | None = None,
     ) -> None:
         super().__init__()
-        self._steps = check_integer("steps", steps)
+        self.steps = check_optional_integer("steps", steps)
         self._limit = limit
         self._pace = Pace()
         self._console = console or progress_console()
@@ -140,12 +141,14 @@ class ProgressBar(keras.callbacks.Callback):
         pace = self._pace.seconds_per_update
         if pace is None:
             return None
-        left = pace * (self._steps - self._step())
+        left = pace * ((self.steps or 0) - self._step())
         if self._limit is not None:
             left = min(left, self._limit.limit - self._limit.seconds)
         return max(left, 0.0)
 
     def on_train_begin(self, logs: Logs = None) -> None:
+        if self.steps is None:
+            self.steps = self.params["epochs"] * self.params["steps"]
         # Not earlier: what is wrong with the settings is told without a bar.
         self._bar.start()
 
@@ -156,7 +159,7 @@ class ProgressBar(keras.callbacks.Callback):
         values = logs or {}
         step = self._step()
         self._pace.update(step, values.get("tokens", 0.0))
-        done = step / self._steps
+        done = step / (self.steps or 1)
         if self._limit is not None:
             done = max(done, self._limit.seconds / self._limit.limit)
         parts = [f"update {step:,}", f"loss {values.get('loss', 0.0):.2f}"]

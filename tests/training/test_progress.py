@@ -167,3 +167,11 @@ def test_clock(seconds, text):
 def test_steps_must_be_positive():
     with pytest.raises(ValueError, match="`steps` must be a positive integer"):
         ProgressBar(0)
+
+
+def test_a_bar_without_steps_has_those_of_fit():
+    bar, _ = bar_at(0, steps=None)
+    bar.set_params({"epochs": 3, "steps": 4})
+    with bar:
+        bar.on_train_begin()
+    assert bar.steps == 12

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.models import load_model
+from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -92,6 +93,12 @@ def test_another_configuration_is_refused_with_both_values(finished):
         ValueError, match="`dropout` 0.1 instead of 0.3, `tokenizer` None"
     ):
         toy.run(folder, config, toy.toy_model(dropout=0.1))
+
+
+def test_a_progress_bar_has_the_steps_of_the_run(tmp_path):
+    with ProgressBar() as bar:
+        toy.run(tmp_path, toy.toy_config(steps=3), callbacks=[bar])
+    assert bar.steps == 3 and bar.completed == 1.0
 
 
 def test_more_steps_may_be_asked_for(tmp_path):
