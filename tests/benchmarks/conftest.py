@@ -14,10 +14,13 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 @pytest.fixture
 def benchmark(monkeypatch) -> Callable:
     """Imports a module of the benchmarks as a script there would."""
+    names = [path.stem for path in BENCHMARKS.glob("*.py")]
+    for name in names:  # folders of tests have some of these names
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     monkeypatch.setenv("COLUMNS", "200")
     policy = keras.config.dtype_policy()
     yield importlib.import_module
     keras.config.set_dtype_policy(policy)
-    for path in BENCHMARKS.glob("*.py"):
-        sys.modules.pop(path.stem, None)
+    for name in names:
+        sys.modules.pop(name, None)

@@ -204,7 +204,10 @@ def test_every_preset_can_be_trained(name):
     ],
 )
 def test_the_better_model_of_a_run(events, better, tmp_path):
-    lines = [json.dumps({"event": event, name: x}) + "\n" for event, name, x in events]
+    lines = [
+        json.dumps({"event": event, "step": 1, name: x}) + "\n"
+        for event, name, x in events
+    ]
     (tmp_path / "log.jsonl").write_text("".join(lines))
     assert runs.better_model(tmp_path / "log.jsonl") == better
     # A process that was killed may leave half a line.
