@@ -11,6 +11,13 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of benchmarks are slow: they run programs that few people change."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def benchmark(monkeypatch) -> Callable:
     """Imports a module of the benchmarks as a script there would."""

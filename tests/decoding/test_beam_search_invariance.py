@@ -20,6 +20,8 @@ from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = [beam_search, greedy_search]
 
 

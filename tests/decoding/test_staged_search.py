@@ -96,6 +96,7 @@ PLACES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role, name, number", PLACES)
 def test_every_state_grows(monkeypatch, role, name, number):
     variant = variants(role)[name]

@@ -13,8 +13,8 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
 from keras_attnvariants.serving.operators import unservable
+from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
-from tests.serving.tools import VARIANTS
 from tests.serving.tools import sharp_model
 
 # Everything here is in every build of TensorFlow and of TensorFlow Serving, computes
@@ -50,7 +50,7 @@ RESTORING = frozenset(
 )
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_signatures_use_stock_operators_and_sentencepiece_only(variant, exported):
     found = operators(exported[variant])
     assert found.keys() == {*SENTENCEPIECE, ""}
@@ -61,7 +61,7 @@ def test_signatures_use_stock_operators_and_sentencepiece_only(variant, exported
     assert found[""] <= RESTORING
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_xla_is_not_required(variant, exported):
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString((exported[variant] / "saved_model.pb").read_bytes())
@@ -69,7 +69,7 @@ def test_xla_is_not_required(variant, exported):
         assert not function.attr["_XlaMustCompile"].b
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_weights_are_stored_once(variant, exported, models):
     data = list((exported[variant] / "variables").glob("variables.data-*"))
     size = sum(path.stat().st_size for path in data)
@@ -78,6 +78,7 @@ def test_weights_are_stored_once(variant, exported, models):
     assert weights <= size < weights + 40_000
 
 
+@pytest.mark.slow
 def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
     model = sharp_model("hc-sa", num_layers=1)
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ from keras_attnvariants.decoding import score
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.signatures import Options
 from tests.serving.tools import ALL_VARIANTS
+from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
 from tests.serving.tools import SENTENCES
 from tests.serving.tools import VARIANTS
@@ -28,7 +29,7 @@ def serve(server, path, texts, signature="serving_default"):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_translations_equal_those_of_the_package(
     variant, found, exported, server, texts
 ):
@@ -42,7 +43,7 @@ def test_translations_equal_those_of_the_package(
     assert not served["truncated"].any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_ids_equal_those_of_the_package_whatever_the_padding(
     variant, found, tokenizer, exported, server, texts
 ):
@@ -112,6 +113,7 @@ def test_no_text_and_empty_texts_are_fine(signature, exported, server):
     assert best.tolist() == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_nbest_is_sorted_aligned_and_in_pieces(
     models, tokenizer, exported, server, texts
 ):
@@ -186,6 +188,7 @@ def test_long_texts_are_cut_to_whole_characters_and_flagged(
     assert np.array_equal(translations[3], translations[0])
 
 
+@pytest.mark.slow
 def test_long_token_sequences_are_cut_and_flagged(tokenizer, exported, server, texts):
     limit, path = LIMITS["max_tokens"], exported["hc-all"]
     long = next(
@@ -320,6 +323,7 @@ def test_rubbish_is_translated_to_valid_text(exported, server):
     assert served["truncated"][-4:].tolist() == [True] * 4
 
 
+@pytest.mark.slow
 def test_ids_alone_need_no_tensorflow_text(found, tokenizer, texts, exported_for_ids):
     rows = tokenizer.encode(texts[:3])
     process = OtherProcess("keras_attnvariants", "tensorflow_text")

@@ -39,6 +39,7 @@ def size_of_graph(path: Path) -> int:
     return sum(f.stat().st_size for f in files if f.parent.name != "variables")
 
 
+@pytest.mark.slow
 def test_a_graph_holds_the_table_of_positions_once(exported):
     graph = graph_of(exported["base"])
     in_functions = [constants(f.node_def) for f in graph.library.function]

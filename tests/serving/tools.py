@@ -7,6 +7,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
+import pytest
 from keras import ops
 
 from keras_attnvariants import presets
@@ -18,6 +19,11 @@ ALL_VARIANTS = [
     name.split("/")[1]
     for name in presets.names()
     if name.startswith("kav/") and name.endswith("/multi30k")
+]
+# One model is exported for the fast tests.
+FIRST_IS_FAST = [
+    "hc-sa",
+    *(pytest.param(v, marks=pytest.mark.slow) for v in VARIANTS if v != "hc-sa"),
 ]
 VOCABULARY_SIZE = 100
 SENTENCES = 50

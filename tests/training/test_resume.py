@@ -17,7 +17,10 @@ from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 from tests.training.faults import full_disk_after
 
-pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning"),
+]
 
 
 class Disturb(keras.callbacks.Callback):
