@@ -97,7 +97,7 @@ def parameters(config: dict[str, Any]) -> int | None:
 
     try:
         return without_arrays(build).count_params()
-    except RecursionError:
+    except (RecursionError, MemoryError):
         raise
     except Exception:
         # What is wrong, building the model itself says better.

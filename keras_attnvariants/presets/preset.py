@@ -221,8 +221,8 @@ def without_wrapping() -> Iterator[None]:
         yield
     except TypeError as error:
         cause: BaseException = error
-        while cause.__cause__ or cause.__context__:
-            cause = cause.__cause__ or cause.__context__  # type: ignore[assignment]
+        while before := cause.__cause__ or cause.__context__:
+            cause = before
         if isinstance(cause, ValueError):
             raise ValueError(str(cause)) from error
         raise

@@ -203,7 +203,8 @@ class TrainingLoop:
     def _fit(self) -> None:
         """One `fit` over all full periods that follow, or over a shorter one.
 
-        A period is shorter after a resume in the middle of it, and at the end."""
+        A period is shorter after a resume in the middle of it, and at the end.
+        """
         step, period = self._progress.step, self._config.validate_every
         left = self._config.steps - step
         epoch = step // period

@@ -109,10 +109,7 @@ def train_preset(
 
     run_dir = Path(run_dir)
     positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
-    check_integer("batch_tokens", positions)
-    check_optional_integer("vocabulary_size", vocabulary_size)
-    check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
-    check_integer("samples", samples, minimum=0)
+    _check_counts(positions, vocabulary_size, bleu_sentences, samples)
     subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
@@ -147,6 +144,18 @@ def train_preset(
             verbose=verbose,
             **_validation(model, tokens, positions, bleu_sentences),
         )
+
+
+def _check_counts(
+    batch_tokens: int,
+    vocabulary_size: int | None,
+    bleu_sentences: int | None,
+    samples: int,
+) -> None:
+    check_integer("batch_tokens", batch_tokens)
+    check_optional_integer("vocabulary_size", vocabulary_size)
+    check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
+    check_integer("samples", samples, minimum=0)
 
 
 def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:

@@ -89,10 +89,11 @@ class AffordableBLEU(ValidationBLEU):
         tokenize: str = "13a",
         share: float = 0.05,
     ) -> None:
+        super().__init__(translate, sources, references, tokenize)
         # By length: few shapes of batches are then compiled for each look.
-        pairs = sorted(zip(sources, references, strict=True), key=lambda p: len(p[0]))
-        sorted_sources, sorted_references = zip(*pairs, strict=True)
-        super().__init__(translate, sorted_sources, sorted_references, tokenize)
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        self._sources = [sources[i] for i in order]
+        self._references = [references[i] for i in order]
         self._share = share
         self._began: float | None = None
         self._spent = 0.0

@@ -84,6 +84,8 @@ def stand_in(room: str, name: str) -> type:
         return import_module("keras.saving").get_custom_objects()[f"{PACKAGE}>{name}"]
 
     class StandIn:
+        """Stands in Keras' registry for a class whose room is not imported yet."""
+
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             return registered()(*args, **kwargs)
 

@@ -199,3 +199,8 @@ def test_state_of_a_best_model_without_its_monitor(tmp_path):
     best = BestModel(tmp_path / "best", "val_loss", Progress(), None)
     best.set_state({"best": 2.5, "best_step": 8})
     assert best.best_monitor == "val_loss" and best.best == 2.5
+
+
+def test_affordable_bleu_needs_texts():
+    with pytest.raises(ValueError, match="equally many.*Received: 0 sources"):
+        AffordableBLEU(list, [], [])
