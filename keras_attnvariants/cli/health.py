@@ -16,6 +16,7 @@ from keras_attnvariants.models.saving import WEIGHTS
 from keras_attnvariants.serving.export import versions
 from keras_attnvariants.training.loop import AVERAGED
 from keras_attnvariants.training.loop import BEST
+from keras_attnvariants.training.loop import CHECKPOINTS
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
@@ -26,7 +27,6 @@ from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import find_damage
 
-CHECKPOINTS = "checkpoints"
 OK, NOTE, DAMAGED = "ok", "note", "damaged"
 
 

@@ -37,6 +37,7 @@ from keras_attnvariants.training.validation import ValidationBLEU
 # Files and folders in the folder of a run.
 BEST = "best"
 AVERAGED = "averaged"
+CHECKPOINTS = "checkpoints"
 LOG = "log.jsonl"
 
 
@@ -96,7 +97,7 @@ class TrainingLoop:
         self._monitor = monitor = _monitor(validation_data, bleu)
         self._counter = StepCounter(progress, classes)
         self._best = BestModel(run_dir / BEST, monitor, progress, tokenizer)
-        checkpoints = run_dir / "checkpoints"
+        checkpoints = run_dir / CHECKPOINTS
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks)
