@@ -13,7 +13,7 @@ from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
-from keras_attnvariants.serving.signatures import Options
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.signatures import TextSignatures
 from keras_attnvariants.serving.slimming import share_constants

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.serving.signatures import Options
+from keras_attnvariants.serving.options import Options
 
 # TensorFlow leaves this folder of a SavedModel to its users.
 INFO = Path("assets.extra") / "model_info.json"

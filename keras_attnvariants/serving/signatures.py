@@ -1,55 +1,16 @@
 """The functions of an exported model: requests in, translations out."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
-from typing import TypeAlias
 
 import keras
 import tensorflow as tf
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.decoding import Hypotheses
-from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import score
+from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.text import GraphTokenizer
 from keras_attnvariants.utils.typing import Tensor
-
-# Searches ids `[B, S]` of the given lengths `[B]`.
-Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
-
-# A search allocates its caches for the longest translation that its source width
-# allows, so a short sentence should not pay for the limit.
-_NARROWEST_BUCKET = 32
-
-
-@dataclass(frozen=True)
-class Options:
-    """How an exported model searches, and what a request may hold at most.
-
-    Attributes:
-        beam_size, length_penalty: of the beam search.
-        n_best: translations that the signature `nbest` returns.
-        max_batch: sentences in a request; more are refused.
-        max_characters: characters of a text; the rest is cut off.
-        max_tokens: tokens of a source or target; the rest is cut off.
-    """
-
-    beam_size: int
-    length_penalty: float
-    n_best: int
-    max_batch: int
-    max_characters: int
-    max_tokens: int
-
-    @property
-    def buckets(self) -> tuple[int, ...]:
-        """Source widths, each twice the one before, up to `max_tokens`."""
-        widths, width = [], _NARROWEST_BUCKET
-        while width < self.max_tokens:
-            widths.append(width)
-            width *= 2
-        return (*widths, self.max_tokens)
 
 
 class Signatures:
@@ -63,7 +24,7 @@ class Signatures:
     def __init__(self, model: keras.Model, options: Options) -> None:
         self.model = model
         self.options = options
-        self.best = self.searches(n_best=1, return_alignments=False)
+        self.best = BucketedSearch(model, options)
 
     def functions(self) -> dict[str, Any]:
         """A `tf.function` by name of the signature."""
@@ -88,7 +49,7 @@ class Signatures:
         source_ids = self.checked_batch("source_ids", source_ids)
         source_ids = self.checked_ids(source_ids, lengths)
         limit = self.options.max_tokens
-        found = self.search(self.best, source_ids, tf.minimum(lengths, limit))
+        found = self.best(source_ids, tf.minimum(lengths, limit))
         return {
             "ids": found.ids[:, 0],
             "lengths": found.lengths[:, 0],
@@ -134,46 +95,6 @@ class Signatures:
             source_ids,
         )
 
-    def search(
-        self, searches: list[Search], ids: Tensor, lengths: Tensor
-    ) -> Hypotheses:
-        """Runs the search of the narrowest bucket, cut to what it found."""
-        longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
-        widths = tf.constant(self.options.buckets[:-1], tf.int32)
-        bucket = tf.reduce_sum(tf.cast(longest > widths, tf.int32))
-        found = tf.switch_case(
-            bucket, [lambda run=run: run(ids, lengths) for run in searches]
-        )
-        found = Hypotheses(*found)
-        steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
-        alignments = found.alignments
-        if alignments is not None:
-            alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
-        return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
-
-    def searches(self, n_best: int, return_alignments: bool) -> list[Search]:
-        """One search per bucket, which signatures share."""
-
-        def bucket_search(width: int) -> Search:
-            def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
-                ids = ids[:, :width]
-                ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
-                ids = tf.ensure_shape(ids, [None, width])
-                is_token = tf.sequence_mask(lengths, width)
-                return beam_search(
-                    self.model,
-                    tf.where(is_token, ids, self.model.pad_id),
-                    beam_size=self.options.beam_size,
-                    length_penalty=self.options.length_penalty,
-                    n_best=n_best,
-                    return_alignments=return_alignments,
-                )
-
-            ids = tf.TensorSpec([None, None], tf.int32)
-            return tf.function(search, [ids, tf.TensorSpec([None], tf.int32)])
-
-        return [bucket_search(width) for width in self.options.buckets]
-
 
 class TextSignatures(Signatures):
     """Builds all signatures of a model: of texts and of token ids.
@@ -189,7 +110,9 @@ class TextSignatures(Signatures):
     ) -> None:
         super().__init__(model, options)
         self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
-        self.several = self.searches(options.n_best, return_alignments=True)
+        self.several = BucketedSearch(
+            model, options, options.n_best, return_alignments=True
+        )
 
     def functions(self) -> dict[str, Any]:
         text = tf.TensorSpec([None], tf.string, "text")
@@ -210,7 +133,7 @@ class TextSignatures(Signatures):
     def translate(self, text: Tensor) -> dict[str, Tensor]:
         """The best translation of each text."""
         ids, lengths, is_cut = self.encode("text", text)
-        found = self.search(self.best, ids, lengths)
+        found = self.best(ids, lengths)
         return {
             "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
             "scores": found.scores[:, 0],
@@ -220,7 +143,7 @@ class TextSignatures(Signatures):
     def nbest(self, text: Tensor) -> dict[str, Tensor]:
         """The `N` best translations of each text, aligned with their source."""
         ids, lengths, is_cut = self.encode("text", text)
-        found = self.search(self.several, ids, lengths)
+        found = self.several(ids, lengths)
         batch, count, width = tf.unstack(tf.shape(found.ids))
         translations = self.tokenizer.decode(
             tf.reshape(found.ids, [batch * count, width]),

@@ -6,7 +6,6 @@ from keras import ops
 
 from keras_attnvariants.decoding import score
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.signatures import Options
 from tests.serving.tools import ALL_VARIANTS
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
@@ -15,7 +14,6 @@ from tests.serving.tools import VARIANTS
 from tests.serving.tools import OtherProcess
 from tests.serving.tools import ServingError
 from tests.serving.tools import as_batch
-from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here
 
 
@@ -151,27 +149,6 @@ def test_scores_equal_those_of_the_package(models, tokenizer, exported, server, 
     served = server.call(exported["hc-sa"], "score", source=sources, target=targets)
     np.testing.assert_allclose(served["log_probs"], expected, rtol=1e-4)
     np.testing.assert_array_equal(served["lengths"], lengths)
-
-
-@pytest.mark.slow
-def test_a_long_text_uses_a_wider_bucket(tokenizer, server, texts, tmp_path):
-    model = sharp_model("hc-all", max_length=100)
-    path = export(model, tokenizer, tmp_path, max_tokens=70)
-    long = [" ".join(texts[i : i + 4])[:60] for i in range(4)]
-    for batch in (texts[:2], [texts[0], *long]):
-        _, expected = translate_here(model, tokenizer, batch)
-        served = server.call(path, "serving_default", text=batch)
-        assert served["translations"].tolist() == expected
-
-
-def test_buckets_double_up_to_the_limit():
-    def buckets(max_tokens):
-        return Options(4, 0.6, 4, 64, 4096, max_tokens).buckets
-
-    assert buckets(256) == (32, 64, 128, 256)
-    assert buckets(100) == (32, 64, 100)
-    assert buckets(32) == (32,)
-    assert buckets(5) == (5,)
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "nbest"])
