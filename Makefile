@@ -13,6 +13,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadscope
 NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
 	tests/decoding
+# The layers that know the backend, and every variant on them.
+CONFORMANCE_TESTS := tests/backend tests/attention/test_conformance.py \
+	tests/attention/test_conformance_step.py tests/attention/test_conformance_keras.py
 
 # One line per package: enough to see that a long download is alive.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
@@ -26,7 +29,7 @@ REPORTS := peers variants variants-int8 training recurrences recurrences-long \
 COMPILE_FAST := --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true
 ON_TENSORFLOW := KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
-ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST) $(NEUTRAL_TESTS)
+ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(PYTEST)
 
 # Of the quickstart: minutes of training at most, sentences of the test set to score.
 MINUTES ?=
@@ -37,8 +40,9 @@ SENTENCES ?=
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
 	@echo "                 (MINUTES=1 SENTENCES=100 for a short training and test)"
-	@echo "make test        style and types, then the fast tests on TensorFlow and on JAX"
-	@echo "make test-all    the same with the slow tests"
+	@echo "make test        style and types, then the fast tests: all on TensorFlow,"
+	@echo "                 the conformance of every variant on JAX"
+	@echo "make test-all    style and types, then all tests on both"
 	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
 	@echo "make lint        style and types alone"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
@@ -71,11 +75,11 @@ lint: $(VENV)/.tests
 
 test: lint
 	$(ON_TENSORFLOW) -m "not slow"
-	$(ON_JAX) -m "not slow"
+	$(ON_JAX) -m "not slow" $(CONFORMANCE_TESTS)
 
 test-all: lint
 	$(ON_TENSORFLOW)
-	$(ON_JAX)
+	$(ON_JAX) $(NEUTRAL_TESTS)
 
 test-wheel: | $(BIN)/python
 	tests/wheel.sh $(BIN)/python

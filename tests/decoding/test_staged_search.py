@@ -14,6 +14,7 @@ from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
+from tests.selection import mostly_slow
 
 SOURCES = np.array(
     [[4, 5, 6], [7, PAD, PAD], [8, 4, PAD], [PAD, PAD, PAD], [5, 5, 5]], "int32"
@@ -82,7 +83,7 @@ def in_one_stage(request):
     return model, options, sources, expected
 
 
-@pytest.mark.parametrize("xla", COMPILERS)
+@pytest.mark.parametrize("xla", mostly_slow(COMPILERS, COMPILERS[:1]))
 def test_stages_change_nothing(in_one_stage, xla):
     model, options, sources, expected = in_one_stage
     same(search(model, sources, xla=xla, **options), expected)

@@ -83,6 +83,7 @@ def runs(pictures, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_variant_is_drawn(pictures, runs, tmp_path, capsys):
     pictures.main(runs, tmp_path / "drawn")
     said = capsys.readouterr().out

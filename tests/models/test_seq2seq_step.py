@@ -19,17 +19,18 @@ from tests.models.stepping import decode
 from tests.models.stepping import hypotheses
 from tests.models.stepping import reordering
 from tests.models.stepping import walk
-from tests.models.tiny_lstm import EACH_FLAVOUR
-from tests.models.tiny_lstm import EACH_MASKED
+from tests.models.tiny_lstm import FLAVOURS
+from tests.models.tiny_lstm import MASKED
 from tests.models.tiny_lstm import arrays
 from tests.models.tiny_lstm import built
+from tests.selection import mostly_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 TENSORFLOW = backend.name() == "tensorflow"
 
 
-@EACH_FLAVOUR
+@pytest.mark.parametrize("flavour", mostly_slow(FLAVOURS, ["attention"]))
 def test_stepping_with_reordered_beams_equals_call(flavour):
     check_stepping(built(flavour))
 
@@ -89,7 +90,7 @@ def test_one_graph_serves_all_batch_sizes_and_lengths(flavour):
     check_one_graph_for_all_shapes(built(flavour))
 
 
-@EACH_MASKED
+@pytest.mark.parametrize("flavour", mostly_slow(MASKED, ["attention"]))
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
 def test_the_score_of_a_found_translation_is_that_of_scoring(flavour, search):
     model, source = built(flavour), tiny.inputs()["source_ids"]

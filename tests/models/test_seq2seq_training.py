@@ -17,6 +17,7 @@ from tests.models.tiny_lstm import FLAVOURS
 from tests.models.tiny_lstm import arrays
 from tests.models.tiny_lstm import built
 from tests.models.tiny_lstm import make
+from tests.selection import mostly_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -62,7 +63,9 @@ def test_gradients_are_those_of_the_equations(flavour, mode):
         assert actual == pytest.approx(expected, rel=1e-3, abs=1e-4), name
 
 
-@pytest.mark.parametrize("jit_compile", [False, True] if TENSORFLOW else ["auto"])
+@pytest.mark.parametrize(
+    "jit_compile", mostly_slow([False, True], [False]) if TENSORFLOW else ["auto"]
+)
 def test_fit_lowers_the_loss_on_one_batch(jit_compile):
     model = make(dropout=0.1)
     model.compile(

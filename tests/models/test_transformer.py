@@ -12,6 +12,7 @@ from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.models import Transformer
 from tests.models import naive
 from tests.models import tiny
+from tests.selection import mostly_slow
 
 # NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -28,7 +29,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("flavour", "batch"), CASES)
+@pytest.mark.parametrize(
+    ("flavour", "batch"),
+    mostly_slow(CASES, [case for case in CASES if case[0] in tiny.BY_HAND]),
+)
 def test_logits_are_those_of_the_equations(flavour, batch):
     batch, model = tiny.BATCHES[batch], tiny.built(flavour)
     logits = tiny.forward(model, batch)

@@ -15,12 +15,13 @@ from tests.models.stepping import decode
 from tests.models.stepping import hypotheses
 from tests.models.stepping import reordering
 from tests.models.stepping import walk
+from tests.selection import mostly_slow
 
 # NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 
-@pytest.mark.parametrize("flavour", tiny.FLAVOURS)
+@pytest.mark.parametrize("flavour", mostly_slow(tiny.FLAVOURS, tiny.FAST))
 def test_stepping_with_reordered_beams_equals_call(flavour):
     check_stepping(tiny.built(flavour))
 
@@ -32,7 +33,7 @@ STATEFUL = [name for name in tiny.FLAVOURS if name.endswith(("as decoder", "as c
     ("flavour", "dtype"),
     [
         ("another in every layer", "mixed_float16"),
-        *[(flavour, "mixed_bfloat16") for flavour in STATEFUL],
+        *mostly_slow(((flavour, "mixed_bfloat16") for flavour in STATEFUL), ()),
     ],
 )
 def test_a_state_in_half_precision_stays_near_to_the_end(flavour, dtype):

@@ -17,6 +17,7 @@ from keras_attnvariants.training import TokenCount
 from tests.models import tiny
 from tests.models.gradients import batch_and_labels
 from tests.models.gradients import logits_and_gradients
+from tests.selection import mostly_slow
 
 # NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 MODES = [False, True] if backend.name() == "tensorflow" else ["auto"]
 
 
-@pytest.mark.parametrize("jit_compile", MODES)
+@pytest.mark.parametrize("jit_compile", mostly_slow(MODES, MODES[:1]))
 def test_fit_lowers_the_loss_on_one_batch(jit_compile):
     places = tiny.places(tiny.encoder(), tiny.learned(dropout=0.1), tiny.learned())
     model = tiny.make(**places, num_layers=1, dropout=0.1)

@@ -123,6 +123,14 @@ FLAVOURS |= {
 }
 
 
+# What stands for all flavours in the fast tests of what is costly.
+FAST = (
+    "another in every layer",
+    "PhraseAttention as decoder",
+    "RecurrentCrossAttention as cross",
+)
+
+
 def make(**overrides) -> Transformer:
     """A new model, `base` unless told otherwise."""
     base = places(learned(), learned(), learned())

@@ -16,6 +16,7 @@ from keras_attnvariants.presets.counting import count_parameters
 from keras_attnvariants.presets.counting import to_json
 from tests.models import tiny as models
 from tests.presets import tiny
+from tests.selection import mostly_slow
 
 # Printed counts that no reading of the papers reproduces; the notes say why.
 NOT_REPRODUCED = {
@@ -49,13 +50,13 @@ def transformer_config(layer, **changes):
     return {**SIZES, **dict.fromkeys(places, layer), **changes}
 
 
-@pytest.mark.parametrize("flavour", models.FLAVOURS)
+@pytest.mark.parametrize("flavour", mostly_slow(models.FLAVOURS, models.BY_HAND))
 def test_every_flavour_of_transformer_is_counted(flavour):
     model = models.built(flavour)
     assert count_parameters(type(model), model.get_config()) == model.count_params()
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", mostly_slow(presets.names(), tiny.ONE_OF_EACH_PAPER))
 def test_the_parts_of_every_preset_add_up_to_the_whole(name):
     model, config = presets.get(name).model, tiny.config(name)
     assert count_parameters(model, config) == count_built(model, to_json(config))

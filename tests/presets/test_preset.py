@@ -14,6 +14,7 @@ from keras_attnvariants.models import highest
 from keras_attnvariants.presets.preset import without_wrapping
 from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
 from tests.presets import tiny
+from tests.selection import mostly_slow
 
 TINY = {"hidden_dim": 16, "intermediate_dim": 24, "num_layers": 2}
 
@@ -62,7 +63,7 @@ def test_two_builds_share_no_weights_and_leave_the_preset_as_it_was():
     assert json.dumps(preset.config) == before
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", mostly_slow(presets.names(), tiny.ONE_OF_EACH_PAPER))
 def test_a_model_is_built_from_json_and_described_in_it(name):
     model = tiny.model(name)  # from JSON
     config = json.dumps(tiny.without_names(model.get_config()))

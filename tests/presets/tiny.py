@@ -18,6 +18,16 @@ SIZES = {
     "source_vocabulary_size": None,
 }
 
+# Presets that stand for all in the fast tests.
+ONE_OF_EACH_PAPER = (
+    "kav/hc-sa/multi30k",
+    "you2020/index/iwslt16-en-de",
+    "rosendahl2021/accumulated-weights/wmt16-ro-en",
+    "nguyen2018/interleaved-query-k/wmt16-en-de",
+    "cs287/soundwave/iwslt16-de-en",
+    "loem2022/neural-ngram-growing/wmt16-en-de",
+)
+
 # What they do to single layers needs the published number of them.
 NEED_ALL_LAYERS = ("lowest-", "-layers")
 

@@ -3,8 +3,10 @@
 import re
 
 import keras
+import pytest
 
 
+@pytest.mark.slow
 def test_both_models_learn(recipe, tmp_path):
     path = tmp_path / "model.keras"
     few = ("--epochs", 1, "--examples", 512, "--output", path)
