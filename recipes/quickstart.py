@@ -82,18 +82,14 @@ def main(
 
 
 def train(corpus: kav.data.Corpus, run: Path, minutes: float) -> None:
-    """Trains with a progress bar until the time is up."""
-    preset = kav.presets.get(PRESET)
-    limit = kav.training.TimeLimit(minutes)
-    with kav.training.ProgressBar(limit=limit) as bar:
-        kav.training.train_preset(
-            preset,
-            corpus,
-            run,
-            settings={"validate_every": VALIDATE_EVERY},
-            callbacks=[limit, bar],
-            verbose=0,
-        )
+    """Trains until the time is up."""
+    kav.training.train_preset(
+        kav.presets.get(PRESET),
+        corpus,
+        run,
+        settings={"validate_every": VALIDATE_EVERY},
+        callbacks=[kav.training.TimeLimit(minutes)],
+    )
 
 
 def score(model, tokenizer, sources: list[str], references: list[str]) -> None:

@@ -215,17 +215,17 @@ def train(
             "callbacks": load_callbacks(callback or ()),
         }
         corpus = data, source, target, max_invalid
-        train_with_progress(corpus, preset, run, minutes, options)
+        train_and_say_what_is_next(corpus, preset, run, minutes, options)
 
 
-def train_with_progress(
+def train_and_say_what_is_next(
     corpus: tuple[str, str, str, float],
     preset: str,
     run: Path,
     minutes: float | None,
     options: dict[str, Any],
 ) -> None:
-    """Trains, with a progress bar, and says what can be done with the run."""
+    """Trains and says what can be done with the run."""
     import keras_attnvariants as kav
 
     data, source, target, max_invalid = corpus
@@ -234,10 +234,10 @@ def train_with_progress(
     limit = None if minutes is None else kav.training.TimeLimit(minutes)
     loaded = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
     typer.echo(loaded.report)
-    with kav.training.ProgressBar(limit=limit) as bar, named_by_options():
-        callbacks = [bar] if limit is None else [limit, bar]
-        options["callbacks"] = [*callbacks, *options["callbacks"]]
-        kav.training.train_preset(chosen, loaded, run, verbose=0, **options)
+    if limit is not None:
+        options["callbacks"].insert(0, limit)
+    with named_by_options():
+        kav.training.train_preset(chosen, loaded, run, **options)
     here = f"--data {data} --source {source} --target {target}"
     typer.echo(
         f"Next: kav evaluate --model {run} {here}\n"

@@ -1,8 +1,11 @@
 """What a training shows: a bar on a terminal, plain lines everywhere else."""
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Iterator
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -74,8 +77,8 @@ class ProgressBar(keras.callbacks.Callback):
     On a terminal that is a bar for the whole run. In a file, in a notebook and where
     the environment variable `CI` is set, it is a plain line a minute.
 
-    Use it in a `with` block, so that the terminal is restored whatever happens, and
-    with `verbose=0`, which silences the bar of Keras.
+    `train` shows one by itself. Use another in a `with` block, so that the terminal is
+    restored whatever happens; it takes the place of that one.
 
     Args:
         steps: number of updates of the whole run; `None` for those of the run that it
@@ -89,9 +92,9 @@ class ProgressBar(keras.callbacks.Callback):
 
     Example:
 
-        with kav.training.ProgressBar() as bar:
+        with kav.training.ProgressBar(console=console) as bar:
             kav.training.train(model, tokenizer, dataset_at, "runs/first", config,
-                               callbacks=[bar], verbose=0)
+                               callbacks=[bar])
     """
 
     def __init__(
@@ -195,6 +198,24 @@ class ProgressBar(keras.callbacks.Callback):
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations)
+
+
+@contextlib.contextmanager
+def with_progress_bar(
+    callbacks: Sequence[keras.callbacks.Callback], steps: int
+) -> Iterator[list[keras.callbacks.Callback]]:
+    """Context with the callbacks of a run and, if none is among them, a progress bar.
+
+    Args:
+        callbacks: of the run; one of them may be its `TimeLimit`.
+        steps: number of updates of the whole run.
+    """
+    if any(isinstance(callback, ProgressBar) for callback in callbacks):
+        yield list(callbacks)
+        return
+    limits = (callback for callback in callbacks if isinstance(callback, TimeLimit))
+    with ProgressBar(steps, next(limits, None)) as bar:
+        yield [*callbacks, bar]
 
 
 def clock(seconds: float) -> str:

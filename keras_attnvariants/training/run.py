@@ -19,6 +19,7 @@ from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.progress import with_progress_bar
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
 from keras_attnvariants.training.settings import check_same_run
@@ -91,7 +92,8 @@ def train(
         callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, and
             a `TimeLimit` ends the run when its time is up.
         resume: False refuses a folder that already has a state.
-        verbose: of `fit`.
+        verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
+            of `fit`, 0 for none.
 
     The best model is that of the highest `val_bleu`; without validation texts, of the
     lowest `val_loss`; without any validation, of the lowest training loss.
@@ -120,7 +122,17 @@ def train(
             f"Received: a model of policy {model.dtype_policy.name!r}"
         )
     store = TrainingState(run_dir / STATES)
-    with clear_full_disk(run_dir), lock_folder(run_dir), StopRequest() as request:
+    shown: contextlib.AbstractContextManager[Sequence[keras.callbacks.Callback]]
+    if verbose == "auto":
+        shown, verbose = with_progress_bar(callbacks, config.steps), 0
+    else:
+        shown = contextlib.nullcontext(callbacks)
+    with (
+        clear_full_disk(run_dir),
+        lock_folder(run_dir),
+        StopRequest() as request,
+        shown as callbacks,
+    ):
         classes = _compile(model, config, metrics, training_data)
         state = _open_run(run_dir, store, model, tokenizer, config, resume)
         loop = TrainingLoop(

@@ -88,7 +88,7 @@ def train_preset(
         samples: number of validation sentences whose translations are shown at each
             validation.
         callbacks: further Keras callbacks, such as a `TimeLimit`.
-        verbose: of `fit`.
+        verbose: as for `train`: by default a progress bar of the whole run.
 
     Raises:
         ValueError: an argument is out of range, the corpus has no split "train", or

@@ -12,6 +12,8 @@ from rich.console import Console
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import progress
+from keras_attnvariants.training.progress import with_progress_bar
+from tests.training import toy
 
 
 @pytest.fixture
@@ -175,3 +177,28 @@ def test_a_bar_without_steps_has_those_of_fit():
     with bar:
         bar.on_train_begin()
     assert bar.steps == 12
+
+
+def test_a_run_shows_one_bar_by_itself_or_the_one_that_it_is_given(tmp_path, capsys):
+    toy.run(tmp_path / "one", toy.toy_config(steps=16), verbose="auto")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in lines if line.startswith("update ")] == [
+        "update 8",
+        "update 16",
+    ]
+    assert "\x1b" not in "".join(lines)
+    file = io.StringIO()
+    with ProgressBar(console=Console(file=file)) as bar:
+        config = toy.toy_config(steps=16)
+        toy.run(tmp_path / "given", config, callbacks=[bar], verbose="auto")
+    assert "update 16: " in file.getvalue()
+    assert "update 16" not in capsys.readouterr().err
+
+
+def test_the_bar_of_a_run_knows_its_limit_of_time():
+    limit = TimeLimit(minutes=1)
+    with with_progress_bar([limit], steps=100) as [_, bar]:
+        limit.seconds = 30.0
+        bar.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=20)))
+        bar.on_train_batch_end(0, {"loss": 2.5})
+        assert bar.completed == 0.5
