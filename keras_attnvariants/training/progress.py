@@ -215,7 +215,7 @@ def with_progress_bar(
         return
     limits = (callback for callback in callbacks if isinstance(callback, TimeLimit))
     with ProgressBar(steps, next(limits, None)) as bar:
-        yield [*callbacks, bar]
+        yield [bar, *callbacks]  # its line about a validation comes before samples
 
 
 def clock(seconds: float) -> str:

@@ -197,7 +197,7 @@ def test_a_run_shows_one_bar_by_itself_or_the_one_that_it_is_given(tmp_path, cap
 
 def test_the_bar_of_a_run_knows_its_limit_of_time():
     limit = TimeLimit(minutes=1)
-    with with_progress_bar([limit], steps=100) as [_, bar]:
+    with with_progress_bar([limit], steps=100) as [bar, _]:
         limit.seconds = 30.0
         bar.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=20)))
         bar.on_train_batch_end(0, {"loss": 2.5})
