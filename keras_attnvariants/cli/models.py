@@ -1,5 +1,6 @@
 """Trained models by their folders, and what translates with them."""
 
+import hashlib
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.folders import MANIFEST
 
 if TYPE_CHECKING:
     import keras
@@ -41,12 +44,44 @@ def check_folders(
                 f"with manifest.json. Received: {model}"
             )
     if saved_model is not None:
-        here = [saved_model, *saved_model.glob("[0-9]*")]
-        if not any((folder / "saved_model.pb").is_file() for folder in here):
-            raise FileNotFoundError(
-                "`--saved-model` must be a folder with saved_model.pb, or one of "
-                f"numbered versions of it. Received: {saved_model}"
-            )
+        check_saved_model("--saved-model", saved_model)
+
+
+def check_saved_model(name: str, folder: Path) -> None:
+    """Raises if a folder holds no SavedModel.
+
+    Args:
+        name: of the option or argument.
+        folder: its value.
+
+    Raises:
+        FileNotFoundError: says which file a folder should have.
+    """
+    here = [folder, *folder.glob("[0-9]*")]
+    if not any((path / "saved_model.pb").is_file() for path in here):
+        raise FileNotFoundError(
+            f"`{name}` must be a folder with saved_model.pb, or one of numbered "
+            f"versions of it. Received: {folder}"
+        )
+
+
+def model_digest(folder: Path) -> str:
+    """Digest of the files of a run's models, of a model folder, or of a SavedModel.
+
+    Of several versions of a SavedModel it is that of the newest.
+    """
+    versions = [path.parent for path in folder.glob("[0-9]*/saved_model.pb")]
+    numbers = [int(path.name) for path in versions if path.name.isdecimal()]
+    if numbers:
+        folder /= str(max(numbers))
+    files = [folder / name / MANIFEST for name in ("", "best", "averaged")]
+    if (folder / "saved_model.pb").is_file():
+        files = sorted(folder.rglob("*"))
+    digests = hashlib.sha256()
+    for path in filter(Path.is_file, files):
+        name = path.relative_to(folder).as_posix()
+        digests.update(f"{file_entry(path)['sha256']} {name}\n".encode())
+    return digests.hexdigest()
 
 
 def load(

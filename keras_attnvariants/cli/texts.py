@@ -1,12 +1,11 @@
-"""Lines in, translations out: in chunks, in order, with a progress bar."""
+"""Texts in, translations out: in chunks, in order, with a progress bar."""
 
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from itertools import islice
 
-from rich.console import Console
-from rich.progress import track
+from keras_attnvariants.cli.progress import LineProgress
 
 # Sentences that are translated together. The first come early; later ones fill
 # batches of equal length.
@@ -14,33 +13,31 @@ FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
 
 
 def chunks(
-    texts: Iterable[str], first: int = FIRST_CHUNK, largest: int = LARGEST_CHUNK
+    texts: Iterable[str],
+    first: int = FIRST_CHUNK,
+    largest: int = LARGEST_CHUNK,
+    done: int = 0,
 ) -> Iterator[list[str]]:
     """Lists of texts, in order, each twice as long as the one before.
 
     Nothing is read ahead: memory holds one list.
-    """
-    iterator, size = iter(texts), first
-    while chunk := list(islice(iterator, size)):
-        yield chunk
-        size = min(2 * size, largest)
-
-
-def translated(
-    translate: Callable[[list[str]], list[str]],
-    texts: Iterable[str],
-    chunk: int = FIRST_CHUNK,
-) -> Iterator[str]:
-    """The translations of texts, one by one, in their order.
 
     Args:
-        translate: translates a list; it may sort and batch the texts of a list.
         texts: read as they are needed.
-        chunk: number of texts in the first list; later lists are longer, unless it
-            is 1.
+        first: length of the first list.
+        largest: length of the longest.
+        done: texts before these. Lists end where they would if those came first: what
+            is translated together does not depend on an interruption.
     """
-    for texts_of_chunk in chunks(texts, chunk, 1 if chunk == 1 else LARGEST_CHUNK):
-        yield from translate(texts_of_chunk)
+    iterator, size, end = iter(texts), first, first
+    while end <= done:
+        size = min(2 * size, largest)
+        end += size
+    while chunk := list(islice(iterator, end - done)):
+        yield chunk
+        done += len(chunk)
+        size = min(2 * size, largest)
+        end += size
 
 
 def with_progress(
@@ -49,14 +46,11 @@ def with_progress(
     """The same function, showing a progress bar on standard error."""
 
     def shown(texts: list[str]) -> list[str]:
-        bar = track(
-            translated(translate, texts),
-            description,
-            total=len(texts),
-            transient=True,
-            # Standard output is for results.
-            console=Console(stderr=True),
-        )
-        return list(bar)
+        translations: list[str] = []
+        with LineProgress(len(texts), description) as progress:
+            for chunk in chunks(texts):
+                translations += translate(chunk)
+                progress.update(len(translations), len(translations))
+        return translations
 
     return shown

@@ -1,28 +1,31 @@
 """`kav translate`: text in, translations out."""
 
-import sys
-from collections.abc import Iterable
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
-from typing import TextIO
 
 import typer
 
 from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.inputs import Shard
+from keras_attnvariants.cli.inputs import Source
+from keras_attnvariants.cli.inputs import sentences
+from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import model_digest
 from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import LengthPenalty
 from keras_attnvariants.cli.options import Model
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
-from keras_attnvariants.cli.texts import FIRST_CHUNK
-from keras_attnvariants.cli.texts import translated
-from keras_attnvariants.utils.lines import on_one_line
-from keras_attnvariants.utils.lines import text_lines
+from keras_attnvariants.cli.outputs import LineWriter
+from keras_attnvariants.cli.outputs import Settings
+from keras_attnvariants.cli.outputs import output_to
+from keras_attnvariants.cli.progress import LineProgress
+from keras_attnvariants.cli.texts import LARGEST_CHUNK
+from keras_attnvariants.cli.texts import chunks
+from keras_attnvariants.utils.files import file_entry
 
 Texts = Annotated[
     list[str] | None,
@@ -40,7 +43,26 @@ Input = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        help="File to write to; default: standard output.", show_default=False
+        help="File to write to; default: standard output. It appears when it is "
+        "complete; until then, its lines are in a file with .part at the end.",
+        show_default=False,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Continue what was interrupted before --output was complete. Without it, "
+        "or if nothing was begun, start from the beginning.",
+    ),
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        help="Only a part of --input, such as 3/8 for the third of eight. The outputs "
+        "of all parts, one after another, are that of the whole.",
+        show_default=False,
     ),
 ]
 
@@ -51,6 +73,8 @@ def translate(
     saved_model: SavedModel = None,
     input: Input = None,
     output: Output = None,
+    resume: Resume = False,
+    shard: ShardOption = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     precision: PrecisionOption = None,
@@ -65,49 +89,77 @@ def translate(
         if texts and input:
             raise ValueError("Give either sentences or --input.")
         check_folders(model, saved_model, precision)
-        check_files(input, output)
-        with sentences(texts, input) as (lines, chunk):
-            [system] = translators(
-                model, saved_model, beam_size, length_penalty, precision
-            ).values()
-            with writable(output) as file:
-                for line in translated(system, lines, chunk):
-                    file.write(f"{on_one_line(line)}\n")
-                    file.flush()
+        check_files(input, output, resume, shard)
+        part = None if shard is None else Shard.parse(shard)
+        options: Settings = {
+            "--shard": shard,
+            "--beam-size": beam_size,
+            "--length-penalty": length_penalty,
+            "--precision": precision,
+        }
+        with sentences(texts, input, part) as source:
+            if output is not None:
+                options |= origin(model, saved_model, input)
+            with output_to(output, options, resume) as writer:
+                rest = source._replace(texts=writer.rest(source.texts))
+                [system] = translators(
+                    model, saved_model, beam_size, length_penalty, precision
+                ).values()
+                translate_all(system, rest, writer)
 
 
-def check_files(input: Path | None, output: Path | None) -> None:
+def translate_all(system: Translate, source: Source, writer: LineWriter) -> None:
+    """Translates text after text, and shows how far it is."""
+    largest = 1 if source.first == 1 else LARGEST_CHUNK
+    lists = chunks(source.texts, source.first, largest, writer.lines)
+    if source.stream is None or writer.file.isatty():
+        # The translations themselves show it.
+        for texts in lists:
+            writer.write(texts, system(texts))
+        return
+    with LineProgress(source.size) as progress:
+        for texts in lists:
+            writer.write(texts, system(texts))
+            progress.update(writer.lines, source.stream.done)
+
+
+def check_files(
+    input: Path | None, output: Path | None, resume: bool, shard: str | None
+) -> None:
     """Raises before any work if a file cannot be read or written.
 
     Raises:
-        ValueError: the translations would overwrite the sentences.
+        ValueError: the translations would overwrite the sentences, or an option needs
+            a file that was not given.
         OSError: a file or its folder is missing, or is no file.
     """
     check_output_file(output)
     if input and output and output.exists() and output.samefile(input):
         raise ValueError(f"--input and --output must differ. Received: {input} twice")
+    if resume and (output is None or (output.exists() and not output.is_file())):
+        raise ValueError(
+            "--resume needs --output with the name of a file: only that can be "
+            f"continued. Received: {output or 'no --output'}"
+        )
+    if shard is not None and (
+        input is None or (input.exists() and not input.is_file())
+    ):
+        raise ValueError(
+            "--shard needs --input with the name of a file: where the parts of a pipe "
+            f"begin is not known. Received: {input or 'no --input'}"
+        )
 
 
-@contextmanager
-def sentences(
-    texts: list[str] | None, path: Path | None
-) -> Iterator[tuple[Iterable[str], int]]:
-    """What to translate, and how much of it to read before the first translation."""
-    if texts:
-        yield texts, FIRST_CHUNK
-    elif path:
-        with path.open("rb") as file:
-            yield text_lines(file), FIRST_CHUNK
-    else:
-        # Who types a sentence waits for its translation.
-        yield text_lines(sys.stdin.buffer), 1 if sys.stdin.isatty() else FIRST_CHUNK
-
-
-@contextmanager
-def writable(path: Path | None) -> Iterator[TextIO]:
-    """The file to write to, or standard output."""
-    if path is None:
-        yield sys.stdout
-    else:
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
+def origin(
+    model: Path | None, saved_model: Path | None, input: Path | None
+) -> Settings:
+    """What translations come from: digests of the model and of the sentences."""
+    folders = {"--model": model, "--saved-model": saved_model}
+    found: Settings = {
+        f"{option} with sha256": model_digest(folder)
+        for option, folder in folders.items()
+        if folder is not None
+    }
+    if input is not None and input.is_file():
+        found["--input with sha256"] = file_entry(input)["sha256"]
+    return found

@@ -15,7 +15,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from keras_attnvariants.training.progress import clock
+from keras_attnvariants.utils.progress import clock
 
 # One record of a log each.
 Events = Sequence[Mapping[str, Any]]

@@ -1,7 +1,6 @@
 """What a training shows: a bar on a terminal, plain lines everywhere else."""
 
 import contextlib
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -18,23 +17,12 @@ from rich.progress import TextColumn
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.progress import PLAIN_EVERY
+from keras_attnvariants.utils.progress import clock
+from keras_attnvariants.utils.progress import progress_console
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
-# Seconds between two plain lines.
-PLAIN_EVERY = 60.0
-
-
-def progress_console() -> Console:
-    """Standard error, with control codes only if a person watches a terminal."""
-    is_watched = sys.stderr.isatty() and not os.environ.get("CI")
-    return Console(
-        stderr=True,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        force_terminal=None if is_watched else False,
-    )
 
 
 class Pace:
@@ -216,10 +204,3 @@ def with_progress_bar(
     limits = (callback for callback in callbacks if isinstance(callback, TimeLimit))
     with ProgressBar(steps, next(limits, None)) as bar:
         yield [bar, *callbacks]  # its line about a validation comes before samples
-
-
-def clock(seconds: float) -> str:
-    """Hours, minutes and seconds, such as `1:02:03`; without hours, `2:03`."""
-    minutes, second = divmod(round(seconds), 60)
-    hour, minute = divmod(minutes, 60)
-    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"

@@ -20,14 +20,17 @@ class ByteStream(Protocol):
         """The bytes up to the next newline, but not more than `size`."""
 
 
-def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+def byte_lines(
+    stream: ByteStream, longest: int = LONGEST_LINE, is_start: bool = True
+) -> Iterator[bytes]:
     """The lines of a binary stream, one by one, without their ends.
 
-    A byte order mark of UTF-8 is dropped. Nothing is read ahead of a line.
+    A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
 
     Args:
         stream: what to read.
         longest: most bytes in a line.
+        is_start: whether the stream begins where its text does.
 
     Raises:
         ValueError: a line is longer; it is not read to its end.
@@ -41,12 +44,13 @@ def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[byte
                 f"Line {number} is longer than {longest:,} bytes: this is no text of "
                 f"one sentence per line. Received: {getattr(stream, 'name', stream)}"
             )
-        yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
+        is_first = is_start and number == 1
+        yield text.removeprefix(codecs.BOM_UTF8) if is_first else text
 
 
-def text_lines(stream: ByteStream) -> Iterator[str]:
+def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
-    for line in byte_lines(stream):
+    for line in byte_lines(stream, is_start=is_start):
         yield line.decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""Lines, chunks and the order of translations."""
+"""Chunks of lines, and their stream from input to output."""
 
 import subprocess
 import sys
@@ -14,23 +14,25 @@ def test_chunks_grow_up_to_the_largest():
     assert list(texts.chunks([])) == []
 
 
-def test_translations_keep_their_order_and_come_early():
-    read, lists = [], []
+def test_nothing_is_read_ahead():
+    read = []
 
     def lines():
         for number in range(100):
             read.append(number)
             yield f"line {number}"
 
-    def translate(chunk):
-        lists.append(len(chunk))
-        return [text.upper() for text in chunk]
-
-    found = texts.translated(translate, lines())
-    assert next(found) == "LINE 0"
+    found = texts.chunks(lines())
+    assert next(found)[0] == "line 0"
     assert len(read) == texts.FIRST_CHUNK
-    assert list(found) == [f"LINE {number}" for number in range(1, 100)]
-    assert lists == [32, 64, 4]
+    assert [len(chunk) for chunk in found] == [64, 4]
+
+
+@pytest.mark.parametrize("done", [2, 6, 14, 22, 30])
+def test_chunks_of_the_rest_are_those_of_the_whole(done):
+    whole = list(texts.chunks(map(str, range(40)), 2, 8))
+    rest = list(texts.chunks(map(str, range(done, 40)), 2, 8, done))
+    assert rest == whole[-len(rest) :]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
@@ -72,17 +74,6 @@ finally:
         return int(err)
 
     assert peak(100_000) - peak(64) < 16  # MB
-
-
-def test_one_line_at_a_time():
-    lists = []
-
-    def translate(chunk):
-        lists.append(len(chunk))
-        return chunk
-
-    assert list(texts.translated(translate, "abc", chunk=1)) == ["a", "b", "c"]
-    assert lists == [1, 1, 1]
 
 
 def test_progress_is_on_standard_error(capsys):

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from keras_attnvariants.cli.outputs import PartialFile
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -40,6 +41,50 @@ def test_a_model_folder_is_as_good_as_a_run(kav, run_folder):
 def test_precisions(kav, run_folder, precision):
     options = ("--model", run_folder, "--precision", precision, "--beam-size", 1)
     assert stdout(kav("translate", "be la", *options)).count("\n") == 1
+
+
+def test_shards_one_after_another_are_the_whole(
+    kav, run_folder, corpus_folder, tmp_path
+):
+    options = ("--model", run_folder, "--beam-size", 1)
+    path = corpus_folder / "test.xx"
+    expected = stdout(kav("translate", *options, "--input", path))
+    for number in (1, 2, 3):
+        output = ("--output", tmp_path / f"out.{number}")
+        shard = ("--shard", f"{number}/3")
+        stdout(kav("translate", *options, "--input", path, *shard, *output))
+    parts = sorted(tmp_path.iterdir())
+    assert len(parts) == 3
+    assert "".join(part.read_text() for part in parts) == expected
+
+
+def test_what_was_interrupted_is_continued_with_the_same(
+    kav, run_folder, corpus_folder, tmp_path, monkeypatch
+):
+    files = ("--input", tmp_path / "in", "--output", tmp_path / "out")
+    options = ("--model", run_folder, "--beam-size", 2)
+    lines = (corpus_folder / "train.xx").read_text().splitlines(True)[:120]
+    (tmp_path / "in").write_text("".join(lines))
+    expected = stdout(kav("translate", *options, "--input", tmp_path / "in"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartialFile, "finish", stop)
+        assert kav("translate", *options, *files).exit_code == 130
+    resume = ("translate", "--resume", *options, *files)
+    check_error(kav(*resume, "--beam-size", 3), "--beam-size 3 instead of 2")
+    check_error(kav(*resume, "--shard", "1/1"), "--shard 1/1 instead of none")
+    check_error(kav(*resume, "--precision", "int8"), "--precision int8 instead of none")
+    model = run_folder / "best"
+    check_error(kav(*resume, "--model", model), "--model with sha256", "instead of")
+    (tmp_path / "in").write_text("".join([*lines[:-1], "x\n"]))
+    check_error(kav(*resume), "--input with sha256", "instead of")
+    (tmp_path / "in").write_text("".join(lines))
+    stdout(kav(*resume))
+    assert (tmp_path / "out").read_text() == expected
+
+
+def stop(*args):
+    raise KeyboardInterrupt
 
 
 def test_two_sources_of_text(kav, tmp_path):

@@ -1,0 +1,247 @@
+"""Where translations go: a stream, or a file that can be continued after a kill."""
+
+import fcntl
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import flush
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.lines import on_one_line
+
+# What the lines so far and the note about them are called: the name of the file, and
+PART, NOTE = ".part", ".part.json"
+
+# By what changes them, such as an option; values are shown to the user.
+Settings = dict[str, str | int | float | None]
+
+
+class LineWriter:
+    """Writes a line per translation to a stream.
+
+    Attributes:
+        lines: that are written.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self.file = file
+        self.lines = 0
+
+    def rest(self, texts: Iterable[str]) -> Iterator[str]:
+        """The texts without those whose translations are written already."""
+        return iter(texts)
+
+    def write(self, texts: Sequence[str], translations: Sequence[str]) -> None:
+        """Writes the translations of the next texts."""
+        self.file.writelines(f"{on_one_line(line)}\n" for line in translations)
+        self.file.flush()
+        self.lines += len(texts)
+
+
+class PartialFile(LineWriter):
+    """Writes a file that appears under its name when it is complete.
+
+    Until then, its lines are in `NAME.part`, and `NAME.part.json` tells how many of
+    them count, and from what they were translated. Both are flushed to the disk after
+    every call of `write`. Only one process at a time can write the file.
+
+    Args:
+        path: of the complete file. One that is there is replaced at the end.
+        settings: what the translations depend on besides the texts.
+        resume: whether to continue what another process has left.
+
+    Raises:
+        ValueError: what is there has other settings, or was changed.
+        OSError: the file cannot be written, or another process is writing it.
+    """
+
+    def __init__(self, path: Path, settings: Settings, resume: bool) -> None:
+        self.path = path.resolve()
+        self.part = self.path.with_name(self.path.name + PART)
+        self.note = self.path.with_name(self.path.name + NOTE)
+        self.settings = settings
+        was_there = self.part.exists()
+        super().__init__(open_locked(self.part))
+        self._digest = hashlib.sha256()  # of the texts whose translations are written
+        self._expected = self._digest.hexdigest()
+        try:
+            self._start(resume and was_there and self.note.exists())
+        except BaseException:
+            self.file.close()
+            raise
+
+    def rest(self, texts: Iterable[str]) -> Iterator[str]:
+        texts = iter(texts)
+        for text in islice(texts, self.lines):
+            self._add(text)
+        if self._digest.hexdigest() != self._expected:
+            raise ValueError(
+                "The input is not the same as before: of its first "
+                f"{self.lines:,} lines, which are translated, some differ. Give the "
+                f"same, or leave out --resume to start over. Received: {self.path}"
+            )
+        return texts
+
+    def write(self, texts: Sequence[str], translations: Sequence[str]) -> None:
+        super().write(texts, translations)
+        for text in texts:
+            self._add(text)
+        os.fsync(self.file.fileno())
+        self._write_note()
+
+    def finish(self) -> None:
+        """Gives the file its name."""
+        os.fsync(self.file.fileno())
+        self.part.replace(self.path)
+        self._remove_note()
+        flush(self.path.parent)
+
+    def give_up(self, told: bool) -> None:
+        """Removes the files unless they have lines to continue after.
+
+        Args:
+            told: whether the user is told so.
+        """
+        if self.lines == 0:
+            self.part.unlink(missing_ok=True)
+            self._remove_note()
+        elif told:
+            print(
+                f"{self.lines:,} lines are in {self.part}: --resume continues.",
+                file=sys.stderr,
+            )
+
+    def _start(self, resumes: bool) -> None:
+        size = 0
+        if resumes:
+            size = self._read_note()
+        else:
+            self._remove_note()
+        descriptor = self.file.fileno()
+        if self.path.exists():
+            os.fchmod(descriptor, self.path.stat().st_mode & 0o777)
+        os.ftruncate(descriptor, size)
+        os.lseek(descriptor, size, os.SEEK_SET)
+        if not resumes:
+            self._write_note()
+
+    def _read_note(self) -> int:
+        """Takes over what is written, and returns how many bytes that is."""
+        note = read_json(self.note)
+        try:
+            size, self.lines = int(note["bytes"]), int(note["lines"])
+            before, self._expected = dict(note["settings"]), str(note["read"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFolderError(
+                f"This is no note of this program: remove it. Received: {self.note}"
+            ) from error
+        names = [*before, *(name for name in self.settings if name not in before)]
+        different = [
+            f"{name} {shown(self.settings.get(name))} instead of "
+            f"{shown(before.get(name))}"
+            for name in names
+            if self.settings.get(name) != before.get(name)
+        ]
+        if different:
+            raise ValueError(
+                "What was interrupted had other settings. Give the same, or leave out "
+                f"--resume to start over. Received: {', '.join(different)}"
+            )
+        if os.fstat(self.file.fileno()).st_size < size:
+            raise ValueError(
+                f"{self.part} was cut short: leave out --resume to start over. "
+                f"Received: fewer than {size:,} bytes"
+            )
+        return size
+
+    def _write_note(self) -> None:
+        note = {
+            "lines": self.lines,
+            "bytes": os.lseek(self.file.fileno(), 0, os.SEEK_CUR),
+            "read": self._digest.hexdigest(),
+            "settings": self.settings,
+        }
+        write_file(self.note, (json.dumps(note, indent=2) + "\n").encode())
+
+    def _remove_note(self) -> None:
+        self.note.unlink(missing_ok=True)
+        # A process that was killed may have left an unfinished one.
+        for entry in self.path.parent.iterdir():
+            if entry.name.startswith(f"{TEMPORARY}{self.note.name}-"):
+                entry.unlink(missing_ok=True)
+
+    def _add(self, text: str) -> None:
+        self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
+
+
+def open_locked(path: Path) -> TextIO:
+    """The file, opened to be written, which no other process can open so.
+
+    The lock ends with the process, however that ends.
+
+    Raises:
+        OSError: another process has it, or it cannot be written.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        file = os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            raise OSError(
+                "Another process is writing this file: wait until it has ended, or "
+                f"choose another one. Received: {path}"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        # The process that had the lock may have given the file its final name.
+        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
+            return file
+        file.close()
+
+
+def shown(value: str | int | float | None) -> str:
+    """A setting as it is shown to the user."""
+    return "none" if value is None else str(value)
+
+
+@contextmanager
+def output_to(
+    path: Path | None, settings: Settings, resume: bool
+) -> Iterator[LineWriter]:
+    """Context with what writes translations to a file or to standard output.
+
+    A file appears when the context ends without an error.
+
+    Args:
+        path: of the file. One that is no regular file, such as a pipe, is written to
+            at once.
+        settings: see `PartialFile`.
+        resume: likewise.
+    """
+    if path is None:
+        yield LineWriter(sys.stdout)
+    elif path.exists() and not path.is_file():
+        with path.open("w", encoding="utf-8", newline="\n") as stream:
+            yield LineWriter(stream)
+    else:
+        partial = PartialFile(path, settings, resume)
+        with partial.file:
+            try:
+                yield partial
+                partial.finish()
+            except BaseException as error:
+                partial.give_up(told=isinstance(error, KeyboardInterrupt))
+                raise
