@@ -11,12 +11,15 @@ better parent, then of the smaller id.
 
 from typing import Any
 from typing import NamedTuple
+from typing import Self
 
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.decoding.beams import Beams
 from keras_attnvariants.decoding.beams import collect_alignments
+from keras_attnvariants.decoding.beams import extended
+from keras_attnvariants.decoding.beams import joined
 from keras_attnvariants.decoding.beams import select
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
@@ -24,7 +27,7 @@ from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.hypotheses import is_possible
-from keras_attnvariants.decoding.hypotheses import length_factors
+from keras_attnvariants.decoding.length_normalization import LengthNormalization
 from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.states import gather_beams
 from keras_attnvariants.decoding.states import reorder
@@ -40,13 +43,15 @@ def beam_search(
     model: StepModel,
     source_ids: Any,
     beam_size: int | None = None,
-    length_penalty: float | None = None,
+    length_penalty: Any = None,
     n_best: int = 1,
-    min_length: int = 0,
-    max_length: int | None = None,
+    min_length: Any = 0,
+    max_length: Any = None,
     prefix: Any = None,
-    block_unknown: bool = False,
+    block_unknown: Any = False,
     return_alignments: bool = False,
+    no_repeat_ngram: Any = 0,
+    return_token_log_probs: bool = False,
 ) -> Hypotheses:
     """Finds the translations of the highest length-normalized log probability.
 
@@ -55,6 +60,9 @@ def beam_search(
     `2 K` best continuations at each position, those that end join the `n_best` finished
     hypotheses, and the `K` best others continue. A sentence is done when no live
     hypothesis can beat its worst finished one. `beam_size=1` is greedy search.
+
+    `length_penalty`, `min_length`, `max_length`, `block_unknown` and `no_repeat_ngram`
+    are one value or, as a tensor or list `[B]`, one per sentence.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
@@ -65,14 +73,19 @@ def beam_search(
             default, this and `beam_size` are those of the model's `search_settings`.
         n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
         min_length: smallest number of tokens before EOS.
-        max_length: largest number of tokens with EOS; by default those of the
-            source plus `extra_length` of the model, at most `model.max_length`.
+        max_length: largest number of tokens with EOS; by default, and for sentences
+            where it is 0, those of the source plus `extra_length` of the model, at most
+            `model.max_length`.
         prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
+        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
+            limit. If all hypotheses of a sentence are stuck, they end, even before
+            `min_length`.
+        return_token_log_probs: whether to return the log probability of each token.
 
     Returns:
-        `Hypotheses`: ids, scores, log_probs, lengths and alignments.
+        `Hypotheses`: ids, scores, log_probs, lengths and what else was asked for.
 
     Raises:
         ValueError: an argument is out of range or of a wrong shape.
@@ -85,18 +98,19 @@ def beam_search(
         >>> tuple(found.ids.shape), tuple(found.scores.shape)
         ((2, 2, 6), (2, 2))
     """
-    settings = SearchSettings.of(
-        model, beam_size=beam_size, length_penalty=length_penalty
-    )
+    beam_size = SearchSettings.of(model, beam_size=beam_size).beam_size
     check_integer("n_best", n_best)
     options = (min_length, max_length, prefix, block_unknown)
-    if settings.beam_size == n_best == 1:
-        return greedy_search(
-            model, source_ids, settings.length_penalty, *options, return_alignments
-        )
-    constraints = Constraints(model, source_ids, *options)
+    outputs = (return_alignments, no_repeat_ngram, return_token_log_probs)
+    if beam_size == n_best == 1:
+        return greedy_search(model, source_ids, length_penalty, *options, *outputs)
+    constraints = Constraints(model, source_ids, *options, no_repeat_ngram)
+    normalization = LengthNormalization(model, length_penalty, constraints)
+    wanted = (return_alignments, return_token_log_probs)
     with cast_matrices(model):
-        search = _BeamSearch(model, constraints, settings, n_best, return_alignments)
+        search = _BeamSearch(
+            model, constraints, normalization, beam_size, n_best, *wanted
+        )
         return search.hypotheses(search.run())
 
 
@@ -121,18 +135,22 @@ class _BeamSearch(StagedSearch):
         self,
         model: StepModel,
         constraints: Constraints,
-        settings: SearchSettings,
+        normalization: LengthNormalization,
+        beams: int,
         n_best: int,
         with_alignments: bool,
+        with_gains: bool,
     ) -> None:
-        super().__init__(model, constraints, settings.beam_size)
+        super().__init__(model, constraints, beams)
+        self.normalization = normalization
         self.n_best = n_best
         self.with_alignments = with_alignments
-        penalty = settings.length_penalty
-        self.factors = ops.convert_to_tensor(
-            length_factors(self.max_length + 1, penalty)
-        )
-        self.longer_is_better = penalty >= 0
+        self.with_gains = with_gains
+
+    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
+        part = super().of_rows(rows, context)
+        part.normalization = self.normalization.take(rows)
+        return part
 
     def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty
@@ -147,8 +165,13 @@ class _BeamSearch(StagedSearch):
         is_end = ops.logical_and(is_empty[:, :, None], ops.equal(ops.arange(steps), 0))
         finished_ids = ops.where(is_end, model.eos_id, model.pad_id)
 
-        def paths(ids: Tensor) -> tuple[Tensor, ...]:
-            return (ids, ops.zeros_like(ids)) if self.with_alignments else (ids,)
+        def paths(ids: Tensor) -> dict[str, Tensor]:
+            more = {}
+            if self.with_alignments:
+                more["parents"] = ops.zeros_like(ids)
+            if self.with_gains:
+                more["gains"] = ops.zeros_like(ids, dtype="float32")
+            return {"ids": ids, **more}
 
         alignments: Tensor = ()
         if self.with_alignments:
@@ -216,7 +239,12 @@ class _BeamSearch(StagedSearch):
             The continuations, and int32 `[B, 2 K]` each: parents and tokens.
         """
         values, tokens, normalizer = find_candidates(
-            logits, self.constraints, state.position, 2 * self.beams
+            logits,
+            self.constraints,
+            state.position,
+            2 * self.beams,
+            state.live.paths["ids"],
+            is_possible(state.live.log_probs),
         )
         gains = state.live.log_probs[:, :, None] - normalizer
         totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
@@ -227,12 +255,12 @@ class _BeamSearch(StagedSearch):
         totals = ops.where(is_possible(totals), totals, IMPOSSIBLE)
         parents = index // count
         tokens = gather_beams(ops.reshape(tokens, (batch, beams * count)), index)
-        is_now = ops.equal(ops.arange(self.max_length), state.position)
-        paths = tuple(
-            ops.where(is_now, value[:, :, None], gather_beams(path, parents))
-            for path, value in zip(state.live.paths, (tokens, parents), strict=False)
-        )
-        return Beams(totals, paths), parents, tokens
+        new = {"ids": tokens, "parents": parents}
+        if self.with_gains:
+            gains = ops.reshape(values - normalizer, (batch, beams * count))
+            new["gains"] = ops.maximum(gather_beams(gains, index), IMPOSSIBLE)
+        candidates = extended(state.live, totals, parents, new, state.position)
+        return candidates, parents, tokens
 
     def finish(
         self, state: _BeamState, candidates: Beams, is_end: Tensor
@@ -240,16 +268,10 @@ class _BeamSearch(StagedSearch):
         """The best finished hypotheses, old and new, and their scores `[B, N]`."""
         counts = ops.logical_and(is_end, is_possible(candidates.log_probs))
         counts = ops.logical_and(counts, ops.logical_not(state.done)[:, None])
-        factor = ops.take(self.factors, state.position + 1)
-        scores = ops.where(counts, candidates.log_probs * factor, IMPOSSIBLE)
+        factors = self.normalization.at(state.position + 1)
+        scores = ops.where(counts, candidates.log_probs * factors, IMPOSSIBLE)
         # Old ones first: they win ties, also against impossible candidates.
-        pool = Beams(
-            ops.concatenate([state.finished.log_probs, candidates.log_probs], axis=1),
-            tuple(
-                ops.concatenate(pair, axis=1)
-                for pair in zip(state.finished.paths, candidates.paths, strict=True)
-            ),
-        )
+        pool = joined(state.finished, candidates)
         scores = ops.concatenate([state.scores, scores], axis=1)
         scores, choice = ops.top_k(scores, self.n_best)
         return select(pool, gather_beams(pool.log_probs, choice), choice), scores
@@ -267,17 +289,14 @@ class _BeamSearch(StagedSearch):
             worst_finished: score of the worst finished hypothesis, `[B]`.
             position: int32 scalar.
         """
-        best_length = position + 2
-        if self.longer_is_better:
-            best_length = self.constraints.limits
-        bound = best_live * ops.take(self.factors, best_length)
+        bound = best_live * self.normalization.best_from(position + 2)
         return ops.logical_or(
             ops.logical_not(is_possible(best_live)), bound <= worst_finished
         )
 
     def hypotheses(self, state: _BeamState) -> Hypotheses:
         """The results of the search in its final state."""
-        ids = state.finished.paths[0]
+        ids = state.finished.paths["ids"]
         alignments = None
         if self.with_alignments:
             is_token = ops.not_equal(ids, self.model.pad_id)
@@ -285,7 +304,7 @@ class _BeamSearch(StagedSearch):
                 is_token, ops.logical_not(self.constraints.empty)[:, None, None]
             )
             alignments = collect_alignments(
-                state.alignments, state.finished.paths[1], is_token
+                state.alignments, state.finished.paths["parents"], is_token
             )
         return Hypotheses(
             ids=ids,
@@ -293,4 +312,5 @@ class _BeamSearch(StagedSearch):
             log_probs=state.finished.log_probs,
             lengths=count_tokens(ids, self.model.pad_id),
             alignments=alignments,
+            token_log_probs=state.finished.paths.get("gains"),
         )

@@ -1,5 +1,6 @@
 """The best next tokens, out of a vocabulary that is far larger than their number."""
 
+import numpy as np
 from keras import ops
 
 from keras_attnvariants.decoding.constraints import Constraints
@@ -12,18 +13,26 @@ BLOCK = 32
 
 
 def find_candidates(
-    logits: Tensor, constraints: Constraints, position: Tensor, count: int
+    logits: Tensor,
+    constraints: Constraints,
+    position: Tensor,
+    count: int | None,
+    ids: Tensor | None = None,
+    is_live: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best allowed tokens, with some forbidden ones among them.
 
-    The vocabulary is searched once, and its probabilities are summed once. Forbidden
-    tokens are marked afterwards, among the few that were found.
+    The vocabulary is searched once, and its probabilities are summed once. What is
+    forbidden for all is marked afterwards, among the few tokens that were found; words
+    that would repeat an n-gram may be many, and do not take part in the search.
 
     Args:
         logits: `[B, K, V]`.
         constraints: which tokens are allowed.
         position: int32 scalar.
-        count: number of allowed tokens to find.
+        count: number of allowed tokens to find; `None` for all, in the order of ids.
+        ids: int32 `[B, K, T]`, the hypotheses. Only constraints on n-grams need it.
+        is_live: bool `[B, K]`, which of them exist; by default all.
 
     Returns:
         Logits, float32 `[B, K, M]`, best first but for forbidden tokens, which have
@@ -33,18 +42,28 @@ def find_candidates(
     """
     batch, beams, size = ops.shape(logits)
     rows = ops.reshape(logits, (batch * beams, size))
-    count = min(count + constraints.max_forbidden, size)
-    values, tokens = top_tokens(rows, count)
-    normalizer = log_sum_exp(rows, values[:, :1], tokens[:, :1])
+    repeats = constraints.repeats(ids, position, size)
+    if count is not None:
+        count = min(count + constraints.max_forbidden, size)
+    values, tokens, normalizer = search(rows, repeats, count)
     forced = constraints.forced_tokens(position)[:, None]
     forced = ops.broadcast_to(forced, (batch, beams))
+    shape = (batch, beams, tokens.shape[1])
+    allowed = constraints.are_allowed(ops.reshape(tokens, shape), position)
+    if repeats is not None:
+        is_new = ops.logical_not(gather_beams(repeats, tokens))
+        allowed = ops.logical_and(allowed, ops.reshape(is_new, shape))
+        ends = ops.logical_and(
+            are_stuck(allowed, is_live), ops.equal(forced, constraints.pad_id)
+        )
+        forced = ops.where(ends, constraints.eos_id, forced)
     forced = ops.reshape(forced, (batch * beams, 1))
     is_forced = ops.not_equal(forced, constraints.pad_id)
     forced_values = ops.cast(ops.take_along_axis(rows, forced, axis=1), "float32")
     allowed = ops.where(
         is_forced,
-        ops.equal(ops.arange(count), 0),
-        constraints.are_allowed(tokens, position),
+        ops.equal(ops.arange(shape[2]), 0),
+        ops.reshape(allowed, (batch * beams, shape[2])),
     )
     tokens = ops.where(is_forced, forced, tokens)
     values = ops.where(is_forced, forced_values, values)
@@ -54,6 +73,45 @@ def find_candidates(
         ops.reshape(x, (batch, beams, -1)) for x in (values, tokens, normalizer)
     )
     return values, tokens, normalizer
+
+
+def search(
+    rows: Tensor, excluded: Tensor | None, count: int | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The best tokens of rows, and the normalizers of the rows.
+
+    Args:
+        rows: logits, `[N, V]`.
+        excluded: bool `[N, V]`, which tokens come last; `None` for none.
+        count: how many tokens, or `None` for all in the order of ids.
+
+    Returns:
+        Values (float32) and tokens (int32) `[N, count]`, and normalizers, float32
+        `[N, 1]`, to which the excluded tokens contribute too.
+    """
+    if excluded is None and count is not None:
+        values, tokens = top_tokens(rows, count)
+        return values, tokens, log_sum_exp(rows, values[:, :1], tokens[:, :1])
+    normalizer = ops.logsumexp(ops.cast(rows, "float32"), axis=-1, keepdims=True)
+    if excluded is not None:
+        rows = ops.where(excluded, ops.cast(-np.inf, rows.dtype), rows)
+    if count is not None:
+        return *top_tokens(rows, count), normalizer
+    tokens = ops.broadcast_to(ops.arange(rows.shape[1], dtype="int32"), ops.shape(rows))
+    return ops.cast(rows, "float32"), tokens, normalizer
+
+
+def are_stuck(allowed: Tensor, is_live: Tensor | None) -> Tensor:
+    """Whether no hypothesis of a sentence can go on: bool `[B, 1]`.
+
+    Args:
+        allowed: bool `[B, K, M]`, for every token that was found.
+        is_live: bool `[B, K]`, which hypotheses exist; `None` for all.
+    """
+    can_go_on = ops.any(allowed, axis=-1)
+    if is_live is not None:
+        can_go_on = ops.logical_and(can_go_on, is_live)
+    return ops.logical_not(ops.any(can_go_on, axis=1, keepdims=True))
 
 
 def log_sum_exp(logits: Tensor, largest: Tensor, index: Tensor) -> Tensor:

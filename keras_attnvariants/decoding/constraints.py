@@ -5,7 +5,17 @@ from typing import Any
 
 from keras import ops
 
-from keras_attnvariants.decoding.checks import check_lengths
+from keras_attnvariants.decoding.checks import check_lengths_of_each
+from keras_attnvariants.decoding.checks import check_ngrams
+from keras_attnvariants.decoding.ngrams import LONGEST
+from keras_attnvariants.decoding.ngrams import repeating_tokens
+from keras_attnvariants.decoding.ngrams import which_words
+from keras_attnvariants.decoding.per_sentence import is_per_sentence
+from keras_attnvariants.decoding.per_sentence import is_used
+from keras_attnvariants.decoding.per_sentence import known_values
+from keras_attnvariants.decoding.per_sentence import largest
+from keras_attnvariants.decoding.per_sentence import per_sentence
+from keras_attnvariants.decoding.per_sentence import with_rank
 from keras_attnvariants.decoding.states import take_rows
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
@@ -22,24 +32,32 @@ class Constraints:
 
     PAD and BOS are never allowed. EOS is not allowed before `min_length` tokens, and
     nothing but EOS is at the last position of a sentence. A prefix is stronger than
-    `min_length` and `block_unknown`, weaker than the last position.
+    all other constraints, but weaker than the last position. Where nothing else is
+    left for any hypothesis of a sentence, because all would repeat an n-gram, EOS is
+    allowed before `min_length`.
+
+    All but `prefix` are either one value or a tensor with one per sentence, `[B]`.
+    The values of tensors are not checked; values of lists and of NumPy arrays are.
 
     Args:
         model: a step model.
         source_ids: int `[B, S]`, padded on the right.
         min_length: smallest number of tokens before EOS.
-        max_length: number of positions, EOS included. By default those of the
-            source without its padding plus the `extra_length` of the model's
-            `search_settings`, at most `model.max_length`.
+        max_length: number of positions, EOS included. By default, and for sentences
+            where it is 0, those of the source without its padding plus the
+            `extra_length` of the model's `search_settings`. At most
+            `model.max_length`.
         prefix: int `[B, P]`, tokens that every hypothesis must start with. Positions
             with PAD are free.
         block_unknown: whether to forbid UNK.
+        no_repeat_ngram: the size of n-grams of which no hypothesis may have one twice;
+            0 for any. A tensor can ask for at most 8.
 
     Attributes:
         source_ids: int32 `[B, S]`.
         empty: bool `[B]`, true for sentences without any token.
         max_length: the largest number of positions in the batch, a Python integer.
-        pad_id: the id of PAD.
+        pad_id, eos_id: the ids of PAD and EOS.
         limits: int32 `[B]`, the number of positions of each sentence.
 
     Raises:
@@ -50,36 +68,48 @@ class Constraints:
         self,
         model: StepModel,
         source_ids: Any,
-        min_length: int = 0,
-        max_length: int | None = None,
+        min_length: Any = 0,
+        max_length: Any = None,
         prefix: Any = None,
-        block_unknown: bool = False,
+        block_unknown: Any = False,
+        no_repeat_ngram: Any = 0,
     ) -> None:
-        check_lengths(min_length, max_length, model.max_length)
         self.source_ids = to_token_ids("source_ids", source_ids)
+        self._min_length, limits, self._block_unknown, self._ngram = (
+            per_sentence(name, value, dtype, self.source_ids)
+            for name, value, dtype in (
+                ("min_length", min_length, "int32"),
+                ("max_length", max_length, "int32"),
+                ("block_unknown", block_unknown, "bool"),
+                ("no_repeat_ngram", no_repeat_ngram, "int32"),
+            )
+        )
+        check_lengths_of_each(min_length, max_length, model.max_length)
+        check_ngrams(no_repeat_ngram)
+        self.pad_id, self.eos_id = model.pad_id, model.eos_id
+        self._bos_id = model.bos_id
+        self._unk_id = getattr(model, "unk_id", UNKNOWN_ID)
+        self._longest_ngram = largest(no_repeat_ngram, unknown=LONGEST)
         source_lengths = count_tokens(self.source_ids, model.pad_id)
         self.empty = ops.equal(source_lengths, 0)
-        self.pad_id = model.pad_id
-        self._eos_id = model.eos_id
-        self._min_length = min_length
         self._extra_length = SearchSettings.of(model).extra_length
-        self._forbidden = {model.pad_id, model.bos_id}
-        if block_unknown:
-            self._forbidden.add(getattr(model, "unk_id", UNKNOWN_ID))
         self._prefix = padded_prefix(prefix, self.source_ids, model.pad_id)
-        self.max_length = self._longest(max_length, model.max_length)
-        self.limits = self._limits(source_lengths, follow_source=max_length is None)
+        self.max_length = self._longest(min_length, max_length, model.max_length)
+        self.limits = self._limits(source_lengths, limits)
 
-    def _longest(self, max_length: int | None, model_max_length: int) -> int:
+    def _longest(self, min_length: Any, max_length: Any, model_max_length: int) -> int:
         """The largest number of positions in the batch."""
         # A prefix of unknown width counts as empty here; EOS then cuts it off.
         prefix_length = (self._prefix.shape[1] or 1) - 1
-        least = 1 + max(self._min_length, prefix_length)
-        longest = max_length
-        if longest is None:
-            width = self.source_ids.shape[1]
-            width = model_max_length if width is None else width
-            longest = min(max(width + self._extra_length, least), model_max_length)
+        least = 1 + max(largest(min_length, model_max_length - 1), prefix_length)
+        width = self.source_ids.shape[1]
+        width = model_max_length if width is None else width
+        default = min(max(width + self._extra_length, least), model_max_length)
+        longest = default
+        if max_length is not None:
+            longest = largest(max_length, unknown=model_max_length)
+            if (0,) in known_values(max_length):
+                longest = max(longest, default)
         if longest < least:
             raise ValueError(
                 f"`prefix` must be shorter than the number of positions ({longest}), "
@@ -87,14 +117,16 @@ class Constraints:
             )
         return longest
 
-    def _limits(self, source_lengths: Tensor, follow_source: bool) -> Tensor:
+    def _limits(self, source_lengths: Tensor, max_length: Any) -> Tensor:
         """The number of positions of each sentence, int32 `[B]`."""
-        if not follow_source:
+        if max_length is not None and not is_per_sentence(max_length):
             return ops.full_like(source_lengths, self.max_length)
         # Not from the padded width: padding must not change a translation.
         prefix_lengths = count_tokens(self._prefix, self.pad_id)
         limits = ops.maximum(source_lengths + self._extra_length, prefix_lengths + 1)
         limits = ops.maximum(limits, self._min_length + 1)
+        if max_length is not None:
+            limits = ops.where(ops.greater(max_length, 0), max_length, limits)
         return ops.minimum(limits, self.max_length)
 
     def take(self, rows: Tensor | None) -> "Constraints":
@@ -102,12 +134,18 @@ class Constraints:
         part = copy.copy(self)
         for name in ("source_ids", "empty", "limits", "_prefix"):
             setattr(part, name, take_rows(getattr(self, name), rows))
+        for name in ("_min_length", "_block_unknown", "_ngram"):
+            if is_per_sentence(value := getattr(self, name)):
+                setattr(part, name, take_rows(value, rows))
         return part
 
     @property
     def max_forbidden(self) -> int:
-        """The largest number of forbidden tokens at a position that is not forced."""
-        return len(self._forbidden) + 1
+        """The largest number of forbidden words at a position that is not forced.
+
+        Words that would repeat an n-gram do not count; see `repeats`.
+        """
+        return 2 + is_used(self._min_length) + is_used(self._block_unknown)
 
     def forced_tokens(self, position: Tensor) -> Tensor:
         """The only token allowed at a position, or PAD for any: int32 `[B]`."""
@@ -115,15 +153,45 @@ class Constraints:
         column = ops.minimum(position, ops.shape(self._prefix)[1] - 1)
         forced = ops.take(self._prefix, column, axis=1)
         is_last = ops.equal(self.limits, position + 1)
-        return ops.where(is_last, self._eos_id, forced)
+        return ops.where(is_last, self.eos_id, forced)
 
     def are_allowed(self, tokens: Tensor, position: Tensor) -> Tensor:
-        """Which tokens are allowed where none is forced: bool of the same shape."""
-        is_early = ops.less(position, self._min_length)
-        forbidden = ops.logical_and(ops.equal(tokens, self._eos_id), is_early)
-        for token in sorted(self._forbidden):
-            forbidden = ops.logical_or(forbidden, ops.equal(tokens, token))
+        """Which tokens `[B, K, M]` are allowed where none is forced: bool, alike."""
+        forbidden = ops.logical_or(
+            ops.equal(tokens, self.pad_id), ops.equal(tokens, self._bos_id)
+        )
+        if is_used(self._min_length):
+            is_early = ops.less(position, with_rank(self._min_length, 3))
+            is_end = ops.equal(tokens, self.eos_id)
+            forbidden = ops.logical_or(forbidden, ops.logical_and(is_end, is_early))
+        if is_used(self._block_unknown):
+            is_blocked = ops.equal(tokens, self._unk_id)
+            if is_per_sentence(self._block_unknown):
+                blocks = with_rank(self._block_unknown, 3)
+                is_blocked = ops.logical_and(is_blocked, blocks)
+            forbidden = ops.logical_or(forbidden, is_blocked)
         return ops.logical_not(forbidden)
+
+    def repeats(
+        self, ids: Tensor | None, position: Tensor, vocabulary_size: int
+    ) -> Tensor | None:
+        """Which words would make an n-gram occur twice, or `None` if that is allowed.
+
+        Args:
+            ids: int32 `[B, K, T]`, the hypotheses.
+            position: int32 scalar, the number of their tokens.
+            vocabulary_size: `V`.
+
+        Returns:
+            bool `[B K, V]`.
+        """
+        if ids is None or not is_used(self._ngram):
+            return None
+        tokens = repeating_tokens(
+            ids, position, self._ngram, self._longest_ngram, self.pad_id
+        )
+        tokens = ops.reshape(tokens, (-1, ops.shape(ids)[-1]))
+        return which_words(tokens, vocabulary_size)
 
 
 def padded_prefix(prefix: Any, source_ids: Tensor, pad_id: int) -> Tensor:

@@ -10,12 +10,11 @@ from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.hypotheses import length_factors
+from keras_attnvariants.decoding.length_normalization import LengthNormalization
 from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.states import with_structure_of
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
-from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
@@ -28,22 +27,26 @@ class _State(NamedTuple):
     done: Tensor  # bool [B]
     model_state: NestedTensors  # [B, 1, ...]
     alignments: Tensor  # float32 [B, T, S], or () if they are not requested
+    token_log_probs: Tensor  # float32 [B, T], or ()
 
 
 def greedy_search(
     model: StepModel,
     source_ids: Any,
-    length_penalty: float | None = None,
-    min_length: int = 0,
-    max_length: int | None = None,
+    length_penalty: Any = None,
+    min_length: Any = 0,
+    max_length: Any = None,
     prefix: Any = None,
-    block_unknown: bool = False,
+    block_unknown: Any = False,
     return_alignments: bool = False,
+    no_repeat_ngram: Any = 0,
+    return_token_log_probs: bool = False,
 ) -> Hypotheses:
     """Translates by the most probable token at each position, until EOS.
 
     Length normalization changes the scores only, not what is found. Log probabilities
     cost one log-sum-exp per token; a compiled graph omits it if nobody uses them.
+    Options may differ from sentence to sentence, as those of `beam_search`.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
@@ -52,11 +55,15 @@ def greedy_search(
         length_penalty: exponent of the length normalization; by default that of the
             model's `search_settings`.
         min_length: smallest number of tokens before EOS.
-        max_length: largest number of tokens with EOS. By default those of the
-            source plus `extra_length` of the model, at most `model.max_length`.
+        max_length: largest number of tokens with EOS; by default, and for sentences
+            where it is 0, those of the source plus `extra_length` of the model, at most
+            `model.max_length`.
         prefix: int `[B, P]`, padded on the right: how each translation must start.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
+        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
+            limit. A translation that is stuck ends, even before `min_length`.
+        return_token_log_probs: whether to return the log probability of each token.
 
     Returns:
         `Hypotheses` with `N = 1`.
@@ -73,26 +80,46 @@ def greedy_search(
         >>> tuple(found.ids.shape)
         (1, 1, 6)
     """
-    settings = SearchSettings.of(model, length_penalty=length_penalty)
-    constraints = Constraints(
-        model, source_ids, min_length, max_length, prefix, block_unknown
-    )
+    options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
+    constraints = Constraints(model, source_ids, *options)
+    normalization = LengthNormalization(model, length_penalty, constraints)
     with cast_matrices(model):
-        search = _GreedySearch(model, constraints, return_alignments)
-        return search.hypotheses(search.run(), settings.length_penalty)
+        search = GreedySearch(
+            model, constraints, return_alignments, return_token_log_probs
+        )
+        return search.hypotheses(search.run(), normalization)
 
 
-class _GreedySearch(StagedSearch):
-    """One search over a batch, with all that does not change in its loop."""
+class GreedySearch(StagedSearch):
+    """One search over a batch, with all that does not change in its loop.
+
+    Attributes:
+        count: how many tokens `choose` needs to see, or `None` for all.
+    """
 
     State = _State
-    RESULTS = ("ids", "log_probs", "alignments")
+    RESULTS = ("ids", "log_probs", "alignments", "token_log_probs")
+    count: int | None = 1
 
     def __init__(
-        self, model: StepModel, constraints: Constraints, with_alignments: bool
+        self,
+        model: StepModel,
+        constraints: Constraints,
+        with_alignments: bool,
+        with_token_log_probs: bool,
     ) -> None:
         super().__init__(model, constraints, beams=1)
         self.with_alignments = with_alignments
+        self.with_token_log_probs = with_token_log_probs
+
+    def choose(self, values: Tensor, position: Tensor) -> Tensor:
+        """Which of the candidates comes next, int `[B, 1]`.
+
+        Args:
+            values: float32 `[B, 1, M]`, their logits; see `find_candidates`.
+            position: int32 scalar.
+        """
+        return ops.argmax(values, axis=-1)
 
     def initial(self, room: int) -> _State:
         model, empty = self.model, self.constraints.empty
@@ -105,6 +132,9 @@ class _GreedySearch(StagedSearch):
         if self.with_alignments:
             shape = (batch, self.max_length, source_length)
             alignments = ops.zeros(shape, dtype="float32")
+        token_log_probs = ()
+        if self.with_token_log_probs:
+            token_log_probs = ops.zeros_like(ids, dtype="float32")
         return _State(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch,), model.bos_id, dtype="int32"),
@@ -113,6 +143,7 @@ class _GreedySearch(StagedSearch):
             done=empty,
             model_state=model.initial_state(self.context, 1, room),
             alignments=alignments,
+            token_log_probs=token_log_probs,
         )
 
     def advance(self, state: _State) -> _State:
@@ -125,9 +156,9 @@ class _GreedySearch(StagedSearch):
             return_attention_scores=self.with_alignments,
         )
         values, tokens, normalizer = find_candidates(
-            logits, self.constraints, state.position, 1
+            logits, self.constraints, state.position, self.count, state.ids[:, None]
         )
-        best = ops.argmax(values, axis=-1)  # [B, 1]
+        best = self.choose(values, state.position)
         chosen, tokens = (
             ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
             for found in (values, tokens)
@@ -139,6 +170,9 @@ class _GreedySearch(StagedSearch):
         alignments = ()
         if self.with_alignments:
             alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
+        token_log_probs = ()
+        if self.with_token_log_probs:
+            token_log_probs = ops.where(is_now, gains[:, None], state.token_log_probs)
         return _State(
             position=state.position + 1,
             tokens=tokens,
@@ -147,17 +181,21 @@ class _GreedySearch(StagedSearch):
             done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
             model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
+            token_log_probs=token_log_probs,
         )
 
-    def hypotheses(self, state: _State, length_penalty: float) -> Hypotheses:
+    def hypotheses(
+        self, state: _State, normalization: LengthNormalization
+    ) -> Hypotheses:
         """The results of the search in its final state."""
-        lengths = count_tokens(state.ids, self.model.pad_id)
-        factors = length_factors(self.max_length, length_penalty)
-        scores = state.log_probs * ops.take(factors, lengths)
+        lengths = count_tokens(state.ids, self.model.pad_id)[:, None]
+        log_probs = state.log_probs[:, None]
+        gains = state.token_log_probs
         return Hypotheses(
             ids=state.ids[:, None],
-            scores=scores[:, None],
-            log_probs=state.log_probs[:, None],
-            lengths=lengths[:, None],
+            scores=log_probs * normalization.of(lengths),
+            log_probs=log_probs,
+            lengths=lengths,
             alignments=state.alignments[:, None] if self.with_alignments else None,
+            token_log_probs=gains[:, None] if self.with_token_log_probs else None,
         )

@@ -1,5 +1,6 @@
 """The results of a search, and the length normalization that ranks them."""
 
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ class Hypotheses(NamedTuple):
         lengths: int32 `[B, N]`, number of tokens, EOS included.
         alignments: float32 `[B, N, T, S]`, attention over the source from which each
             token was predicted, 0 after EOS; `None` unless requested.
+        token_log_probs: float32 `[B, N, T]`, log probability of each token, 0 after
+            EOS; their sum is `log_probs`. `None` unless requested.
     """
 
     ids: Tensor
@@ -36,6 +39,7 @@ class Hypotheses(NamedTuple):
     log_probs: Tensor
     lengths: Tensor
     alignments: Tensor | None = None
+    token_log_probs: Tensor | None = None
 
 
 def is_possible(log_probs: Tensor) -> Tensor:
@@ -43,16 +47,20 @@ def is_possible(log_probs: Tensor) -> Tensor:
     return log_probs > _BARELY_POSSIBLE
 
 
-def length_factors(max_length: int, exponent: float) -> np.ndarray:
+def length_factors(max_length: int, exponent: Any) -> np.ndarray:
     """`((5 + 1) / (5 + length)) ** exponent` for the lengths `0..max_length`.
 
     A log probability times the factor of its length is the score of Wu et al. (2016),
     eq. 14, without coverage. A table computed by NumPy is monotonic to the last bit on
     every backend, which the stop rule of the beam search relies on.
 
+    Args:
+        max_length: the largest length.
+        exponent: a number, or one per sentence, `[B]`.
+
     Returns:
-        float32 `[max_length + 1]`.
+        float32 `[max_length + 1]`, or `[B, max_length + 1]`.
     """
     lengths = np.arange(max_length + 1, dtype=np.float64)
-    factors = (6.0 / (5.0 + lengths)) ** exponent
+    factors = (6.0 / (5.0 + lengths)) ** np.asarray(exponent)[..., None]
     return factors.astype(np.float32)

@@ -8,6 +8,7 @@ any size, it continues without the sentences that are finished.
 import copy
 from typing import Any
 from typing import ClassVar
+from typing import Self
 
 from keras import ops
 
@@ -62,6 +63,13 @@ class StagedSearch:
         """The state one position further."""
         raise NotImplementedError(f"{type(self).__name__} has no `advance`.")
 
+    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
+        """The search for some sentences, or for all of them, with their context."""
+        part = copy.copy(self)
+        part.constraints = self.constraints.take(rows)
+        part.context = context
+        return part
+
     def run(self) -> Any:
         """The state at the end of the search."""
         source_length = self.constraints.source_ids.shape[1]
@@ -84,9 +92,7 @@ class StagedSearch:
     def run_second_stage(self, positions: int, state: Any) -> Any:
         """Advances the sentences that are not done, with room for all positions."""
         rows = unfinished(state.done)
-        search = copy.copy(self)
-        search.constraints = self.constraints.take(rows)
-        search.context = take_rows(self.context, rows)
+        search = self.of_rows(rows, take_rows(self.context, rows))
         parts = take_rows(state._replace(position=())._asdict(), rows)
         part = self.State(**{**parts, "position": state.position})
         larger = self.model.initial_state(search.context, self.beams, self.max_length)

@@ -10,13 +10,13 @@ from keras_attnvariants.decoding.beams import select
 
 def test_selected_hypotheses_keep_their_paths():
     paths = np.arange(12, dtype="int32").reshape(2, 3, 2)
-    beams = Beams(ops.zeros((2, 3)), (ops.convert_to_tensor(paths),))
+    beams = Beams(ops.zeros((2, 3)), {"ids": ops.convert_to_tensor(paths)})
     choice = np.array([[2, 0], [1, 1]], "int32")
     log_probs = ops.convert_to_tensor(np.array([[-1.0, -2.0], [-3.0, -3.0]]))
     found = select(beams, log_probs, ops.convert_to_tensor(choice))
     assert found.log_probs is log_probs
     expected = np.take_along_axis(paths, choice[:, :, None], axis=1)
-    np.testing.assert_array_equal(ops.convert_to_numpy(found.paths[0]), expected)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found.paths["ids"]), expected)
 
 
 def test_alignments_are_those_of_the_beams_that_predicted():

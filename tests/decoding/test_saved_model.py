@@ -21,6 +21,7 @@ import tensorflow as tf  # noqa: E402
 MODEL = RecurrentModel(max_length=20)
 # All shapes are dynamic; only the number of target positions is fixed.
 IDS = tf.TensorSpec([None, None], tf.int32)
+EVERYTHING = {"return_alignments": True, "return_token_log_probs": True}
 
 
 class Exported(tf.Module):
@@ -28,14 +29,12 @@ class Exported(tf.Module):
 
     @tf.function(input_signature=[IDS, IDS], autograph=False)
     def beam(self, source_ids, prefix):
-        found = beam_search(
-            MODEL, source_ids, n_best=2, prefix=prefix, return_alignments=True
-        )
+        found = beam_search(MODEL, source_ids, n_best=2, prefix=prefix, **EVERYTHING)
         return found._asdict()
 
     @tf.function(input_signature=[IDS], autograph=False)
     def greedy(self, source_ids):
-        found = greedy_search(MODEL, source_ids, return_alignments=True)
+        found = greedy_search(MODEL, source_ids, **EVERYTHING)
         return found._asdict()
 
 
@@ -56,7 +55,7 @@ def test_restored_beam_search_is_the_same(restored, batch, width):
     assert found["ids"].shape == (batch, 2, 20)
     assert found["alignments"].shape == (batch, 2, 20, width)
     if batch:
-        here = search(MODEL, sources, n_best=2, prefix=prefix, return_alignments=True)
+        here = search(MODEL, sources, n_best=2, prefix=prefix, **EVERYTHING)
         for name, value in here._asdict().items():
             np.testing.assert_allclose(found[name].numpy(), value, atol=1e-4)
 
@@ -81,7 +80,7 @@ def test_restored_greedy_search_is_the_same(restored, batch):
     found = restored.greedy(tf.constant(sources))
     assert found["ids"].shape == (batch, 1, 20)
     if batch:
-        here = search(MODEL, sources, greedy_search, return_alignments=True)
+        here = search(MODEL, sources, greedy_search, **EVERYTHING)
         for name, value in here._asdict().items():
             np.testing.assert_allclose(found[name].numpy(), value, atol=1e-4)
 
