@@ -1,13 +1,35 @@
 """Log probabilities of given translations."""
 
 from typing import Any
+from typing import NamedTuple
 
 from keras import ops
 
+from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
 from keras_attnvariants.decoding.token_ids import to_token_ids
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
+
+
+class TokenScores(NamedTuple):
+    """What a model thinks of each token of a target, given those before it.
+
+    Attributes:
+        ids: int32 `[B, T]`, the target with EOS, padded with PAD.
+        log_probs: float32 `[B, T]`, 0 after EOS.
+        lengths: int32 `[B]`, EOS included.
+        best_ids: int32 `[B, T, k]`, the most probable words in the place of each token,
+            best first; PAD after EOS. `None` without `k`.
+        best_log_probs: float32 `[B, T, k]`, their log probabilities; 0 after EOS.
+    """
+
+    ids: Tensor
+    log_probs: Tensor
+    lengths: Tensor
+    best_ids: Tensor | None = None
+    best_log_probs: Tensor | None = None
 
 
 def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, Tensor]:
@@ -41,6 +63,65 @@ def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, T
         >>> np.asarray(lengths).tolist()
         [4, 2]
     """
+    _, _, ends, chosen = teacher_forced(model, source_ids, target_ids)
+    return ops.sum(chosen, axis=1), ends[:, 0] + 1
+
+
+def score_tokens(
+    model: StepModel, source_ids: Any, target_ids: Any, k: int = 0
+) -> TokenScores:
+    """Log probability of every target token, and the most probable words beside it.
+
+    Args:
+        model, source_ids, target_ids: as for `score`.
+        k: number of words, at most the size of the vocabulary; 0 for none. With them a
+            smaller model can learn what this one predicts (word-level distillation).
+
+    Returns:
+        `TokenScores`, with `T + 1` positions.
+
+    Raises:
+        ValueError: ids are not integers of two axes, or `k` is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> import keras_attnvariants as kav
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+        >>> scores = score_tokens(model, np.array([[5, 6]]), np.array([[8, 9, 9]]), k=5)
+        >>> tuple(scores.log_probs.shape), tuple(scores.best_ids.shape)
+        ((1, 4), (1, 4, 5))
+    """
+    if check_integer("k", k, minimum=0) > model.vocabulary_size:
+        raise ValueError(
+            f"`k` must be at most the size of the vocabulary "
+            f"({model.vocabulary_size}). Received: {k}"
+        )
+    logits, labels, ends, chosen = teacher_forced(model, source_ids, target_ids)
+    scores = TokenScores(labels, chosen, ends[:, 0] + 1)
+    if not k:
+        return scores
+    batch, steps, size = ops.shape(logits)
+    is_token = ops.arange(steps, dtype="int32") <= ends  # [B, T]
+    values, ids = top_tokens(ops.reshape(logits, (batch * steps, size)), k)
+    values, ids = (ops.reshape(x, (batch, steps, k)) for x in (values, ids))
+    values -= ops.logsumexp(logits, axis=-1, keepdims=True)
+    return scores._replace(
+        best_ids=ops.where(is_token[:, :, None], ids, model.pad_id),
+        best_log_probs=ops.where(is_token[:, :, None], values, 0.0),
+    )
+
+
+def teacher_forced(
+    model: StepModel, source_ids: Any, target_ids: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """One pass over given targets.
+
+    Returns:
+        Logits, float32 `[B, T + 1, V]`; the target with its EOS, int32 `[B, T + 1]`;
+        the position of the EOS, int32 `[B, 1]`; and log probabilities of the target,
+        float32 `[B, T + 1]`, 0 after EOS.
+    """
     source_ids = to_token_ids("source_ids", source_ids)
     target_ids = to_token_ids("target_ids", target_ids)
     batch, steps = ops.shape(target_ids)
@@ -54,5 +135,4 @@ def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, T
     logits = ops.cast(logits, "float32")
     chosen = ops.take_along_axis(logits, labels[:, :, None], axis=-1)[:, :, 0]
     log_probs = chosen - ops.logsumexp(logits, axis=-1)
-    log_probs = ops.where(positions <= ends, log_probs, 0.0)
-    return ops.sum(log_probs, axis=1), ends[:, 0] + 1
+    return logits, labels, ends, ops.where(positions <= ends, log_probs, 0.0)
