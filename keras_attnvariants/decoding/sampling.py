@@ -1,0 +1,183 @@
+"""Ancestral sampling: translations drawn from the model, token by token."""
+
+from typing import Any
+from typing import Self
+
+from keras import ops
+
+from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.decoding.checks import check_sampling
+from keras_attnvariants.decoding.constraints import Constraints
+from keras_attnvariants.decoding.greedy_search import GreedySearch
+from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.length_normalization import LengthNormalization
+from keras_attnvariants.decoding.per_sentence import is_per_sentence
+from keras_attnvariants.decoding.per_sentence import is_used
+from keras_attnvariants.decoding.per_sentence import per_sentence
+from keras_attnvariants.decoding.per_sentence import with_rank
+from keras_attnvariants.decoding.random_numbers import uniform
+from keras_attnvariants.decoding.states import take_rows
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.utils.typing import Tensor
+
+# Temperatures below are greedy search; divided by less, logits might overflow.
+COLDEST = 1e-6
+
+
+def sample(
+    model: StepModel,
+    source_ids: Any,
+    temperature: Any = 1.0,
+    top_k: Any = 0,
+    top_p: Any = 1.0,
+    seed: Any = 0,
+    length_penalty: Any = None,
+    min_length: Any = 0,
+    max_length: Any = None,
+    prefix: Any = None,
+    block_unknown: Any = False,
+    return_alignments: bool = False,
+    no_repeat_ngram: Any = 0,
+) -> Hypotheses:
+    """Draws one translation of each sentence from the probabilities of the model.
+
+    Each token is drawn from the allowed ones: of these, the `top_k` most probable; of
+    these, the fewest that have `top_p` of the probability together. The probabilities
+    are those of the softmax of the logits divided by `temperature`.
+
+    The random numbers depend on the seed and the position alone. So a translation does
+    not depend on the other sentences of its batch, and is the same at each call. For
+    several translations of a sentence, repeat it with several seeds.
+
+    All options but `prefix` and `return_alignments` are one value or, as a tensor or
+    list `[B]`, one per sentence.
+
+    Args:
+        model: a step model, see `keras_attnvariants.decoding.StepModel`.
+        source_ids: int `[B, S]`, padded on the right. A sentence without tokens has the
+            empty translation.
+        temperature: below 1, probable words become more so; 0 is greedy search.
+        top_k: how many words may be drawn; 0 for all.
+        top_p: above 0, at most 1; the sum of probabilities of those that may be drawn.
+        seed: from 0 to `2 ** 31 - 1`. One seed for all sentences gives each of them
+            random numbers of its own, by its place in the batch. A list gives a
+            sentence those that it has alone with that seed.
+        length_penalty, min_length, max_length, prefix, block_unknown,
+            return_alignments, no_repeat_ngram: as for `beam_search`.
+
+    Returns:
+        `Hypotheses` with `N = 1` and `token_log_probs`. Log probabilities are those of
+        the model as it is, without temperature, `top_k` and `top_p`.
+
+    Raises:
+        ValueError: an argument is out of range or of a wrong shape.
+
+    Example:
+        >>> import numpy as np
+        >>> import keras_attnvariants as kav
+        >>> attention = kav.DotProductAttention(num_heads=2)
+        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+        >>> source_ids = np.array([[5, 6, 7]] * 3)
+        >>> found = kav.decoding.sample(model, source_ids, seed=[1, 2, 1], max_length=6)
+        >>> first, second, third = np.asarray(found.ids).tolist()
+        >>> first == third, first == second
+        (True, False)
+    """
+    check_sampling(temperature, top_k, top_p, seed)
+    options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
+    constraints = Constraints(model, source_ids, *options)
+    normalization = LengthNormalization(model, length_penalty, constraints)
+    with cast_matrices(model):
+        search = _Sampling(model, constraints, return_alignments, True)
+        search.set_options(temperature, top_k, top_p, seed)
+        return search.hypotheses(search.run(), normalization)
+
+
+class _Sampling(GreedySearch):
+    """A greedy search that draws its tokens."""
+
+    def set_options(self, temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
+        """Prepares to draw; see `sample`."""
+        source_ids = self.constraints.source_ids
+        self.temperature, self.top_k, self.top_p = (
+            per_sentence(name, value, dtype, source_ids)
+            for name, value, dtype in (
+                ("temperature", temperature, "float32"),
+                ("top_k", top_k, "int32"),
+                ("top_p", top_p, "float32"),
+            )
+        )
+        # The tokens have to be sorted only if the best of them are wanted.
+        self.count = None
+        if is_per_sentence(top_k) or is_per_sentence(top_p) or top_p < 1:
+            self.count = self.model.vocabulary_size
+        if not is_per_sentence(top_k) and top_k > 0:
+            self.count = top_k
+        self.numbers = self.random_numbers(seed)
+
+    def random_numbers(self, seed: Any) -> Tensor:
+        """A number from 0 to below 1 for each position, float32 `[B, positions]`."""
+        source_ids = self.constraints.source_ids
+        rows = ops.arange(ops.shape(source_ids)[0], dtype="int32")
+        if is_per_sentence(seed):
+            seeds = per_sentence("seed", seed, "int32", source_ids)
+            streams = ops.zeros_like(rows)
+        else:
+            seeds, streams = ops.full_like(rows, seed), rows
+        seeds, streams = (ops.cast(x, "uint32") for x in (seeds, streams))
+        return uniform(seeds, streams, self.model.max_length)
+
+    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
+        part = super().of_rows(rows, context)
+        for name in ("temperature", "top_k", "top_p", "numbers"):
+            if is_per_sentence(value := getattr(self, name)):
+                setattr(part, name, take_rows(value, rows))
+        return part
+
+    def choose(self, values: Tensor, position: Tensor) -> Tensor:
+        best = ops.argmax(values, axis=-1)
+        temperature = with_rank(self.temperature, 3)
+        distances = values - ops.max(values, axis=-1, keepdims=True)
+        weights = ops.exp(distances / ops.maximum(temperature, COLDEST))
+        weights = ops.where(values > IMPOSSIBLE, weights, 0.0)
+        weights = self.of_the_best(weights)
+        number = ops.take(self.numbers, position, axis=1)[:, None]
+        is_cold = ops.less(with_rank(self.temperature, 2), COLDEST)
+        return ops.where(is_cold, best, draw(weights, number))
+
+    def of_the_best(self, weights: Tensor) -> Tensor:
+        """The weights of tokens, best first, that may be drawn; 0 for all others."""
+        is_possible = weights > 0
+        if is_used(self.top_k):
+            rank = ops.cumsum(ops.cast(is_possible, "int32"), axis=-1)
+            top_k = with_rank(self.top_k, 3)
+            kept = ops.logical_or(ops.less_equal(rank, top_k), ops.less(top_k, 1))
+            weights = ops.where(kept, weights, 0.0)
+        if is_per_sentence(self.top_p) or self.top_p < 1:
+            sums = ops.cumsum(weights, axis=-1)
+            least = with_rank(self.top_p, 3) * sums[:, :, -1:]
+            kept = ops.less(sums - weights, least)
+            # All, also if their sum is rounded.
+            kept = ops.logical_or(kept, ops.greater_equal(with_rank(self.top_p, 3), 1))
+            weights = ops.where(kept, weights, 0.0)
+        return weights
+
+
+def draw(weights: Tensor, number: Tensor) -> Tensor:
+    """The index in whose share of the sum of all weights a random number falls.
+
+    Args:
+        weights: float32 `[..., M]`, at least one of them positive.
+        number: float32 `[...]`, from 0 to below 1.
+
+    Returns:
+        int32 `[...]`, of a positive weight.
+    """
+    sums = ops.cumsum(weights, axis=-1)
+    is_beyond = sums > number[..., None] * sums[..., -1:]
+    is_beyond = ops.logical_and(is_beyond, weights > 0)
+    # Sums of a compiled program need not grow: none of them may be beyond the number.
+    found = ops.any(is_beyond, axis=-1)
+    first = ops.argmax(ops.cast(is_beyond, "int32"), axis=-1)
+    return ops.where(found, first, ops.argmax(weights, axis=-1))
