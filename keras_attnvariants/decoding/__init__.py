@@ -1,25 +1,33 @@
-"""Decoding with any step model: greedy and beam search, scoring, translation of texts.
+"""Decoding with any step model: search, sampling, scoring, translation of texts.
 
 Axes: `B` sentences, `K` beams, `N` hypotheses returned, `T` target and `S` source
 positions, `V` vocabulary.
 """
 
 from keras_attnvariants.decoding.beam_search import beam_search
+from keras_attnvariants.decoding.ensemble import Ensemble
 from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.sampling import sample
+from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
+from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.translator import Translation
+from keras_attnvariants.decoding.translation import Translation
 from keras_attnvariants.decoding.translator import Translator
 
 __all__ = [
     "IMPOSSIBLE",
+    "Ensemble",
     "Hypotheses",
     "StepModel",
+    "TokenScores",
     "Translation",
     "Translator",
     "beam_search",
     "greedy_search",
+    "sample",
     "score",
+    "score_tokens",
 ]

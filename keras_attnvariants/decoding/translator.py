@@ -1,52 +1,35 @@
 """From texts to texts, in few compiled shapes."""
 
 import functools
-import warnings
 from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
-from typing import Protocol
 
-import keras
 import numpy as np
-from keras import ops
 
-from keras_attnvariants import backend
 from keras_attnvariants.decoding.batching import check_sizes
 from keras_attnvariants.decoding.batching import pad_sequences
 from keras_attnvariants.decoding.batching import plan_batches
 from keras_attnvariants.decoding.beam_search import beam_search
 from keras_attnvariants.decoding.checks import check_lengths
+from keras_attnvariants.decoding.checks import check_sampling
+from keras_attnvariants.decoding.compiled import CompiledTasks
+from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.sampling import sample
+from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
+from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.text_encoder import TextEncoder
+from keras_attnvariants.decoding.text_encoder import TextTokenizer
+from keras_attnvariants.decoding.translation import Translation
+from keras_attnvariants.decoding.translation import seeds_of_texts
+from keras_attnvariants.decoding.translation import to_translations
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
-
-
-class Translation(NamedTuple):
-    """One translation of a text.
-
-    Attributes:
-        text: the detokenized translation.
-        score: log probability after length normalization.
-        log_prob: log probability of the tokens and EOS.
-    """
-
-    text: str
-    score: float
-    log_prob: float
-
-
-class TextTokenizer(Protocol):
-    """What `Translator` asks of a tokenizer, such as `keras_attnvariants.Tokenizer`."""
-
-    def encode(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        """The ids of each text, without BOS and EOS."""
-
-    def decode(self, ids: Sequence[Sequence[int]]) -> Sequence[str]:
-        """The texts of lists of ids."""
 
 
 class Translator:
@@ -75,10 +58,8 @@ class Translator:
         source_lengths: numbers of source tokens, at most `model.max_length` each.
         xla: on TensorFlow, whether XLA compiles the search; `None` to let
             `keras_attnvariants.backend.gains_from_xla` decide.
-
-    Attributes:
-        num_compilations: how often a search or a scoring was compiled so far.
-        num_truncated: how many texts were truncated so far.
+        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
+            limit.
 
     Raises:
         ValueError: an option is out of range.
@@ -107,11 +88,13 @@ class Translator:
         batch_sizes: Sequence[int] = (1, 8, 32),
         source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
         xla: bool | None = None,
+        no_repeat_ngram: int = 0,
     ) -> None:
         settings = SearchSettings.of(
             model, beam_size=beam_size, length_penalty=length_penalty
         )
         check_lengths(min_length, max_length, model.max_length)
+        check_integer("no_repeat_ngram", no_repeat_ngram, minimum=0)
         self.model = model
         self.tokenizer = tokenizer
         self.beam_size = settings.beam_size
@@ -119,18 +102,25 @@ class Translator:
         self.source_lengths = check_sizes(
             "source_lengths", source_lengths, largest=model.max_length
         )
-        self.xla = backend.gains_from_xla(model) if xla is None else xla
-        self.num_compilations = 0
-        self.num_truncated = 0
+        self._texts = TextEncoder(tokenizer, self.source_lengths[-1])
         self._options: dict[str, Any] = {
-            "beam_size": settings.beam_size,
             "length_penalty": settings.length_penalty,
             "min_length": min_length,
             "max_length": max_length,
             "block_unknown": block_unknown,
+            "no_repeat_ngram": no_repeat_ngram,
         }
-        self._variables = getattr(model, "variables", [])
-        self._compiled: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._tasks = CompiledTasks(model, xla)
+
+    @property
+    def num_compilations(self) -> int:
+        """How often a search or a scoring was compiled so far."""
+        return self._tasks.num_compilations
+
+    @property
+    def num_truncated(self) -> int:
+        """How many texts were truncated so far."""
+        return self._texts.num_truncated
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text.
@@ -141,15 +131,20 @@ class Translator:
         return [best.text for [best] in self.translate_nbest(texts, n_best=1)]
 
     def translate_nbest(
-        self, texts: Sequence[str], n_best: int | None = None
+        self,
+        texts: Sequence[str],
+        n_best: int | None = None,
+        token_scores: bool = False,
     ) -> list[list[Translation]]:
         """The best translations of each text, best first.
 
-        Each new value of `n_best` is compiled.
+        Each new value of `n_best` or `token_scores` is compiled.
 
         Args:
             texts: the source texts.
             n_best: number of translations; by default `beam_size`.
+            token_scores: whether a `Translation` has its tokens and their log
+                probabilities.
 
         Returns:
             A list of `Translation` per text, shorter than `n_best` if the search found
@@ -161,21 +156,56 @@ class Translator:
         """
         n_best = self.beam_size if n_best is None else n_best
         check_integer("n_best", n_best)
-        sources = self._encode("texts", texts)
-        results = [[Translation("", 0.0, 0.0)] for _ in sources]
-        indices = [index for index, source in enumerate(sources) if source]
-        lengths = [len(sources[index]) for index in indices]
-        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
-            chosen = [indices[number] for number in batch.indices]
-            ids = pad_sequences(
-                [sources[index] for index in chosen],
-                batch.size,
-                batch.length,
-                self.model.pad_id,
+
+        def search(ids: Tensor) -> Hypotheses:
+            return beam_search(
+                self.model,
+                ids,
+                beam_size=self.beam_size,
+                n_best=n_best,
+                return_token_log_probs=token_scores,
+                **self._options,
             )
-            for index, result in zip(chosen, self._search(ids, n_best), strict=True):
-                results[index] = result
-        return results
+
+        task = ("search", n_best, token_scores)
+        return self._translate(self._texts.encode("texts", texts), task, search)
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int | Sequence[int] = 0,
+    ) -> list[Translation]:
+        """A translation of each text, drawn at random; see `decoding.sample`.
+
+        Each new value of `temperature`, `top_k` or `top_p` is compiled.
+
+        Args:
+            texts: the source texts.
+            temperature, top_k, top_p: how to draw.
+            seed: one for each text, or one for all, from which each gets one of its
+                own, by its place among them. A text has the same translation with a
+                seed of its own whatever the other texts are.
+
+        Returns:
+            A `Translation` per text, with its tokens and their log probabilities.
+
+        Raises:
+            TypeError: `texts` is not a sequence of strings.
+            ValueError: an option is out of range.
+        """
+        check_sampling(temperature, top_k, top_p, seed)
+        sources = self._texts.encode("texts", texts)
+        seeds = seeds_of_texts(seed, len(sources))
+
+        def draw(ids: Tensor, seeds: Tensor) -> Hypotheses:
+            how = (temperature, top_k, top_p, seeds)
+            return sample(self.model, ids, *how, **self._options)
+
+        task = ("sample", temperature, top_k, top_p)
+        return [best for [best] in self._translate(sources, task, draw, seeds)]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -190,113 +220,101 @@ class Translator:
             TypeError: `sources` or `targets` is not a sequence of strings.
             ValueError: the numbers of sources and targets differ.
         """
+        log_probs = np.zeros(len(sources), dtype=np.float32)
+        counts = np.zeros(len(sources), dtype=np.int32)
+        for rows, found in self._score("score", score, sources, targets):
+            log_probs[rows], counts[rows] = found
+        return log_probs, counts
+
+    def score_tokens(
+        self, sources: Sequence[str], targets: Sequence[str], k: int = 0
+    ) -> list[TokenScores]:
+        """Log probability of each token of the targets; see `decoding.score_tokens`.
+
+        Args:
+            sources, targets: texts.
+            k: number of words to return beside each token, the most probable ones.
+
+        Returns:
+            NumPy arrays for each target, without the axis `B` and without padding.
+
+        Raises:
+            TypeError: `sources` or `targets` is not a sequence of strings.
+            ValueError: the numbers of sources and targets differ, or `k` is out of
+                range.
+        """
+        function = functools.partial(score_tokens, k=k)
+        results: dict[int, TokenScores] = {}
+        for rows, found in self._score(("score", k), function, sources, targets):
+            for row, ids, log_probs, length, *best in zip(rows, *found, strict=True):
+                parts = (x[:length] for x in best)
+                results[row] = TokenScores(
+                    ids[:length], log_probs[:length], length, *parts
+                )
+        return [results[row] for row in range(len(sources))]
+
+    def _score(
+        self,
+        task: Hashable,
+        function: Callable[..., Any],
+        sources: Sequence[str],
+        targets: Sequence[str],
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+        """Results of a function of the model and of ids, with the rows they are for."""
         if len(sources) != len(targets):
             raise ValueError(
                 "`sources` and `targets` must be of equal number. Received: "
                 f"{len(sources)} sources, {len(targets)} targets"
             )
-        source_ids = self._encode("sources", sources)
-        target_ids = self._encode("targets", targets, room_for=1)
+        source_ids = self._texts.encode("sources", sources)
+        target_ids = self._texts.encode("targets", targets, room_for=1)
         # One length for both sides: two would square the number of shapes.
         lengths = [
             max(len(source), len(target) + 1)
             for source, target in zip(source_ids, target_ids, strict=True)
         ]
-        log_probs = np.zeros(len(lengths), dtype=np.float32)
-        counts = np.zeros(len(lengths), dtype=np.int32)
         for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
             sides = [
-                pad_sequences(
-                    [ids[i] for i in batch.indices],
-                    batch.size,
-                    length,
-                    self.model.pad_id,
-                )
+                self._padded([ids[i] for i in batch.indices], batch.size, length)
                 for ids, length in (
                     (source_ids, batch.length),
                     (target_ids, batch.length - 1),
                 )
             ]
-            found = self._run("score", lambda s, t: score(self.model, s, t), *sides)
-            used = len(batch.indices)
-            log_probs[batch.indices], counts[batch.indices] = (x[:used] for x in found)
-        return log_probs, counts
+            run = functools.partial(function, self.model)
+            found = self._tasks.run(task, run, *sides)
+            yield batch.indices, [values[: len(batch.indices)] for values in found]
 
-    def _search(self, ids: np.ndarray, n_best: int) -> list[list[Translation]]:
-        """Translations of the rows of `ids` that hold a sentence."""
-
-        def search(ids: Tensor) -> tuple[Tensor, ...]:
-            found = beam_search(self.model, ids, n_best=n_best, **self._options)
-            return found[:4]
-
-        found = self._run(("search", n_best), search, ids)
-        rows = int((ids != self.model.pad_id).any(axis=1).sum())
-        tokens, scores, log_probs, lengths = (values[:rows] for values in found)
-        exists = lengths > 0
-        texts = self.tokenizer.decode(
-            [
-                row[: length - 1].tolist()
-                for row, length in zip(tokens[exists], lengths[exists], strict=True)
-            ]
-        )
-        flat = iter(
-            map(Translation, texts, scores[exists].tolist(), log_probs[exists].tolist())
-        )
-        return [[next(flat) for _ in range(count)] for count in exists.sum(axis=1)]
-
-    def _run(
-        self, task: Any, function: Callable[..., Any], *inputs: np.ndarray
-    ) -> list[np.ndarray]:
-        """Runs `function`, compiled once for each task and shape of inputs."""
-        key = (task, *(array.shape for array in inputs))
-        if key not in self._compiled:
-            # A new partial object: TensorFlow would take several shapes of one function
-            # for needless retracing, and warn.
-            traced = functools.partial(self._traced, function)
-            self._compiled[key] = backend.jit(traced, xla=self.xla)
-        weights = [variable.value for variable in self._variables]
-        outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
-        return [ops.convert_to_numpy(output) for output in outputs]
-
-    def _traced(
-        self, function: Callable[..., Any], weights: list[Tensor], *inputs: Tensor
-    ) -> Any:
-        """Calls `function` with weights that are arguments.
-
-        JAX would otherwise compile the current values of the weights.
-        """
-        self.num_compilations += 1
-        pairs = list(zip(self._variables, weights, strict=True))
-        with keras.StatelessScope(state_mapping=pairs):
-            return function(*inputs)
-
-    def _encode(
-        self, name: str, texts: Sequence[str], room_for: int = 0
-    ) -> list[list[int]]:
-        """Ids of each text, none for empty ones, truncated to the largest length.
+    def _translate(
+        self,
+        sources: list[list[int]],
+        task: Hashable,
+        function: Callable[..., Hypotheses],
+        *more: np.ndarray,
+    ) -> list[list[Translation]]:
+        """Translations of encoded texts by a search.
 
         Args:
-            name: of the argument, for messages.
-            texts: what to encode.
-            room_for: how many tokens will be added.
+            sources: ids of each text; those without any are not searched.
+            task: all that distinguishes the search from others.
+            function: takes ids, int `[B, S]`, and what is in `more`.
+            more: inputs with one value per text.
         """
-        is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
-        if not is_list or not all(isinstance(text, str) for text in texts):
-            raise TypeError(
-                f"`{name}` must be a sequence of strings. Received: {texts!r:.80}"
-            )
-        ids: list[list[int]] = [[] for _ in texts]
-        indices = [index for index, text in enumerate(texts) if text.strip()]
-        encoded = self.tokenizer.encode([texts[index] for index in indices])
-        longest = self.source_lengths[-1] - room_for
-        too_long = sum(len(tokens) > longest for tokens in encoded)
-        if too_long and not self.num_truncated:
-            warnings.warn(
-                f"`{name}` has texts of more than {longest} tokens. They are "
-                "truncated, and counted in `num_truncated`.",
-                stacklevel=3,
-            )
-        self.num_truncated += too_long
-        for index, tokens in zip(indices, encoded, strict=True):
-            ids[index] = list(tokens[:longest])
-        return ids
+        results = [[Translation("", 0.0, 0.0)] for _ in sources]
+        indices = [index for index, source in enumerate(sources) if source]
+        lengths = [len(sources[index]) for index in indices]
+        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
+            chosen = [indices[number] for number in batch.indices]
+            ids = self._padded([sources[i] for i in chosen], batch.size, batch.length)
+            rows = np.resize(chosen, batch.size)
+            found = self._tasks.run(task, function, ids, *(x[rows] for x in more))
+            found = [values[: len(chosen)] for values in found]
+            translations = to_translations(self.tokenizer, *found)
+            for index, result in zip(chosen, translations, strict=True):
+                results[index] = result
+        return results
+
+    def _padded(
+        self, sequences: Sequence[Sequence[int]], size: int, length: int
+    ) -> np.ndarray:
+        return pad_sequences(sequences, size, length, self.model.pad_id)

@@ -50,6 +50,7 @@ REGISTERED = {
         "SinusoidalPositions",
         "Transformer",
     ),
+    "decoding": ("Ensemble",),
     "training": (
         "LabelSmoothedCrossEntropy",
         "LinearDecay",

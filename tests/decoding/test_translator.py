@@ -159,6 +159,81 @@ def test_scores_of_texts(translator):
     assert translator.score([], [])[0].shape == (0,)
 
 
+def test_tokens_and_their_scores(translator):
+    texts = [*random_texts(5, seed=3), ""]
+    plain = translator.translate_nbest(texts, n_best=2)
+    found = translator.translate_nbest(texts, n_best=2, token_scores=True)
+    assert found[-1] == [Translation("", 0.0, 0.0)]
+    for one, other in zip(plain[:-1], found[:-1], strict=True):
+        assert [x[:3] for x in one] == [x[:3] for x in other]
+        for translation in other:
+            assert translation.tokens[-1] == EOS
+            words = [WORDS[token] for token in translation.tokens[:-1]]
+            assert translation.text.split() == words
+            total = sum(translation.token_log_probs)
+            assert total == pytest.approx(translation.log_prob, abs=1e-4)
+
+
+def test_every_token_of_given_texts_is_scored(translator):
+    sources, targets = random_texts(7, seed=2), [*random_texts(6, seed=5), ""]
+    found = translator.score_tokens(sources, targets, k=3)
+    log_probs, lengths = translator.score(sources, targets)
+    for scores, target, total, length in zip(
+        found, targets, log_probs, lengths, strict=True
+    ):
+        ids = [*map(WORDS.index, target.split()), EOS]
+        assert scores.ids.tolist() == ids and scores.lengths == length
+        assert scores.log_probs.sum() == pytest.approx(total, abs=1e-4)
+        assert scores.best_ids.shape == scores.best_log_probs.shape == (length, 3)
+        best = scores.best_log_probs
+        assert (best[:, 0] >= scores.log_probs - 1e-5).all()
+        assert (np.diff(best, axis=1) <= 0).all()
+    assert translator.score_tokens([], []) == []
+    with pytest.raises(ValueError, match="Received: 1 sources, 2 targets"):
+        translator.score_tokens(["a"], ["b", "c"])
+
+
+def test_samples_of_texts(translator):
+    texts = [*random_texts(20, seed=4), ""]
+    found = translator.sample(texts, seed=3)
+    assert found == translator.sample(texts, seed=3)
+    assert found[-1] == Translation("", 0.0, 0.0)
+    other = translator.sample(texts, seed=4)
+    assert sum(one != two for one, two in zip(found, other, strict=True)) > 15
+    for translation in found[:-1]:
+        assert 3 <= len(translation.tokens) <= 12 and UNK not in translation.tokens
+        total = sum(translation.token_log_probs)
+        assert total == pytest.approx(translation.log_prob, abs=1e-4)
+    seeds = list(range(21))
+    together = translator.sample(texts, seed=seeds)
+    assert together[7].tokens == translator.sample([texts[7]], seed=[7])[0].tokens
+    greedy = Translator(
+        translator.model, Tokenizer(), beam_size=1, xla=False, **OPTIONS, **SHAPES
+    )
+    cold = [best.text for best in translator.sample(texts, temperature=0)]
+    assert cold == greedy.translate(texts)
+    assert len({best.text for best in translator.sample(["a b"] * 20, seed=1)}) > 10
+    with pytest.raises(ValueError, match="`seed` .* Received: 2 seeds"):
+        translator.sample(texts, seed=[1, 2])
+    with pytest.raises(ValueError, match="`top_p` .* Received: 2.0"):
+        translator.sample(texts, top_p=2.0)
+
+
+def test_no_ngram_twice():
+    options = {**OPTIONS, "min_length": 8, **SHAPES, "xla": False}
+    texts = random_texts(12)
+    repetitive = [
+        Translator(RecurrentModel(), Tokenizer(), **options),
+        Translator(RecurrentModel(), Tokenizer(), no_repeat_ngram=2, **options),
+    ]
+    counts = []
+    for translator in repetitive:
+        rows = [text.split() for text in translator.translate(texts)]
+        pairs = [list(zip(row, row[1:], strict=False)) for row in rows]
+        counts.append(sum(len(row) - len(set(row)) for row in pairs))
+    assert counts[0] > 0 == counts[1]
+
+
 def test_compiled_search_follows_the_weights():
     model = TrainableModel()
     translator = Translator(model, Tokenizer(), max_length=6, min_length=3, **SHAPES)
@@ -191,6 +266,7 @@ def test_wrong_arguments_are_named(translator):
         {"max_length": 65},
         {"batch_sizes": ()},
         {"source_lengths": (0, 16)},
+        {"no_repeat_ngram": -1},
     ):
         [name] = options
         with pytest.raises(ValueError, match=f"`{name}` .* Received: "):

@@ -1,0 +1,188 @@
+"""Several models that translate as one."""
+
+import math
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
+
+# What the members of an ensemble must have in common.
+SHARED_ATTRIBUTES = (
+    "vocabulary_size",
+    "source_vocabulary_size",
+    "pad_id",
+    "bos_id",
+    "eos_id",
+    "unk_id",
+)
+
+
+def mean_probability(log_probs: Tensor) -> Tensor:
+    """The logarithms of the means of probabilities `[M, ...]`."""
+    return ops.logsumexp(log_probs, axis=0) - math.log(log_probs.shape[0])
+
+
+def mean_log_probability(log_probs: Tensor) -> Tensor:
+    """The means of log probabilities `[M, ...]`; a search makes their sum 1 again."""
+    return ops.mean(log_probs, axis=0)
+
+
+AVERAGES: dict[str, Callable[[Tensor], Tensor]] = {
+    "probabilities": mean_probability,
+    "log_probabilities": mean_log_probability,
+}
+
+
+@keras.saving.register_keras_serializable(package=PACKAGE)
+class Ensemble(keras.Model):
+    """Step models whose predictions are averaged at each position.
+
+    It is a step model itself: every search, `score`, `Translator`, `save_model` and
+    `keras_attnvariants.serving.export` take it in the place of a model. A step costs as
+    much as those of all members together. Alignments are averaged too.
+
+    Args:
+        members: step models of the same vocabularies and special tokens, such as
+            trainings of one preset from several seeds.
+        average: of `"probabilities"` (the logarithm of their mean) or of
+            `"log_probabilities"` (a geometric mean, which a single doubt brings down).
+        search_settings: as of a model; by default those of the first member.
+        **kwargs: those of `keras.Model`.
+
+    Attributes:
+        members: the models.
+        max_length: the smallest of theirs.
+
+    Raises:
+        ValueError: there are no members, or they differ in a vocabulary or special
+            token.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_attnvariants as kav
+    >>> attention = kav.DotProductAttention(num_heads=2)
+    >>> first = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
+    >>> second = kav.Seq2SeqLSTM(100, embedding_dim=8, hidden_dim=8)
+    >>> both = kav.decoding.Ensemble([first, second])
+    >>> found = kav.beam_search(both, np.array([[5, 6, 7]]), max_length=6)
+    >>> tuple(found.ids.shape)
+    (1, 1, 6)
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Any],
+        average: str = "probabilities",
+        search_settings: SearchSettings | Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        members = list(members)
+        check_members(members)
+        kwargs.setdefault("dtype", getattr(members[0], "dtype_policy", None))
+        super().__init__(**kwargs)
+        self.members = members
+        self.average = check_choice("average", average, AVERAGES)
+        for name in SHARED_ATTRIBUTES:
+            if hasattr(members[0], name):
+                setattr(self, name, getattr(members[0], name))
+        self.max_length = min(member.max_length for member in members)
+        self.search_settings = (
+            SearchSettings.of(members[0])
+            if search_settings is None
+            else SearchSettings.get(search_settings)
+        )
+        quantized = (getattr(member, "quantization", None) for member in members)
+        self.quantization = next(filter(None, quantized), None)
+        self.build()
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the members are built."""
+        self.built = True
+
+    def averaged(self, logits: Sequence[Tensor]) -> Tensor:
+        """What the members predict together, in log probabilities, float32."""
+        log_probs = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
+        return AVERAGES[self.average](ops.stack(log_probs))
+
+    def call(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None
+    ) -> Tensor:
+        return self.averaged(
+            [member(inputs, training=training) for member in self.members]
+        )
+
+    def compute_output_spec(
+        self, inputs: Mapping[str, Tensor], training: bool | None = None
+    ) -> keras.KerasTensor:
+        shape = (*inputs["target_ids"].shape, self.vocabulary_size)
+        return keras.KerasTensor(shape, dtype="float32")
+
+    # The step-model protocol: contexts and states are those of the members, in a list
+
+    def encode(self, source_ids: Tensor) -> NestedTensors:
+        return [member.encode(source_ids) for member in self.members]
+
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> NestedTensors:
+        return [
+            member.initial_state(part, beams, max_length)
+            for member, part in zip(self.members, context, strict=True)
+        ]
+
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        return_attention_scores: bool = False,
+    ) -> tuple[Any, ...]:
+        outputs = [
+            member.step(tokens, position, *parts, return_attention_scores)
+            for member, *parts in zip(self.members, state, context, strict=True)
+        ]
+        logits, states, *alignments = map(list, zip(*outputs, strict=True))
+        means = (ops.mean(ops.stack(each), axis=0) for each in alignments)
+        return self.averaged(logits), states, *means
+
+    # Keras
+
+    def get_config(self) -> dict[str, Any]:
+        serialize = keras.saving.serialize_keras_object
+        return {
+            "members": [serialize(member) for member in self.members],
+            "average": self.average,
+            "search_settings": self.search_settings.to_dict(),
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Any = None
+    ) -> "Ensemble":
+        deserialize = keras.saving.deserialize_keras_object
+        members = [deserialize(m, custom_objects) for m in config["members"]]
+        return cls(**{**config, "members": members})
+
+
+def check_members(members: Sequence[Any]) -> None:
+    """Raises `ValueError` unless the models can translate together."""
+    if not members:
+        raise ValueError("`members` must hold at least one model. Received: []")
+    for name in SHARED_ATTRIBUTES:
+        values = [getattr(member, name, None) for member in members]
+        if len(set(values)) > 1:
+            raise ValueError(
+                f"`members` must have the same `{name}`. Received: {values}"
+            )
