@@ -69,6 +69,16 @@ IdsOnly = Annotated[
     ),
 ]
 
+Deployment = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for what it takes to run TensorFlow Serving: Compose and "
+        "Kubernetes files, model configuration, a proxy with limits. Files that exist "
+        "there are kept.",
+        show_default=False,
+    ),
+]
+
 
 def export(
     model: RequiredModel,
@@ -82,6 +92,7 @@ def export(
     max_characters: MaxCharacters = 4096,
     max_tokens: MaxTokens = None,
     ids_only: IdsOnly = False,
+    deployment: Deployment = None,
 ) -> None:
     """Export a model as a SavedModel for TensorFlow Serving.
 
@@ -93,6 +104,8 @@ def export(
     with clear_errors():
         check_folders(model, None)
         check_output_folder("--output", output)
+        if deployment is not None:
+            check_output_folder("--deployment", deployment)
         import_tensorflow()
         import keras_attnvariants as kav
         from keras_attnvariants.serving.export import new_version
@@ -116,5 +129,8 @@ def export(
         typer.echo(f"{path} ({size / 1e6:.1f} MB)")
         for name, signature in info["signatures"].items():
             typer.echo(f"  {name}: {signature['doc']}")
+        if deployment is not None:
+            for file in kav.serving.write_deployment(path, deployment):
+                typer.echo(file)
         if not ids_only:
             typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")

@@ -10,6 +10,9 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.serving.deployment import write_batching
+from keras_attnvariants.serving.deployment import write_warm_up
+from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
@@ -18,6 +21,7 @@ from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.signatures import TextSignatures
 from keras_attnvariants.serving.slimming import share_constants
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
 
 
@@ -119,7 +123,18 @@ def export(
                 f"Received: {', '.join(sorted(missing))}"
             )
         write_info(draft.path, options, functions, tokenizer)
+        write_server_files(draft.path, options, model, tokenizer)
     return folder
+
+
+def write_server_files(
+    folder: Path, options: Options, model: keras.Model, tokenizer: Tokenizer | None
+) -> None:
+    """Writes what TensorFlow Serving reads besides the model: see docs/serving.md."""
+    signatures = read_json(folder / INFO)["signatures"]
+    token = model.source_vocabulary_size - 1  # any that is not padding
+    write_batching(folder, options.max_batch)
+    write_warm_up(folder, options, signatures, tokenizer, token)
 
 
 def new_version(path: Path, version: int | None) -> Path:

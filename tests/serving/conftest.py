@@ -1,9 +1,11 @@
 """Models exported once for all tests, and a process that serves them."""
 
+import shutil
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -18,6 +20,9 @@ from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import OtherProcess
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here
+
+if TYPE_CHECKING:
+    from tests.serving.service import Service
 
 
 @pytest.fixture(scope="session")
@@ -66,6 +71,17 @@ def exported_for_ids(models, tmp_path_factory) -> Path:
     """The SavedModel of a model without its tokenizer."""
     folder = tmp_path_factory.mktemp("exported_for_ids")
     return export(models["hc-sa"], None, folder, **LIMITS)
+
+
+@pytest.fixture(scope="session")
+def service(exported, tmp_path_factory) -> Iterator["Service"]:
+    """A server of the first model, as `en-de` in version 1."""
+    from tests.serving.service import service_of
+
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(exported["hc-sa"], folder / "1")
+    with service_of(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,103 @@
+"""The folder from which an exported model is run: containers, limits, rollout."""
+
+import os
+import re
+import string
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+
+# The oldest release that exports of this package were seen to work with.
+SERVING_VERSION = "2.19.1"
+
+_TEMPLATES = Path(__file__).with_name("templates")
+_BYTES_OF_CHARACTER = 4
+_BYTES_OF_ID = 11
+_MEGABYTE = 1_000_000
+
+
+class _Template(string.Template):
+    """Text with `@@name` in it: `$` belongs to nginx and Compose."""
+
+    delimiter = "@@"
+
+
+def write_deployment(
+    path: str | os.PathLike[str], folder: str | os.PathLike[str]
+) -> list[Path]:
+    """Writes what it takes to serve an exported version, to be edited at will.
+
+    | file | for |
+    |---|---|
+    | `compose.yaml` | Docker Compose: server and proxy on one machine |
+    | `kustomization.yaml`, `kubernetes.yaml` | the same on Kubernetes |
+    | `serving/models.config` | versions that are served, with the labels `stable` and
+        `canary` |
+    | `serving/monitoring.config` | metrics for Prometheus |
+    | `proxy/nginx.conf`, `proxy/limits.js` | limits before the server |
+
+    A file that exists is kept: the folder is yours.
+
+    Args:
+        path: folder of a version, as `export` returned it.
+        folder: where to write; need not exist.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ValueError: the name of the model has characters that servers refuse.
+    """
+    path, folder = Path(path).resolve(), Path(folder).resolve()
+    values = values_of(path, folder)
+    written = []
+    for name, template in sorted(templates().items()):
+        target = folder / name
+        if target.exists():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = _Template(template.read_text("utf-8")).substitute(values)
+        write_file(target, text.encode())
+        written.append(target)
+    return written
+
+
+def templates() -> dict[str, Path]:
+    """The templates by the names of the files that they become."""
+    return {
+        file.relative_to(_TEMPLATES).as_posix(): file
+        for file in _TEMPLATES.rglob("*")
+        if file.is_file()
+    }
+
+
+def values_of(path: Path, folder: Path) -> dict[str, Any]:
+    """What the templates leave open."""
+    model = path.parent.name
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", model):
+        raise ValueError(
+            "The folder of all versions names the model on the server: give it a name "
+            f"of letters, digits, dots and hyphens. Received: {model!r}"
+        )
+    info = read_json(path / INFO)
+    return {
+        "model": model,
+        # Kubernetes and Compose accept less than file systems.
+        "name": re.sub(r"[^a-z0-9]+", "-", model.lower()),
+        "version": path.name,
+        "models": os.path.relpath(path.parent, folder),
+        "serving_version": SERVING_VERSION,
+        "megabytes": megabytes(info["options"], info["signatures"]),
+    }
+
+
+def megabytes(options: dict[str, Any], signatures: dict[str, Any]) -> int:
+    """Size of the largest request that makes sense, rounded up."""
+    row = options["max_tokens"] * _BYTES_OF_ID
+    if len(signatures) > 2 or "text" in signatures["serving_default"]["inputs"]:
+        # Source and target; JSON may take three bytes for one.
+        row = max(row, 2 * options["max_characters"] * _BYTES_OF_CHARACTER)
+    return 1 + options["max_batch"] * row // _MEGABYTE

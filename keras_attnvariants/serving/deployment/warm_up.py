@@ -1,0 +1,90 @@
+"""Requests that TensorFlow Serving answers for itself before it takes a version.
+
+The first request to a bucket of a signature is slow, and it should not be a user's.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.serving.client.grpc_api import predict_message
+from keras_attnvariants.serving.messages import ModelSpec
+from keras_attnvariants.serving.messages import PredictionLog
+from keras_attnvariants.serving.options import Options
+
+# TensorFlow Serving reads this file of a version.
+WARM_UP = Path("assets.extra") / "tf_serving_warmup_requests"
+
+_SENTENCES = ("text", "source", "target")
+_LARGEST_RECORDS = 1000  # of TensorFlow Serving
+
+
+def write_warm_up(
+    folder: Path,
+    options: Options,
+    signatures: dict[str, Any],
+    tokenizer: Tokenizer | None,
+    token: int,
+) -> int:
+    """Writes the requests into the folder of a version: one a signature and bucket.
+
+    Args:
+        folder: of the version.
+        options: with the widths of the buckets.
+        signatures: what `assets.extra/model_info.json` says of them.
+        tokenizer: of the model, if it reads text.
+        token: an id of the vocabulary, for signatures that read ids.
+
+    Returns:
+        The number of requests.
+    """
+    requests = [
+        PredictionLog(
+            predict_log={"request": predict_message(ModelSpec(), name, inputs)}
+        )
+        for name, signature in signatures.items()
+        for inputs in examples(signature["inputs"], options, tokenizer, token)
+    ]
+    path = folder / WARM_UP
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in requests[:_LARGEST_RECORDS]:
+            writer.write(request.SerializeToString())
+    return len(requests)
+
+
+def examples(
+    inputs: dict[str, Any], options: Options, tokenizer: Tokenizer | None, token: int
+) -> Iterator[dict[str, Any]]:
+    """Inputs of one sentence for every bucket; what has a default gets 0 or `""`."""
+    for width in options.buckets:
+        text = "" if tokenizer is None else text_of(tokenizer, width)
+        values = {
+            **dict.fromkeys(_SENTENCES, np.array([text.encode()], object)),
+            "source_ids": np.full((1, width), token, "int32"),
+            "lengths": np.array([width], "int32"),
+        }
+        yield {name: values.get(name, neutral(spec)) for name, spec in inputs.items()}
+
+
+def neutral(spec: dict[str, Any]) -> Any:
+    """0 or `""` in the shape of an input for one sentence."""
+    shape = [1 if size is None else size for size in spec["shape"]]
+    if spec["dtype"] == "string":
+        return np.full(shape, b"", object)
+    return np.zeros(shape, spec["dtype"])
+
+
+def text_of(tokenizer: Tokenizer, tokens: int) -> str:
+    """The longest text of equal words that has at most so many tokens."""
+    texts = [" ".join(["a"] * count) for count in range(1, tokens + 1)]
+    fitting = [
+        text
+        for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
+        if len(ids) <= tokens
+    ]
+    return fitting[-1] if fitting else texts[0]

@@ -1,0 +1,92 @@
+"""Keeps a server busy with many clients while it is killed and while versions appear.
+
+    python -m tests.faults.serving_load --clients 200 --seconds 120
+
+Every text has to get its own translation, or an exception that says why not. Patient
+clients get all translations, in whatever way the server is disturbed: it is killed
+with SIGKILL and started again, gets a version that is damaged, which it must not take,
+and one that is whole. The server is the one of the tests, not TensorFlow Serving.
+"""
+
+import argparse
+import asyncio
+from pathlib import Path
+
+from keras_attnvariants.serving.client import Client
+from tests.faults.serving import MODEL
+from tests.faults.serving import Load
+from tests.faults.serving import ServerProcess
+from tests.faults.serving import add_version
+from tests.faults.serving import export_tiny
+from tests.faults.serving import temporary
+
+PATIENT = {"retries": 100, "timeout": 300.0}
+IMPATIENT = {"retries": 0, "timeout": 300.0}
+
+
+def undisturbed(server: ServerProcess, texts: list[str], clients: int, seconds: float):
+    """Nothing fails."""
+    load = Load(server.address, texts, clients, **PATIENT)
+    asyncio.run(load.run(seconds))
+    load.check()
+    return load
+
+
+def versions_appear(
+    server: ServerProcess, texts: list[str], clients: int, seconds: float
+):
+    """Nothing fails while the server takes version 3 and leaves the damaged 2."""
+    load = Load(server.address, texts, clients, **PATIENT)
+
+    async def run() -> None:
+        working = asyncio.create_task(load.run(seconds))
+        await asyncio.sleep(seconds / 4)
+        add_version(server.folder, 2, damaged=True)
+        await asyncio.sleep(seconds / 4)
+        add_version(server.folder, 3)
+        await working
+
+    asyncio.run(run())
+    load.check()
+    with Client(server.address, MODEL) as client:
+        found = client.versions()
+    assert found == {1: "AVAILABLE", 2: "END", 3: "AVAILABLE"}, found
+    return load
+
+
+def killed(server: ServerProcess, texts: list[str], clients: int, seconds: float):
+    """Patient clients get everything; others learn what they did not get."""
+    patient = Load(server.address, texts, clients, **PATIENT)
+    impatient = Load(server.address, texts, max(clients // 10, 1), **IMPATIENT)
+
+    async def run() -> None:
+        working = asyncio.gather(patient.run(seconds), impatient.run(seconds))
+        await asyncio.sleep(seconds / 2)
+        server.kill()
+        await asyncio.to_thread(server.start)
+        await working
+
+    asyncio.run(run())
+    patient.check()
+    impatient.check("ServerUnavailableError")
+    assert impatient.outcomes["ServerUnavailableError"]
+    return patient, impatient
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--clients", type=int, default=200, help="at once (200)")
+    parser.add_argument("--seconds", type=float, default=120, help="of each load (120)")
+    options = parser.parse_args()
+    load = options.clients, options.seconds
+    with temporary() as name:
+        texts = export_tiny(folder := Path(name))
+        with ServerProcess(folder) as server:
+            print("undisturbed:", undisturbed(server, texts, *load).summary())
+            print("new versions:", versions_appear(server, texts, *load).summary())
+            for clients in killed(server, texts, *load):
+                print("killed:", clients.summary())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""Warm-up requests: one for every signature and bucket, and none that fails."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+from keras_attnvariants.serving.deployment.warm_up import WARM_UP
+from keras_attnvariants.serving.deployment.warm_up import examples
+from keras_attnvariants.serving.deployment.warm_up import text_of
+from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.serving.options import Options
+from tests.serving.tools import LIMITS
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return Options(
+        beam_size=4,
+        length_penalty=1.0,
+        n_best=1,
+        **{**LIMITS, "max_characters": 4096, "max_tokens": 200},
+    )
+
+
+def test_a_text_has_as_many_tokens_as_it_may(tokenizer, wide):
+    narrower = 0
+    for width in wide.buckets:
+        size = len(tokenizer.encode([text_of(tokenizer, width)])[0])
+        assert narrower < size <= width
+        narrower = width
+
+
+def test_every_bucket_has_an_example(tokenizer, wide):
+    inputs = {
+        "source_ids": {"dtype": "int32", "shape": [None, None]},
+        "lengths": {"dtype": "int32", "shape": [None]},
+        "text": {"dtype": "string", "shape": [None]},
+        "prefix": {"dtype": "string", "shape": [None]},
+        "length_penalty": {"dtype": "float32", "shape": [None]},
+        "seed": {"dtype": "int64", "shape": []},
+    }
+    found = list(examples(inputs, wide, tokenizer, 9))
+    assert [row["lengths"].tolist() for row in found] == [[n] for n in wide.buckets]
+    assert [row["source_ids"].shape[1] for row in found] == list(wide.buckets)
+    for row in found:
+        assert row["prefix"].tolist() == [b""]
+        np.testing.assert_array_equal(row["length_penalty"], np.zeros(1, "float32"))
+        assert row["seed"].shape == ()
+
+
+def test_an_export_answers_its_own_requests(exported):
+    path = exported["hc-sa"]
+    records = tf.data.TFRecordDataset(str(path / WARM_UP)).as_numpy_iterator()
+    requests = [PredictionLog.FromString(r).predict_log.request for r in records]
+    info = json.loads((path / INFO).read_text())
+    asked = [request.model_spec.signature_name for request in requests]
+    assert asked == list(info["signatures"])  # one bucket
+    signatures = tf.saved_model.load(str(path)).signatures
+    for request in requests:
+        inputs = {
+            name: tf.constant(tf.make_ndarray(proto))
+            for name, proto in request.inputs.items()
+        }
+        found = signatures[request.model_spec.signature_name](**inputs)
+        assert {len(output) for output in found.values()} == {1}
