@@ -1,8 +1,10 @@
 """Requests that are split into batches, and their replies put together again."""
 
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,11 @@ from keras_attnvariants.serving.client.tensors import Array
 from keras_attnvariants.serving.client.tensors import Signature
 
 Arrays = Mapping[str, Array]
+
+# What exported graphs, and the batching of TensorFlow Serving before them, say.
+_LIMIT = re.compile(
+    r"at most (\d+) sentences \(max_batch\)|maximum input batch size (\d+)"
+)
 
 
 def checked_inputs(signature: Signature, inputs: Mapping[str, object]) -> Arrays:
@@ -59,6 +66,12 @@ def batches(
         yield rows, {**inputs, **part}
 
 
+def limit_in(message: str) -> int:
+    """The sentences that a server accepts, as its refusal says; 0 if it does not."""
+    found = _LIMIT.search(message)
+    return int(found[1] or found[2]) if found else 0
+
+
 def joined(rows: Sequence[Array], parts: Sequence[Arrays]) -> dict[str, Array]:
     """The outputs of all batches in the order of the inputs.
 
@@ -85,7 +98,8 @@ def _joined(name: str, rows: Sequence[Array], parts: Sequence[Array]) -> Array:
     empty = "" if parts[0].dtype == object else 0
     whole = np.full(shape, empty, parts[0].dtype)
     for indices, part in zip(rows, parts, strict=True):
-        whole[(indices, *(slice(size) for size in part.shape[1:]))] = part
+        place: Any = (indices, *(slice(size) for size in part.shape[1:]))
+        whole[place] = part
     return whole
 
 

@@ -6,6 +6,7 @@ import pytest
 from keras_attnvariants.serving.client.batches import batches
 from keras_attnvariants.serving.client.batches import checked_inputs
 from keras_attnvariants.serving.client.batches import joined
+from keras_attnvariants.serving.client.batches import limit_in
 from keras_attnvariants.serving.client.errors import ServingError
 from keras_attnvariants.serving.client.tensors import Signature
 from keras_attnvariants.serving.client.tensors import TensorSpec
@@ -71,6 +72,13 @@ def test_widths_that_differ_are_padded():
 def test_a_reply_of_other_rows_is_refused():
     with pytest.raises(ServingError, match="`x` has the shape"):
         joined([np.array([0, 1])], [{"x": np.zeros(3)}])
+
+
+def test_what_a_refusal_says_about_sentences():
+    graph = "`text` may hold at most 33 sentences (max_batch). Received: [34]"
+    server = "Task size 34 is larger than maximum input batch size 33"
+    assert limit_in(graph) == limit_in(server) == 33
+    assert limit_in("at most 33 letters") == 0
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,16 @@ def test_too_many_sentences_are_refused_by_the_server(protocol, service):
     assert "\n" not in str(raised.value)
 
 
+@BOTH
+def test_the_number_of_sentences_is_learned_from_the_server(
+    protocol, service, found, texts
+):
+    with Client(service.address(protocol), "en-de") as client:
+        assert client.max_batch == 64
+        assert client.translate(texts[:SENTENCES]) == found["hc-sa"][1]
+        assert client.max_batch == BATCH
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
