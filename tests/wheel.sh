@@ -35,6 +35,9 @@ import keras_attnvariants as kav
 package = Path(kav.__file__).parent
 assert "site-packages" in package.parts, package
 assert (package / "py.typed").is_file()
+templates = package / "serving" / "deployment" / "templates"
+assert (templates / "compose.yaml").is_file()
+assert (templates / "proxy" / "nginx.conf").is_file()
 END
 
 echo "Using it"
