@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Awaitable
 from pathlib import Path
 
 import numpy as np
@@ -75,19 +76,24 @@ class Load:
         self.options = {"max_batch": MAX_BATCH, **options}
         with Client(address, MODEL, max_batch=MAX_BATCH) as client:
             self.pairs = list(zip(texts, client.translate(texts), strict=True))
+        self.is_over = False
         self.sent = 0
         self.outcomes: Counter[str] = Counter()
         self.seconds: list[float] = []
 
-    async def run(self, seconds: float) -> None:
-        """Lets all clients work for so long, and end what they have begun."""
-        end = time.monotonic() + seconds
-        await asyncio.gather(*(self.client(n, end) for n in range(self.clients)))
+    async def run(self, *happening: Awaitable[None]) -> None:
+        """Lets all clients work while something happens, and end what they began."""
+        self.is_over = False
+        working = [asyncio.create_task(self.client(n)) for n in range(self.clients)]
+        for event in happening:
+            await event
+        self.is_over = True
+        await asyncio.gather(*working)
 
-    async def client(self, number: int, end: float) -> None:
+    async def client(self, number: int) -> None:
         draw = random.Random(number)
         async with AsyncClient(self.address, MODEL, **self.options) as client:
-            while time.monotonic() < end:
+            while not self.is_over:
                 pairs = draw.sample(self.pairs, draw.randint(1, 8))
                 self.sent += len(pairs)
                 begin = time.monotonic()

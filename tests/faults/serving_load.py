@@ -12,7 +12,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from keras_attnvariants.serving.client import Client
+from keras_attnvariants.serving.client import AsyncClient
 from tests.faults.serving import MODEL
 from tests.faults.serving import Load
 from tests.faults.serving import ServerProcess
@@ -27,7 +27,7 @@ IMPATIENT = {"retries": 0, "timeout": 300.0}
 def undisturbed(server: ServerProcess, texts: list[str], clients: int, seconds: float):
     """Nothing fails."""
     load = Load(server.address, texts, clients, **PATIENT)
-    asyncio.run(load.run(seconds))
+    asyncio.run(load.run(asyncio.sleep(seconds)))
     load.check()
     return load
 
@@ -38,19 +38,17 @@ def versions_appear(
     """Nothing fails while the server takes version 3 and leaves the damaged 2."""
     load = Load(server.address, texts, clients, **PATIENT)
 
-    async def run() -> None:
-        working = asyncio.create_task(load.run(seconds))
-        await asyncio.sleep(seconds / 4)
+    async def appear() -> None:
         add_version(server.folder, 2, damaged=True)
-        await asyncio.sleep(seconds / 4)
         add_version(server.folder, 3)
-        await working
+        async with AsyncClient(server.address, MODEL, **PATIENT) as client:
+            while 3 not in (found := await client.versions()):
+                await asyncio.sleep(0.5)
+        assert found == {1: "AVAILABLE", 2: "END", 3: "AVAILABLE"}, found
 
-    asyncio.run(run())
+    half = seconds / 2
+    asyncio.run(load.run(asyncio.sleep(half), appear(), asyncio.sleep(half)))
     load.check()
-    with Client(server.address, MODEL) as client:
-        found = client.versions()
-    assert found == {1: "AVAILABLE", 2: "END", 3: "AVAILABLE"}, found
     return load
 
 
@@ -59,12 +57,14 @@ def killed(server: ServerProcess, texts: list[str], clients: int, seconds: float
     patient = Load(server.address, texts, clients, **PATIENT)
     impatient = Load(server.address, texts, max(clients // 10, 1), **IMPATIENT)
 
-    async def run() -> None:
-        working = asyncio.gather(patient.run(seconds), impatient.run(seconds))
-        await asyncio.sleep(seconds / 2)
+    async def restart() -> None:
         server.kill()
         await asyncio.to_thread(server.start)
-        await working
+
+    async def run() -> None:
+        half = seconds / 2
+        others = impatient.run(asyncio.sleep(half), restart(), asyncio.sleep(half))
+        await patient.run(others)
 
     asyncio.run(run())
     patient.check()

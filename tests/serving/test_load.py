@@ -32,7 +32,7 @@ def test_rubbish_is_answered_and_neighbours_do_not_change(disturbed, texts):
 def test_new_versions_appear_without_a_failure_and_damaged_ones_are_left(
     disturbed, texts
 ):
-    serving_load.versions_appear(disturbed, texts[:100], clients=20, seconds=20)
+    serving_load.versions_appear(disturbed, texts[:100], clients=20, seconds=4)
 
 
 def test_a_killed_server_costs_patient_clients_nothing(disturbed, texts):
