@@ -1,5 +1,6 @@
 """Trained models by their folders, and what translates with them."""
 
+import functools
 import hashlib
 import warnings
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 
@@ -126,6 +128,8 @@ def translators(
     beam_size: int | None,
     length_penalty: float | None,
     precision: Precision | None = None,
+    no_repeat_ngram: int = 0,
+    sampling: Sampling | None = None,
 ) -> dict[Path, Translate]:
     """What translates lists of texts, by the folder that it comes from."""
     import_tensorflow()
@@ -138,14 +142,18 @@ def translators(
             loaded, beam_size=beam_size, length_penalty=length_penalty
         )
         # Without XLA: compiling every shape takes longer than a test set.
-        found[model] = kav.Translator(
+        translator = kav.Translator(
             loaded,
             tokenizer,
             search.beam_size,
             search.length_penalty,
             batch_sizes=batch_sizes(search.beam_size),
             xla=False,
-        ).translate
+            no_repeat_ngram=no_repeat_ngram,
+        )
+        found[model] = translator.translate
+        if sampling is not None:
+            found[model] = functools.partial(sampling.translations, translator)
     if saved_model is not None:
         found[saved_model] = kav.serving.SavedTranslator(saved_model).translate
     return found

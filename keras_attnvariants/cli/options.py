@@ -75,6 +75,12 @@ LengthPenalty = Annotated[
         show_default=False,
     ),
 ]
+NoRepeatNgram = Annotated[
+    int,
+    typer.Option(
+        help="No so many tokens in a row twice in a translation; 0: no limit.", min=0
+    ),
+]
 PrecisionOption = Annotated[
     Precision | None,
     typer.Option(

@@ -17,12 +17,20 @@ from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import LengthPenalty
 from keras_attnvariants.cli.options import Model
+from keras_attnvariants.cli.options import NoRepeatNgram
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
 from keras_attnvariants.cli.progress import LineProgress
+from keras_attnvariants.cli.sampling import Sample
+from keras_attnvariants.cli.sampling import Sampling
+from keras_attnvariants.cli.sampling import Seed
+from keras_attnvariants.cli.sampling import Temperature
+from keras_attnvariants.cli.sampling import TopK
+from keras_attnvariants.cli.sampling import TopP
+from keras_attnvariants.cli.sampling import check_search_options
 from keras_attnvariants.cli.texts import LARGEST_CHUNK
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.utils.files import file_entry
@@ -77,6 +85,12 @@ def translate(
     shard: ShardOption = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
+    no_repeat_ngram: NoRepeatNgram = 0,
+    sample: Sample = False,
+    temperature: Temperature = 1.0,
+    top_k: TopK = 0,
+    top_p: TopP = 1.0,
+    seed: Seed = 0,
     precision: PrecisionOption = None,
 ) -> None:
     """Translate sentences: one line in, one line out.
@@ -89,12 +103,16 @@ def translate(
         if texts and input:
             raise ValueError("Give either sentences or --input.")
         check_folders(model, saved_model, precision)
+        drawn = Sampling(temperature, top_k, top_p, seed)
+        sampling = check_search_options(saved_model, sample, drawn, no_repeat_ngram)
         check_files(input, output, resume, shard)
         part = None if shard is None else Shard.parse(shard)
         options: Settings = {
             "--shard": shard,
             "--beam-size": beam_size,
             "--length-penalty": length_penalty,
+            "--no-repeat-ngram": no_repeat_ngram,
+            "--sample": None if sampling is None else repr(sampling),
             "--precision": precision,
         }
         with sentences(texts, input, part) as source:
@@ -103,7 +121,13 @@ def translate(
             with output_to(output, options, resume) as writer:
                 rest = source._replace(texts=writer.rest(source.texts))
                 [system] = translators(
-                    model, saved_model, beam_size, length_penalty, precision
+                    model,
+                    saved_model,
+                    beam_size,
+                    length_penalty,
+                    precision,
+                    no_repeat_ngram,
+                    sampling,
                 ).values()
                 translate_all(system, rest, writer)
 

@@ -43,6 +43,44 @@ def test_precisions(kav, run_folder, precision):
     assert stdout(kav("translate", "be la", *options)).count("\n") == 1
 
 
+def test_no_ngram_twice(kav, run_folder):
+    from keras_attnvariants import Translator
+    from keras_attnvariants import training
+
+    text, options = "be la ba le be la", ("--model", run_folder, "--beam-size", 2)
+    found = [
+        stdout(kav("translate", text, *options, "--no-repeat-ngram", size)).strip()
+        for size in (0, 1)
+    ]
+    model = training.load_run(run_folder)
+    expected = [
+        Translator(*model, beam_size=2, xla=False, no_repeat_ngram=size)
+        for size in (0, 1)
+    ]
+    assert found == [translator.translate([text])[0] for translator in expected]
+
+
+def test_samples_do_not_depend_on_the_other_lines(kav, run_folder, tmp_path):
+    options = ("--model", run_folder, "--sample", "--temperature", 1.5)
+    lines = ["be la", "la ba le", "", "be la"]
+    found = stdout(kav("translate", *lines, *options)).splitlines()
+    assert len(found) == 4 and found[0] == found[3] and found[2] == ""
+    assert stdout(kav("translate", lines[1], *options)).splitlines() == found[1:2]
+    others = [
+        stdout(kav("translate", lines[1], *options, "--seed", seed)) for seed in (1, 2)
+    ]
+    assert len({*others, found[1] + "\n"}) > 1
+
+
+def test_options_of_searches_that_cannot_be_honoured(kav, run_folder, tmp_path):
+    model = ("--model", run_folder)
+    check_error(kav("translate", "be", *model, "--top-k", 3), "--top-k", "--sample")
+    (tmp_path / "saved_model.pb").touch()
+    saved = ("--saved-model", tmp_path)
+    for options in (["--sample"], ["--no-repeat-ngram", 2]):
+        check_error(kav("translate", "be", *saved, *options), "apply to --model")
+
+
 def test_shards_one_after_another_are_the_whole(
     kav, run_folder, corpus_folder, tmp_path
 ):
