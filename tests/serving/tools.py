@@ -53,10 +53,10 @@ def sharp_model(variant: str, **overrides) -> keras.Model:
 class OtherProcess:
     """A process in which some modules cannot be imported, and that runs signatures."""
 
-    def __init__(self, *blocked: str):
+    def __init__(self, *blocked: str, python: str | Path = sys.executable):
         script = Path(__file__).with_name("other_process.py")
         self.process = subprocess.Popen(
-            [sys.executable, str(script), *blocked],
+            [str(python), str(script), *blocked],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
