@@ -1,17 +1,19 @@
 """The keys and values of the positions decoded so far, for all hypotheses.
 
 All hypotheses of a sentence share one list of keys and values, with one entry for each
-position and hypothesis. A table of rows says which entries belong to the history of
-each hypothesis. A search that reorders its hypotheses only reorders this table; keys
-and values stay where they were written.
+position and hypothesis. A mask says which entries belong to the history of each
+hypothesis. A search that reorders its hypotheses only reorders this mask; keys and
+values stay where they were written.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import write_at
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -37,6 +39,8 @@ class CacheEntries(NamedTuple):
 class KeyValueCache:
     """Reads and writes the state of self-attention, one position at a time.
 
+    A slot holds the entries of all hypotheses at one position.
+
     Attributes:
         num_heads: number of heads `H`.
         key_dim, value_dim: width of a head's keys and values.
@@ -50,9 +54,10 @@ class KeyValueCache:
 
     def initial(self, batch: Size, beams: int, slots: int) -> State:
         """An empty cache with room for `slots` positions."""
-        lead = (batch, self.num_heads, slots, beams)
+        entries = slots * beams
+        lead = (batch, self.num_heads, entries)
         return {
-            "rows": ops.zeros((batch, beams, slots), "int32"),
+            "history": ops.zeros((batch, beams, entries), "bool"),
             SHARED: {
                 "key": ops.zeros((*lead, self.key_dim), self.dtype),
                 "value": ops.zeros((*lead, self.value_dim), self.dtype),
@@ -74,39 +79,35 @@ class KeyValueCache:
 
     def write(self, state: State, key: Tensor, value: Tensor, position: Size) -> State:
         """Returns the state with the keys and values `[B, H, K, D]` of a position."""
-        beams, slots = ops.shape(state["rows"])[1:]
+        beams, slots = sizes(state)
         slot = self.slot(position, slots)
-        own = ops.arange(beams, dtype="int32")[:, None]
-        is_written = ops.equal(ops.arange(slots), slot)
+        own = np.tile(np.eye(beams, dtype=bool), slots)  # [K, slots * K]
+        is_written = ops.equal(np.arange(slots * beams, dtype="int32") // beams, slot)
         shared = state[SHARED]
         return {
-            "rows": ops.where(is_written, own, state["rows"]),
+            "history": ops.where(is_written, own, state["history"]),
             SHARED: {
-                "key": write_at(shared["key"], key[:, :, None], slot, axis=2),
-                "value": write_at(shared["value"], value[:, :, None], slot, axis=2),
+                "key": write_at(shared["key"], key, slot * beams, axis=2),
+                "value": write_at(shared["value"], value, slot * beams, axis=2),
             },
         }
 
     def read(self, state: State, position: Size) -> CacheEntries:
         """Returns all entries, after `position` has been written."""
-        batch, beams, slots = ops.shape(state["rows"])
-        rows = ops.arange(beams, dtype="int32")
-        is_own = ops.equal(state["rows"][..., None], rows)  # [B, K, slots, K]
-        is_filled = ops.less_equal(ops.arange(slots), position)[:, None]
-        mask = ops.logical_and(is_own, is_filled)
-        key, value = (
-            ops.reshape(x, (batch, self.num_heads, slots * beams, x.shape[-1]))
-            for x in (state[SHARED]["key"], state[SHARED]["value"])
+        beams, slots = sizes(state)
+        shared = state[SHARED]
+        return CacheEntries(
+            key=shared["key"],
+            value=shared["value"],
+            mask=ops.expand_dims(state["history"], 1),
+            positions=ops.repeat(self.positions(position, slots), beams),
         )
-        mask = ops.reshape(mask, (batch, 1, beams, slots * beams))
-        positions = ops.repeat(self.positions(position, slots), beams)
-        return CacheEntries(key, value, mask, positions)
 
     def by_slot(self, state: State, weights: Tensor) -> Tensor:
         """Converts weights of entries `[B, H, K, slots * K]` to `[B, H, K, slots]`."""
-        batch, beams, slots = ops.shape(state["rows"])
-        shape = (batch, self.num_heads, beams, slots, beams)
-        return ops.sum(ops.reshape(weights, shape), axis=-1)
+        beams, slots = sizes(state)
+        shape = (*ops.shape(weights)[:3], slots, beams)
+        return ops.sum(reshape(weights, shape), axis=-1)
 
 
 class RingCache(KeyValueCache):
@@ -118,6 +119,12 @@ class RingCache(KeyValueCache):
     def positions(self, position: Size, slots: int) -> Tensor:
         slot = ops.arange(slots, dtype="int32")
         return position - (position - slot) % slots
+
+
+def sizes(state: State) -> tuple[int, int]:
+    """The numbers of beams and slots of a state."""
+    beams, entries = state["history"].shape[1:]
+    return beams, entries // beams
 
 
 def check_position(position: Size, slots: Size) -> None:

@@ -8,7 +8,9 @@ from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -81,6 +83,11 @@ class DotProductAttention(SoftmaxAttention):
         self.cache = self.cache_type(
             self.num_heads, self.head_key_dim, self.head_dim, self.compute_dtype
         )
+
+    @property
+    def joint_projections(self) -> tuple[Dense, ...]:
+        """The layers that read the same inputs in a step of self-attention."""
+        return self.query_dense, self.key_dense, self.value_dense
 
     def energies(
         self,
@@ -187,17 +194,17 @@ class DotProductAttention(SoftmaxAttention):
         memory: Memory,
         return_scores: bool,
     ) -> tuple[Tensor, Tensor | None, State]:
-        q = self.project_query(query)  # [B, K, H, D]
         if memory is not None:
+            q = self.project_query(query)  # [B, K, H, D]
             # The beams of a sentence are the queries of one attention call.
             mask = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
             key_positions = ops.arange(ops.shape(key)[2], dtype="int32")
         else:
-            key, value = (
-                heads_first(dense(query), self.num_heads)  # [B, H, K, D]
-                for dense in (self.key_dense, self.value_dense)
-            )
+            q, key, value = project_jointly(self.joint_projections, query)
+            q = self.split(q * self.scale)
+            key = heads_first(key, self.num_heads)  # [B, H, K, D]
+            value = heads_first(value, self.num_heads)
             state = self.cache.write(state, key, value, position)
             key, value, mask, key_positions = self.cache.read(state, position)
         products = ops.einsum("bkhd,bhsd->bhks", q, key)

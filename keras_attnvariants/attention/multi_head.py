@@ -15,6 +15,7 @@ from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import reshape
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import Identifier
@@ -261,17 +262,20 @@ class SoftmaxAttention(MultiHeadBase):
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """`[..., H * D]` to `[..., H, D]`."""
     shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
+    return reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """`[..., H, D]` to `[..., H * D]`."""
     shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
+    return reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
 
 
 def heads_first(x: Tensor, num_heads: int) -> Tensor:
     """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
+    if x.shape[1] == 1:
+        batch, _, width = ops.shape(x)
+        return reshape(x, (batch, num_heads, 1, width // num_heads))
     return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
 
 

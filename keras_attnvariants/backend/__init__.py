@@ -16,9 +16,12 @@ from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
+from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.weights import cast_matrices
+from keras_attnvariants.backend.weights import project_jointly
 
 __all__ = [
     "Dense",
@@ -35,6 +38,9 @@ __all__ = [
     "masked_softmax",
     "name",
     "portable",
+    "project_jointly",
+    "reshape",
     "scan",
+    "take",
     "write_at",
 ]

@@ -18,6 +18,7 @@ from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.onednn import onednn_product
+from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
@@ -55,9 +56,11 @@ class Dense(keras.layers.Dense):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         shape = ops.shape(inputs)
+        if len(shape) == 2:
+            return super().call(inputs, training)
         rows = ops.reshape(inputs, (-1, shape[-1]))
         outputs = super().call(rows, training)
-        return ops.reshape(outputs, (*shape[:-1], self.units))
+        return reshape(outputs, (*shape[:-1], self.units))
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -76,7 +79,18 @@ class Dense(keras.layers.Dense):
 
 
 class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`, fast on a CPU once quantized to int8."""
+    """`keras.layers.ReversibleEmbedding`, fast on a CPU once quantized to int8.
+
+    In reverse, inputs `[..., D]` become a matrix first.
+    """
+
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
+        if not reverse:
+            return super().call(inputs)
+        shape = ops.shape(inputs)
+        rows = ops.reshape(inputs, (-1, shape[-1]))
+        logits = super().call(rows, reverse=True)
+        return reshape(logits, (*shape[:-1], self.input_dim))
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -157,4 +171,4 @@ def multiply(
 
     shape = ops.shape(inputs)
     outputs = product(tf.reshape(inputs, (-1, shape[-1])))
-    return tf.reshape(outputs, (*shape[:-1], kernel_scale.shape[0]))
+    return reshape(outputs, (*shape[:-1], kernel_scale.shape[0]))

@@ -17,6 +17,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     In training, only the input is kept for the backward pass. The gradient, in closed
     form, computes the statistics again, in one compiled pass over the input.
+    Scale and offset keep their dtype under a mixed policy.
 
     Args:
         epsilon: added to the variance.
@@ -30,12 +31,12 @@ class LayerNormalization(keras.layers.LayerNormalization):
     """
 
     def __init__(self, epsilon: float = 1e-3, **kwargs: Any) -> None:
-        super().__init__(epsilon=epsilon, **kwargs)
+        super().__init__(epsilon=epsilon, **{"autocast": False, **kwargs})
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """`[..., D]` to `[..., D]`."""
         if not training:
-            return super().call(inputs)
+            return standardize(inputs, self.gamma, self.beta, self.epsilon)
         # TensorFlow differentiates a custom gradient for tensors, not for variables.
         gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
         return normalize(inputs, gamma, beta, self.epsilon)
@@ -44,8 +45,27 @@ class LayerNormalization(keras.layers.LayerNormalization):
         return {**keras.layers.Layer.get_config(self), "epsilon": self.epsilon}
 
 
+def standardize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
+    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with few operators.
+
+    Args:
+        inputs: `[..., D]`.
+        gamma, beta: `[D]`.
+        epsilon: added to the variance.
+
+    Returns:
+        `[..., D]` in the dtype of the inputs.
+    """
+    dtype = keras.backend.result_type(inputs.dtype, "float32")
+    x = ops.cast(inputs, dtype)
+    centred = x - mean(x)
+    scale = ops.rsqrt(mean(ops.square(centred)) + epsilon)
+    outputs = centred * scale * ops.cast(gamma, dtype) + ops.cast(beta, dtype)
+    return ops.cast(outputs, inputs.dtype)
+
+
 def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with its gradient.
+    """`standardize` with its gradient.
 
     Args:
         inputs: `[..., D]`.

@@ -1,26 +1,56 @@
-"""Writing to one position of a tensor, in place where the backend can."""
+"""Reading and writing at positions of a tensor, with few operators."""
 
 import math
 
 from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
+from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
 
 # TensorFlow copies a slice element by element: the larger the elements, the better.
 WORD = "int64"
 
 
+def take(x: Tensor, index: Tensor, axis: int = 0, batch_axes: int = 0) -> Tensor:
+    """`ops.take` of positions that exist, counted from the start of the axis.
+
+    On TensorFlow, `ops.take` also accepts negative ones, at six more operators.
+
+    Args:
+        x: any tensor.
+        index: integers, at least 0 and below the size of `axis`.
+        axis: not negative, and at least `batch_axes`.
+        batch_axes: 1 if `x` and `index` begin with the same axis, and each entry of
+            it is to be indexed on its own; else 0.
+
+    Example:
+
+    >>> x = ops.array([[1, 2, 3], [4, 5, 6]])
+    >>> [int(value) for value in take(x, ops.array([2, 0]), axis=1, batch_axes=1)]
+    [3, 4]
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.gather(x, index, axis=axis, batch_dims=batch_axes)
+    if not batch_axes:
+        return ops.take(x, index, axis=axis)
+    pairs = x, index
+    return ops.vectorized_map(lambda pair: ops.take(*pair, axis=axis - 1), pairs)
+
+
 def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tensor:
-    """`x` with the slice at one position of an axis replaced by `new`.
+    """`x` with the slice that begins at a position of an axis replaced by `new`.
 
     In a loop that has no further use for the old `x`, the time this takes depends on
     the size of `new` only.
 
     Args:
         x: tensor of any dtype but bool; its sizes from `axis` on are known.
-        new: of the shape and dtype of `x`, but with 1 position on `axis`.
-        position: int32 scalar, at least 0 and below the size of `axis`.
+        new: of the shape and dtype of `x`, but with fewer positions on `axis`.
+        position: int32 scalar, such that all of `new` is within `x`.
         axis: not negative.
 
     Returns:
@@ -61,12 +91,12 @@ def tensorflow_write(
     written = tf.raw_ops.TensorStridedSliceUpdate(
         input=to_words(x, x.shape[axis]),
         begin=tf.stack([0, position * step]),
-        end=tf.stack([0, (position + 1) * step]),
+        end=tf.stack([0, (position + new.shape[axis]) * step]),
         strides=[1, 1],
-        value=to_words(new, 1),
+        value=to_words(new, new.shape[axis]),
         begin_mask=1,
         end_mask=1,
     )
     if per_word > 1:
         written = tf.bitcast(written, x.dtype)
-    return tf.reshape(written, ops.shape(x))
+    return reshape(written, ops.shape(x))

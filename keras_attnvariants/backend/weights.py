@@ -1,49 +1,113 @@
-"""Weights in the dtype in which they are used, for loops that use them often."""
+"""Weights in the form in which they are used, for loops that use them often."""
 
 import contextlib
+import contextvars
+from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.utils.typing import Tensor
 
-# Layers that read a matrix in their compute dtype, and for one purpose only.
-MATRICES = {
-    keras.layers.Dense: "kernel",
-    keras.layers.EinsumDense: "kernel",
-    keras.layers.Embedding: "embeddings",
+# What layers read in their compute dtype, and for one purpose only.
+WEIGHTS = {
+    keras.layers.Dense: ("kernel", "bias"),
+    keras.layers.EinsumDense: ("kernel", "bias"),
+    keras.layers.Embedding: ("embeddings",),
 }
 
 
-def cast_matrices(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """A scope in which the matrices of a model have the dtype in which they are used.
+# Within `cast_matrices`, the joint kernel of layers, by their identities.
+_joint_kernels: contextvars.ContextVar[dict[tuple[int, ...], Tensor]]
+_joint_kernels = contextvars.ContextVar("joint_kernels")
+
+
+@contextlib.contextmanager
+def cast_matrices(model: Any) -> Iterator[None]:
+    """A scope in which matrices and biases have the dtype in which they are used.
 
     With a mixed policy, each use of a weight casts it. That is negligible in a batch of
-    training, but half of the time of a decoding step. Within the scope, each matrix is
-    cast once, outside the loop that reads it, and the results are the same. No weight
-    may be changed within the scope.
+    training, but half of the time of a decoding step. Within the scope, each of them is
+    cast once, outside the loop that reads it, and the results are the same. Also the
+    kernels that `project_jointly` needs are put side by side once. No weight may be
+    changed within the scope.
 
     Args:
         model: a Keras model or layer. For any other object the scope has no effect.
     """
     if not isinstance(model, keras.layers.Layer):
         # An empty `StatelessScope` would hide the values of an outer one.
-        return contextlib.nullcontext()
+        yield
+        return
+    with cast_weights(model):
+        token = _joint_kernels.set(joint_kernels(model))
+        try:
+            yield
+        finally:
+            _joint_kernels.reset(token)
+
+
+def cast_weights(model: keras.layers.Layer) -> keras.StatelessScope:
+    """A scope in which the weights of a model have the dtype in which they are used."""
     scope = keras.StatelessScope()
     for variable in model.variables:
-        scope.add_update((variable, variable.value))
+        # As tensors, or TensorFlow would read each again wherever it is used.
+        scope.add_update((variable, ops.convert_to_tensor(variable.value)))
     for layer in nested_layers(model):
-        matrix = matrix_of(layer)
-        if matrix is not None and matrix.dtype != layer.compute_dtype:
-            scope.add_update((matrix, ops.cast(matrix, layer.compute_dtype)))
+        for weight in weights_of(layer):
+            if weight.dtype != layer.compute_dtype:
+                scope.add_update((weight, ops.cast(weight, layer.compute_dtype)))
     return scope
 
 
-def matrix_of(layer: keras.layers.Layer) -> keras.Variable | None:
-    """The variable that a layer multiplies with, if it is a plain matrix."""
-    for kind, name in MATRICES.items():
+def weights_of(layer: keras.layers.Layer) -> list[keras.Variable]:
+    """The variables that a layer multiplies with or adds, if it is not quantized."""
+    for kind, names in WEIGHTS.items():
         if isinstance(layer, kind) and layer.quantization_mode is None:
-            matrix = getattr(layer, name)
-            return matrix if isinstance(matrix, keras.Variable) else None
-    return None
+            found = [getattr(layer, name) for name in names]
+            return [weight for weight in found if isinstance(weight, keras.Variable)]
+    return []
+
+
+def joint_kernels(model: keras.layers.Layer) -> dict[tuple[int, ...], Tensor]:
+    """The kernels side by side of each layer's `joint_projections`, if it has any."""
+    found = {}
+    for layer in nested_layers(model):
+        group = getattr(layer, "joint_projections", ())
+        widths = {dense.units for dense in group}
+        if len(widths) == 1 and all(is_plain_matrix(dense) for dense in group):
+            kernels = [ops.convert_to_tensor(dense.kernel) for dense in group]
+            found[tuple(map(id, group))] = ops.concatenate(kernels, axis=1)
+    return found
+
+
+def is_plain_matrix(dense: keras.layers.Dense) -> bool:
+    """Whether a layer is a product with a matrix, and nothing else."""
+    activation = dense.activation in (None, keras.activations.linear)
+    return activation and dense.bias is None and dense.quantization_mode is None
+
+
+def project_jointly(
+    layers: Sequence[keras.layers.Dense], inputs: Tensor
+) -> list[Tensor]:
+    """The outputs of several dense layers for the same inputs.
+
+    Within `cast_matrices` they come from one product, if the layers are the
+    `joint_projections` of a layer: few rows take about as long for three matrices as
+    for one.
+
+    Args:
+        layers: built layers with the same inputs.
+        inputs: `[..., width]`.
+    """
+    kernel = _joint_kernels.get({}).get(tuple(map(id, layers)))
+    if kernel is None:
+        return [layer(inputs) for layer in layers]
+    *lead, width = ops.shape(inputs)
+    outputs = ops.matmul(ops.reshape(inputs, (-1, width)), kernel)
+    outputs = reshape(outputs, (*lead, kernel.shape[1]))
+    return list(ops.split(outputs, len(layers), axis=-1))

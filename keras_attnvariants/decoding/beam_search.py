@@ -16,6 +16,7 @@ from typing import Self
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.backend import reshape
 from keras_attnvariants.decoding.beams import Beams
 from keras_attnvariants.decoding.beams import collect_alignments
 from keras_attnvariants.decoding.beams import extended
@@ -249,15 +250,15 @@ class _BeamSearch(StagedSearch):
         gains = state.live.log_probs[:, :, None] - normalizer
         totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
         batch, beams, count = ops.shape(totals)
-        totals = ops.reshape(totals, (batch, beams * count))
+        totals = reshape(totals, (batch, beams * count))
         totals, index = ops.top_k(totals, 2 * beams)
         index = ops.cast(index, "int32")
         totals = ops.where(is_possible(totals), totals, IMPOSSIBLE)
         parents = index // count
-        tokens = gather_beams(ops.reshape(tokens, (batch, beams * count)), index)
+        tokens = gather_beams(reshape(tokens, (batch, beams * count)), index)
         new = {"ids": tokens, "parents": parents}
         if self.with_gains:
-            gains = ops.reshape(values - normalizer, (batch, beams * count))
+            gains = reshape(values - normalizer, (batch, beams * count))
             new["gains"] = ops.maximum(gather_beams(gains, index), IMPOSSIBLE)
         candidates = extended(state.live, totals, parents, new, state.position)
         return candidates, parents, tokens

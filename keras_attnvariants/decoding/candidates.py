@@ -3,6 +3,8 @@
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.states import gather_beams
@@ -41,37 +43,35 @@ def find_candidates(
         or `V`.
     """
     batch, beams, size = ops.shape(logits)
-    rows = ops.reshape(logits, (batch * beams, size))
+    rows = ops.cast(ops.reshape(logits, (-1, size)), "float32")
     repeats = constraints.repeats(ids, position, size)
     if count is not None:
         count = min(count + constraints.max_forbidden, size)
-    values, tokens, normalizer = search(rows, repeats, count)
-    forced = constraints.forced_tokens(position)[:, None]
-    forced = ops.broadcast_to(forced, (batch, beams))
-    shape = (batch, beams, tokens.shape[1])
-    allowed = constraints.are_allowed(ops.reshape(tokens, shape), position)
+    values, tokens, normalizer = (
+        reshape(found, (batch, beams, found.shape[1]))
+        for found in search(rows, repeats, count)
+    )
+    found = tokens.shape[2]
+    forced = constraints.forced_tokens(position)[:, None]  # [B, 1]
+    allowed = constraints.are_allowed(tokens, position)
     if repeats is not None:
-        is_new = ops.logical_not(gather_beams(repeats, tokens))
-        allowed = ops.logical_and(allowed, ops.reshape(is_new, shape))
+        is_new = ops.logical_not(
+            gather_beams(repeats, ops.reshape(tokens, (-1, found)))
+        )
+        is_new = reshape(is_new, (batch, beams, found))
+        allowed = ops.logical_and(allowed, is_new)
         ends = ops.logical_and(
             are_stuck(allowed, is_live), ops.equal(forced, constraints.pad_id)
         )
         forced = ops.where(ends, constraints.eos_id, forced)
-    forced = ops.reshape(forced, (batch * beams, 1))
+    forced_values = take(logits, forced, axis=2, batch_axes=1)  # [B, K, 1]
+    forced = forced[:, :, None]
     is_forced = ops.not_equal(forced, constraints.pad_id)
-    forced_values = ops.cast(ops.take_along_axis(rows, forced, axis=1), "float32")
-    allowed = ops.where(
-        is_forced,
-        ops.equal(ops.arange(shape[2]), 0),
-        ops.reshape(allowed, (batch * beams, shape[2])),
-    )
+    allowed = ops.where(is_forced, np.arange(found) == 0, allowed)
     tokens = ops.where(is_forced, forced, tokens)
-    values = ops.where(is_forced, forced_values, values)
+    values = ops.where(is_forced, ops.cast(forced_values, "float32"), values)
     # An allowed token of probability 0 is still better than a forbidden one.
     values = ops.where(allowed, ops.maximum(values, IMPOSSIBLE / 2), IMPOSSIBLE)
-    values, tokens, normalizer = (
-        ops.reshape(x, (batch, beams, -1)) for x in (values, tokens, normalizer)
-    )
     return values, tokens, normalizer
 
 
@@ -81,7 +81,7 @@ def search(
     """The best tokens of rows, and the normalizers of the rows.
 
     Args:
-        rows: logits, `[N, V]`.
+        rows: logits, float32 `[N, V]`.
         excluded: bool `[N, V]`, which tokens come last; `None` for none.
         count: how many tokens, or `None` for all in the order of ids.
 
@@ -92,13 +92,13 @@ def search(
     if excluded is None and count is not None:
         values, tokens = top_tokens(rows, count)
         return values, tokens, log_sum_exp(rows, values[:, :1], tokens[:, :1])
-    normalizer = ops.logsumexp(ops.cast(rows, "float32"), axis=-1, keepdims=True)
+    normalizer = ops.logsumexp(rows, axis=-1, keepdims=True)
     if excluded is not None:
-        rows = ops.where(excluded, ops.cast(-np.inf, rows.dtype), rows)
+        rows = ops.where(excluded, -np.inf, rows)
     if count is not None:
         return *top_tokens(rows, count), normalizer
     tokens = ops.broadcast_to(ops.arange(rows.shape[1], dtype="int32"), ops.shape(rows))
-    return ops.cast(rows, "float32"), tokens, normalizer
+    return rows, tokens, normalizer
 
 
 def are_stuck(allowed: Tensor, is_live: Tensor | None) -> Tensor:
@@ -121,11 +121,11 @@ def log_sum_exp(logits: Tensor, largest: Tensor, index: Tensor) -> Tensor:
     backend has a fast softmax.
 
     Args:
-        logits: `[N, V]`.
+        logits: float32 `[N, V]`.
         largest, index: the largest logit of each row and its index, `[N, 1]`.
     """
-    probabilities = ops.softmax(ops.cast(logits, "float32"), axis=-1)
-    probability = ops.take_along_axis(probabilities, index, axis=1)
+    probabilities = ops.softmax(logits, axis=-1)
+    probability = take(probabilities, index, axis=1, batch_axes=1)
     return largest - ops.log(probability)
 
 
@@ -137,7 +137,7 @@ def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     of keeping a list. Of equal tokens, those with smaller ids come first.
 
     Args:
-        scores: `[N, V]`, in any float dtype.
+        scores: float32 `[N, V]`.
         k: at most `V`.
 
     Returns:
@@ -145,19 +145,22 @@ def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     rows, size = ops.shape(scores)[0], scores.shape[1]
     if size < 4 * k * BLOCK:
-        values, ids = ops.top_k(ops.cast(scores, "float32"), k)
+        values, ids = ops.top_k(scores, k)
         return values, ops.cast(ids, "int32")
     count = size // BLOCK
-    blocks = ops.reshape(scores[:, : count * BLOCK], (rows, count, BLOCK))
-    _, best = ops.top_k(ops.max(ops.cast(blocks, "float32"), axis=-1), k)
-    best = ops.sort(ops.cast(best, "int32"), axis=-1)  # ties go by the order of ids
-    values = ops.reshape(gather_beams(blocks, best), (rows, k * BLOCK))
-    ids = best[:, :, None] * BLOCK + ops.arange(BLOCK, dtype="int32")
-    ids = ops.reshape(ids, (rows, k * BLOCK))
-    if count * BLOCK < size:
-        last = ops.arange(count * BLOCK, size, dtype="int32")
-        last = ops.broadcast_to(last, (rows, size - count * BLOCK))
+    whole = count * BLOCK
+    blocks = scores if whole == size else scores[:, :whole]
+    blocks = reshape(blocks, (rows, count, BLOCK))
+    _, best = ops.top_k(ops.max(blocks, axis=-1), k)
+    # In ascending order: ties go by the order of ids.
+    best = -ops.top_k(-ops.cast(best, "int32"), k)[0]
+    values = reshape(gather_beams(blocks, best), (rows, k * BLOCK))
+    ids = best[:, :, None] * BLOCK + np.arange(BLOCK, dtype="int32")
+    ids = reshape(ids, (rows, k * BLOCK))
+    if whole < size:
+        last = ops.arange(whole, size, dtype="int32")
+        last = ops.broadcast_to(last, (rows, size - whole))
         ids = ops.concatenate([ids, last], axis=1)
-        values = ops.concatenate([values, scores[:, count * BLOCK :]], axis=1)
-    values, index = ops.top_k(ops.cast(values, "float32"), k)
+        values = ops.concatenate([values, scores[:, whole:]], axis=1)
+    values, index = ops.top_k(values, k)
     return values, gather_beams(ids, ops.cast(index, "int32"))

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.checks import check_lengths_of_each
 from keras_attnvariants.decoding.checks import check_ngrams
 from keras_attnvariants.decoding.ngrams import LONGEST
@@ -150,8 +151,10 @@ class Constraints:
     def forced_tokens(self, position: Tensor) -> Tensor:
         """The only token allowed at a position, or PAD for any: int32 `[B]`."""
         # The prefix has one more column, of PAD, for all positions after it.
-        column = ops.minimum(position, ops.shape(self._prefix)[1] - 1)
-        forced = ops.take(self._prefix, column, axis=1)
+        forced = self.pad_id
+        if self._prefix.shape[1] != 1:
+            column = ops.minimum(position, ops.shape(self._prefix)[1] - 1)
+            forced = take(self._prefix, column, axis=1)
         is_last = ops.equal(self.limits, position + 1)
         return ops.where(is_last, self.eos_id, forced)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
@@ -160,7 +161,7 @@ class GreedySearch(StagedSearch):
         )
         best = self.choose(values, state.position)
         chosen, tokens = (
-            ops.take_along_axis(found[:, 0], best, axis=1)[:, 0]
+            take(found[:, 0], best, axis=1, batch_axes=1)[:, 0]
             for found in (values, tokens)
         )
         gains = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)

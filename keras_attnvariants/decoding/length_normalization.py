@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import length_factors
 from keras_attnvariants.decoding.per_sentence import is_per_sentence
@@ -72,7 +73,7 @@ class LengthNormalization:
 
     def at(self, length: Tensor) -> Tensor:
         """The factors of one length, an int32 scalar: float32 `[B, 1]`."""
-        return ops.take(self._table, length, axis=1)[:, None]
+        return take(self._table, length, axis=1)[:, None]
 
     def best_from(self, length: Tensor) -> Tensor:
         """The factors by which hypotheses of at least a length lose least, `[B]`."""

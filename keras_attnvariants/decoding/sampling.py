@@ -6,6 +6,7 @@ from typing import Self
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.checks import check_sampling
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import GreedySearch
@@ -142,7 +143,7 @@ class _Sampling(GreedySearch):
         weights = ops.exp(distances / ops.maximum(temperature, COLDEST))
         weights = ops.where(values > IMPOSSIBLE, weights, 0.0)
         weights = self.of_the_best(weights)
-        number = ops.take(self.numbers, position, axis=1)[:, None]
+        number = take(self.numbers, position, axis=1)[:, None]
         is_cold = ops.less(with_rank(self.temperature, 2), COLDEST)
         return ops.where(is_cold, best, draw(weights, number))
 

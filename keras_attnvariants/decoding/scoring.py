@@ -103,7 +103,8 @@ def score_tokens(
         return scores
     batch, steps, size = ops.shape(logits)
     is_token = ops.arange(steps, dtype="int32") <= ends  # [B, T]
-    values, ids = top_tokens(ops.reshape(logits, (batch * steps, size)), k)
+    rows = ops.cast(ops.reshape(logits, (batch * steps, size)), "float32")
+    values, ids = top_tokens(rows, k)
     values, ids = (ops.reshape(x, (batch, steps, k)) for x in (values, ids))
     values -= ops.logsumexp(logits, axis=-1, keepdims=True)
     return scores._replace(

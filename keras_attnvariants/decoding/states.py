@@ -4,15 +4,14 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import take
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
 
 def gather_beams(x: Tensor, index: Tensor) -> Tensor:
     """Rows of `x` `[B, M, ...]` by `index` `[B, J]` into its axis 1: `[B, J, ...]`."""
-    batch, beams, *inner = ops.shape(x)
-    rows = index + beams * ops.arange(batch, dtype="int32")[:, None]
-    return ops.take(ops.reshape(x, (batch * beams, *inner)), rows, axis=0)
+    return take(x, index, axis=1, batch_axes=1)
 
 
 def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTensors:

@@ -75,12 +75,12 @@ def test_a_ring_forgets_what_is_too_old():
 
 
 def test_keys_and_values_stay_where_they_were_written():
-    """A search reorders rows of a table and nothing else."""
+    """A search reorders masks and nothing else."""
     state = cache_of().initial(BATCH, BEAMS, SLOTS)
-    assert set(state) == {"rows", SHARED}
+    assert set(state) == {"history", SHARED}
     shapes = keras.tree.map_structure(lambda leaf: tuple(leaf.shape), state)
-    assert shapes["rows"] == (BATCH, BEAMS, SLOTS)
-    assert shapes[SHARED]["key"] == (BATCH, HEADS, SLOTS, BEAMS, 1)
+    assert shapes["history"] == (BATCH, BEAMS, SLOTS * BEAMS)
+    assert shapes[SHARED]["key"] == (BATCH, HEADS, SLOTS * BEAMS, 1)
 
 
 def test_weights_by_slot_are_those_of_the_own_entries():

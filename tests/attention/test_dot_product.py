@@ -141,8 +141,8 @@ def test_cache_grows_with_max_length_only():
     layer.build((None, None, WIDTH), (None, None, WIDTH))
     state = layer.initial_state(2, 3, 9)
     assert keras.tree.map_structure(lambda leaf: tuple(leaf.shape), state) == {
-        "rows": (2, 3, 9),
-        SHARED: {"key": (2, HEADS, 9, 3, 4), "value": (2, HEADS, 9, 3, 4)},
+        "history": (2, 3, 9 * 3),
+        SHARED: {"key": (2, HEADS, 9 * 3, 4), "value": (2, HEADS, 9 * 3, 4)},
     }
 
 

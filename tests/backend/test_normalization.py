@@ -99,3 +99,16 @@ def test_layer_survives_serialization():
     )
     assert type(copy) is LayerNormalization
     assert copy.epsilon == 1e-5
+
+
+def test_scale_and_offset_are_not_rounded():
+    built = layer(LayerNormalization, "mixed_bfloat16")
+    x = np.random.default_rng(4).normal(size=(50, 8)).astype("float32")
+    x = keras.ops.cast(keras.ops.array(x), "bfloat16")
+    found, expected = built(x), layer(LayerNormalization)(keras.ops.cast(x, "float32"))
+    assert keras.backend.standardize_dtype(found.dtype) == "bfloat16"
+    found, expected = (
+        keras.ops.convert_to_numpy(keras.ops.cast(y, "float32"))
+        for y in (found, keras.ops.cast(expected, "bfloat16"))
+    )
+    np.testing.assert_array_equal(found, expected)

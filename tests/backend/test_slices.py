@@ -1,4 +1,4 @@
-"""Writing one position of a tensor."""
+"""Reading and writing at positions of a tensor."""
 
 import keras
 import numpy as np
@@ -36,6 +36,39 @@ def test_only_this_position_changes(dtype, shape, axis, compiled):
         np.testing.assert_array_equal(
             ops.convert_to_numpy(ops.cast(written, "float32")), expected
         )
+
+
+def test_several_positions_are_written_at_once():
+    x = backend.write_at(ops.zeros((2, 5, 3)), ops.ones((2, 2, 3)), 3, axis=1)
+    assert ops.convert_to_numpy(x).sum(axis=(0, 2)).tolist() == [0, 0, 0, 6, 6]
+
+
+@pytest.mark.parametrize("compiled", [None, False, True])
+@pytest.mark.parametrize(
+    "shape, index, options",
+    [
+        ((4, 3), 2, {}),
+        ((4, 3), [[1, 3], [0, 0]], {}),
+        ((4, 3), 2, {"axis": 1}),
+        ((2, 4, 3), [[1, 3, 3], [0, 2, 1]], {"axis": 1, "batch_axes": 1}),
+        ((2, 4, 3), [[1], [2]], {"axis": 2, "batch_axes": 1}),
+    ],
+)
+def test_positions_are_taken(shape, index, options, compiled):
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    axis = options.get("axis", 0)
+    if "batch_axes" in options:
+        rows = [np.take(*pair, axis=axis - 1) for pair in zip(x, index, strict=True)]
+        expected = np.stack(rows)
+    else:
+        expected = np.take(x, index, axis=axis)
+
+    def taken(x, index):
+        return backend.take(x, index, **options)
+
+    call = taken if compiled is None else backend.jit(taken, xla=compiled)
+    found = call(ops.convert_to_tensor(x), ops.convert_to_tensor(index, "int32"))
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
 
 
 def test_rows_may_be_unknown():

@@ -6,7 +6,9 @@ import pytest
 from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
-from keras_attnvariants.backend.weights import matrix_of
+from keras_attnvariants.backend import project_jointly
+from keras_attnvariants.backend.weights import joint_kernels
+from keras_attnvariants.backend.weights import weights_of
 
 
 def model(dtype):
@@ -37,8 +39,8 @@ def test_matrices_are_cast_and_results_are_the_same(dtype):
         found = ops.convert_to_numpy(ops.cast(whole(IDS), "float32"))
     np.testing.assert_array_equal(found, expected)
     compute = dtype.removeprefix("mixed_")
-    assert dtypes["kernel"] == dtypes["embeddings"] == compute
-    assert dtypes["bias"] == dtypes["gamma"] == "float32"
+    assert dtypes["kernel"] == dtypes["bias"] == dtypes["embeddings"] == compute
+    assert dtypes["gamma"] == "float32"
     assert {w.value.dtype for w in whole.weights} == {whole.weights[0].value.dtype}
 
 
@@ -56,7 +58,41 @@ def test_other_objects_are_left_alone():
         assert float(variable.value) == 2.0
 
 
-def test_only_plain_matrices_count():
+def test_only_matrices_and_biases_count():
     layers = model("mixed_bfloat16").layers
-    assert matrix_of(layers[0]) is layers[0].embeddings
-    assert matrix_of(layers[-1]) is None
+    dense = layers[1].layers[0]
+    assert weights_of(layers[0]) == [layers[0].embeddings]
+    assert weights_of(dense) == [dense.kernel, dense.bias]
+    assert weights_of(layers[2]) == [layers[2].kernel]
+    assert weights_of(layers[-1]) == []
+
+
+class Projections(keras.layers.Layer):
+    """Three projections of the same inputs."""
+
+    def __init__(self, units=(3, 3, 3), use_bias=False):
+        super().__init__()
+        self.parts = [keras.layers.Dense(n, use_bias=use_bias) for n in units]
+        self.joint_projections = tuple(self.parts)
+
+    def build(self, shape):
+        for part in self.parts:
+            part.build(shape)
+
+    def call(self, x):
+        return project_jointly(self.joint_projections, x)
+
+
+@pytest.mark.parametrize(
+    "options, is_joint",
+    [({}, True), ({"units": (3, 3, 2)}, False), ({"use_bias": True}, False)],
+)
+def test_joint_projections_are_those_of_the_layers(options, is_joint):
+    layer = Projections(**options)
+    x = np.random.default_rng(0).normal(size=(2, 5, 4)).astype("float32")
+    expected = [ops.convert_to_numpy(part) for part in layer(x)]
+    with cast_matrices(layer):
+        found = [ops.convert_to_numpy(part) for part in layer(x)]
+    assert bool(joint_kernels(layer)) == is_joint
+    for mine, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
