@@ -37,6 +37,12 @@ def test_relative_links_lead_somewhere(page):
     assert missing == []
 
 
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_no_merge_was_left_undecided(page):
+    lines = page.read_text("utf-8").splitlines()
+    assert not [line for line in lines if line.startswith(("<<<<<<< ", ">>>>>>> "))]
+
+
 def test_every_variant_has_a_page_with_its_picture_and_the_index_lists_it():
     from keras_attnvariants import attention
 
