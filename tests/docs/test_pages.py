@@ -37,7 +37,7 @@ def test_relative_links_lead_somewhere(page):
     assert missing == []
 
 
-@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+@EACH_PAGE
 def test_no_merge_was_left_undecided(page):
     lines = page.read_text("utf-8").splitlines()
     assert not [line for line in lines if line.startswith(("<<<<<<< ", ">>>>>>> "))]
