@@ -109,6 +109,8 @@ def load(
 
 def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     """The same model, computing in a precision."""
+    from keras_attnvariants.models.policies import with_policy
+
     if precision == Precision.INT8:
         with warnings.catch_warnings():
             # Keras warns of every layer that has nothing to quantize.
@@ -116,10 +118,7 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
             model.quantize("int8")
         return model
     policies = {Precision.FLOAT32: "float32", Precision.BFLOAT16: "mixed_bfloat16"}
-    config = model.get_config() | {"dtype": policies[precision]}
-    other = type(model).from_config(config)
-    other.set_weights(model.get_weights())
-    return other
+    return with_policy(model, policies[precision])
 
 
 def translators(
