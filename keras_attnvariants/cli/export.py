@@ -62,6 +62,14 @@ MaxTokens = Annotated[
         show_default=False,
     ),
 ]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        help="Compute in float32, so that a translation does not depend on the other "
+        "sentences of its request.",
+    ),
+]
 IdsOnly = Annotated[
     bool,
     typer.Option(
@@ -91,6 +99,7 @@ def export(
     max_batch: MaxBatch = 64,
     max_characters: MaxCharacters = 4096,
     max_tokens: MaxTokens = None,
+    exact: Exact = False,
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
 ) -> None:
@@ -122,6 +131,7 @@ def export(
             max_batch=max_batch,
             max_characters=max_characters,
             max_tokens=max_tokens,
+            exact=exact,
             version=version,
         )
         info = json.loads((path / "assets.extra" / "model_info.json").read_text())

@@ -17,13 +17,17 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.export import export
     from keras_attnvariants.serving.operators import operators
     from keras_attnvariants.serving.saved import SavedTranslator
+    from keras_attnvariants.serving.status import Status
+    from keras_attnvariants.serving.verify import verify
 
 __all__ = [
     "AsyncClient",
     "Client",
     "SavedTranslator",
+    "Status",
     "export",
     "operators",
+    "verify",
     "write_deployment",
 ]
 
@@ -32,8 +36,10 @@ _HOME = {
     "AsyncClient": "client",
     "Client": "client",
     "SavedTranslator": "saved",
+    "Status": "status",
     "export": "export",
     "operators": "operators",
+    "verify": "verify",
     "write_deployment": "deployment",
 }
 

@@ -14,15 +14,19 @@ from keras_attnvariants.serving.deployment import write_batching
 from keras_attnvariants.serving.deployment import write_warm_up
 from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import write_info
+from keras_attnvariants.serving.inputs import declare_shapes
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.precision import Precision
+from keras_attnvariants.serving.precision import exact_model
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.signatures import TextSignatures
 from keras_attnvariants.serving.slimming import share_constants
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.locks import lock_folder
 
 
 def export(
@@ -36,6 +40,7 @@ def export(
     max_batch: int = 64,
     max_characters: int = 4096,
     max_tokens: int | None = None,
+    exact: bool = False,
     version: int | None = None,
 ) -> Path:
     """Writes `path/<version>/`, a SavedModel that needs no Python of this package.
@@ -44,18 +49,25 @@ def export(
 
     | signature | in | out |
     |---|---|---|
-    | `serving_default` | `text` `[B]` | `translations`, `scores`, `truncated` `[B]` |
-    | `nbest` | `text` `[B]` | `translations`, `scores` `[B, N]`, `alignments`
-        `[B, N, T, S]`, `pieces` `[B, N, T]`, `source_pieces` `[B, S]`, `truncated` |
-    | `score` | `source`, `target` `[B]` | `log_probs`, `lengths`, `truncated` `[B]` |
+    | `serving_default` | `text` `[B]` | `translations`, `scores`, `truncated`, `status`
+        `[B]` |
+    | `nbest` | `text` `[B]` | `translations`, `scores` `[B, N]`, `truncated`,
+        `status` `[B]` |
+    | `align` | `text` `[B]` | `translations`, `scores` `[B]`, `pieces`,
+        `token_log_probs` `[B, T]`, `source_pieces` `[B, S]`, `alignments`
+        `[B, T, S]`, `truncated`, `status` `[B]` |
+    | `score` | `source`, `target` `[B]` | `log_probs` `[B]`, `token_log_probs`,
+        `pieces` `[B, T]`, `lengths`, `truncated` `[B]` |
     | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
-        `lengths`, `scores`, `truncated` `[B]` |
+        `lengths`, `scores`, `truncated`, `status` `[B]` |
 
     `translate_ids` uses stock TensorFlow operators only, and ignores what
     `source_ids` holds beyond `lengths`. The others need TensorFlow Text of
     the release that `assets.extra/model_info.json` states. The limits hold in the
-    graph: more than `max_batch` sentences are an error, longer texts are cut to whole
-    characters and tokens and reported in `truncated`. Invalid UTF-8 is read as U+FFFD.
+    graph: a wrong shape and more than `max_batch` sentences are an error, longer texts
+    are cut to whole characters and tokens and reported in `truncated`. A sentence that
+    cannot be translated has an empty translation, and a `status` other than 0 says why
+    (`keras_attnvariants.serving.Status`). Invalid UTF-8 is read as U+FFFD.
 
     Args:
         model: a step model, such as `keras_attnvariants.Transformer`.
@@ -69,14 +81,20 @@ def export(
         max_characters: characters of a text that are read.
         max_tokens: tokens of a source or target that are read; by default 256, or
             what the model accepts if that is less.
+        exact: whether to compute in float32 whatever the model does, so that the
+            translation of a sentence does not depend on the others in its request.
+            Models in float32 have that anyway.
         version: positive; by default one more than the newest there, 1 at first.
 
     Returns:
-        The folder written. It appears complete or not at all.
+        The folder written. It appears complete or not at all, with the sha256 of every
+        file in `manifest.json`, see `keras_attnvariants.serving.verify`.
 
     Raises:
         ValueError: an option is out of range, the version exists, the vocabularies
-            differ, or the model uses operators that no server has.
+            differ, `exact` is asked of a quantized model, or the model uses operators
+            that no server has.
+        FolderInUseError: another export into `path` is at work.
 
     Example:
 
@@ -86,7 +104,7 @@ def export(
     served.signatures["serving_default"](text=tf.constant(["Good morning."]))
     ```
     """
-    folder = new_version(Path(path), version)
+    model = exact_model(model) if exact else model
     search = SearchSettings.of(
         model, beam_size=beam_size, length_penalty=length_penalty
     )
@@ -99,32 +117,57 @@ def export(
         max_characters=max_characters,
         max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
     )
+    check_tokenizer(model, tokenizer)
+    with lock_folder(Path(path)):
+        folder = new_version(Path(path), version)
+        with new_folder(folder, replace=False) as draft:
+            write_version(draft.path, model, tokenizer, options)
+    return folder
+
+
+def write_version(
+    folder: Path, model: keras.Model, tokenizer: Tokenizer | None, options: Options
+) -> None:
+    """Writes all files of a version.
+
+    Raises:
+        ValueError: the model uses operators that no server has.
+    """
+    builder = (
+        Signatures(model, options)
+        if tokenizer is None
+        else TextSignatures(model, options, tokenizer)
+    )
+    signatures = builder.functions()
+    with backend.portable():
+        functions = {
+            name: signature.graph.get_concrete_function()
+            for name, signature in signatures.items()
+        }
+    tf.saved_model.save(builder.resources(), str(folder), functions)
+    declare_shapes(folder, signatures)
+    share_constants(folder)
+    if missing := unservable(operators(folder)):
+        raise ValueError(
+            "`model` must use only operators that TensorFlow Serving has. "
+            f"Received: {', '.join(sorted(missing))}"
+        )
+    write_info(folder, options, Precision.of(model), signatures, tokenizer)
+    write_server_files(folder, options, model, tokenizer)
+
+
+def check_tokenizer(model: keras.Model, tokenizer: Tokenizer | None) -> None:
+    """Raises if a tokenizer has more pieces than a model has embeddings.
+
+    Raises:
+        ValueError: it has.
+    """
     embeddings = min(model.vocabulary_size, model.source_vocabulary_size)
     if tokenizer is not None and tokenizer.vocabulary_size > embeddings:
         raise ValueError(
             "`tokenizer` must not have more pieces than `model` has embeddings "
             f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
         )
-    if tokenizer is None:
-        signatures = Signatures(model, options)
-    else:
-        signatures = TextSignatures(model, options, tokenizer)
-    with backend.portable():
-        functions = {
-            name: function.get_concrete_function()
-            for name, function in signatures.functions().items()
-        }
-    with new_folder(folder, replace=False) as draft:
-        tf.saved_model.save(signatures.resources(), str(draft.path), functions)
-        share_constants(draft.path)
-        if missing := unservable(operators(draft.path)):
-            raise ValueError(
-                "`model` must use only operators that TensorFlow Serving has. "
-                f"Received: {', '.join(sorted(missing))}"
-            )
-        write_info(draft.path, options, functions, tokenizer)
-        write_server_files(draft.path, options, model, tokenizer)
-    return folder
 
 
 def write_server_files(

@@ -1,4 +1,4 @@
-"""The file that describes a SavedModel to its users: limits, versions, signatures."""
+"""The file that describes a SavedModel to its users: limits, precision, signatures."""
 
 import json
 from dataclasses import asdict
@@ -9,44 +9,56 @@ import tensorflow as tf
 
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import IMPOSSIBLE
+from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.precision import Precision
+from keras_attnvariants.serving.status import STATUS_DOCS
 
 # TensorFlow leaves this folder of a SavedModel to its users.
 INFO = Path("assets.extra") / "model_info.json"
 
 SIGNATURES = {
-    "serving_default": "the best translation of each text",
-    "nbest": "the best translations of each text, aligned with it",
+    "serving_default": "the best translation of each sentence",
+    "nbest": "the best translations of each text",
+    "align": "the best translation of each text: its tokens and what they come from",
     "score": "how probable each target is as a translation of its source",
     "translate_ids": "the best translation of token ids, by stock operators only",
 }
 
 OUTPUTS = {
     "translations": "best first; empty for an empty text",
-    "scores": "log probability, EOS included, normalised by length",
+    "scores": "log probability, EOS included, normalised by length; "
+    f"{IMPOSSIBLE:g} if there is no translation",
     "alignments": "attention of each token to each source token; 0 if there is none",
-    "pieces": "tokens of each translation with EOS, padded with empty strings",
+    "pieces": "tokens of the translation or target with EOS, padded with empty strings",
     "source_pieces": "tokens of each text, padded with empty strings",
     "log_probs": "log probability of the target and EOS, not normalised",
+    "token_log_probs": "log probability of each token after those before it; 0 for "
+    "padding",
     "ids": "tokens with EOS, padded",
     "lengths": "number of tokens, EOS included",
     "truncated": "whether a limit cut the text",
+    "status": "0 if the sentence was translated; the other codes are under `status`",
 }
 
 
 def write_info(
     folder: Path,
     options: Options,
-    functions: dict[str, Any],
+    precision: Precision,
+    signatures: dict[str, Signature],
     tokenizer: Tokenizer | None,
 ) -> None:
     """Writes `assets.extra/model_info.json` into the folder of a SavedModel."""
     info: dict[str, Any] = {
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
         "options": asdict(options),
+        "precision": precision._asdict(),
+        "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {
-            name: {"doc": SIGNATURES[name], **signature_info(function)}
-            for name, function in functions.items()
+            name: {"doc": SIGNATURES[name], **signature_info(signature)}
+            for name, signature in signatures.items()
         },
     }
     if tokenizer is not None:
@@ -59,20 +71,23 @@ def write_info(
     path.write_text(json.dumps(info, indent=2) + "\n", "utf-8")
 
 
-def signature_info(function: Any) -> dict[str, Any]:
-    """Type, shape and meaning of what a concrete function takes and returns."""
+def signature_info(signature: Signature) -> dict[str, Any]:
+    """Type, shape and meaning of what a signature takes and returns.
+
+    `null` in a shape stands for a size that varies.
+    """
+    outputs = signature.graph.get_concrete_function().structured_outputs
     return {
         "inputs": {
-            spec.name: tensor_info(spec)
-            for spec in function.structured_input_signature[0]
+            i.name: {"doc": i.doc, "dtype": i.dtype.name, "shape": i.shape}
+            for i in signature.inputs
         },
         "outputs": {
-            name: {"doc": OUTPUTS[name], **tensor_info(spec)}
-            for name, spec in function.structured_outputs.items()
+            name: {
+                "doc": OUTPUTS[name],
+                "dtype": spec.dtype.name,
+                "shape": spec.shape.as_list(),
+            }
+            for name, spec in outputs.items()
         },
     }
-
-
-def tensor_info(spec: tf.TensorSpec) -> dict[str, Any]:
-    """Type and shape of a tensor; `null` stands for a size that varies."""
-    return {"dtype": spec.dtype.name, "shape": spec.shape.as_list()}

@@ -9,16 +9,22 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-# TensorFlow Serving links these in from TensorFlow Text; both releases must agree.
-TEXT_OPERATORS = frozenset(
-    {
-        "SentencepieceOp",
-        "SentencepieceTokenizeOp",
-        "SentencepieceDetokenizeOp",
-        "SentencepieceIdToStringOp",
-    }
-)
+from keras_attnvariants.serving.allowed import TEXT_OPERATORS
+
 PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
+
+
+def read_saved_model(path: str | os.PathLike[str]) -> Any:
+    """The content of `saved_model.pb` in the folder of one version."""
+    saved = saved_model_pb2.SavedModel()
+    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    return saved
+
+
+def write_saved_model(path: str | os.PathLike[str], saved: Any) -> None:
+    """Replaces `saved_model.pb` in the folder of one version."""
+    data = saved.SerializeToString(deterministic=True)
+    (Path(path) / "saved_model.pb").write_bytes(data)
 
 
 def operators(path: str | os.PathLike[str]) -> dict[str, set[str]]:
@@ -33,8 +39,7 @@ def operators(path: str | os.PathLike[str]) -> dict[str, set[str]]:
         Names of operators, those of all functions called included, by name of the
         signature; under `""` those of the initialisation, of saving and restoring.
     """
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    saved = read_saved_model(path)
     graph = saved.meta_graphs[0].graph_def
     functions = {f.signature.name: f.node_def for f in graph.library.function}
     nodes = {node.name: node for node in graph.node}
@@ -66,8 +71,7 @@ def tokenizer_models(path: str | os.PathLike[str]) -> set[bytes]:
     Args:
         path: folder of one version.
     """
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    saved = read_saved_model(path)
     nodes = (
         node
         for graph in saved.meta_graphs

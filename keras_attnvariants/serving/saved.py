@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.serving.export import versions
 from keras_attnvariants.serving.info import INFO
-from keras_attnvariants.serving.operators import tokenizer_models
+from keras_attnvariants.serving.verify import verify as check
 from keras_attnvariants.utils.files import read_json
 
 
@@ -20,6 +19,9 @@ class SavedTranslator:
     Args:
         path: what `export` returned, or the folder of all versions; the newest of
             them is loaded.
+        verify: whether to refuse a SavedModel whose files have changed, or that has
+            other operators than a translation needs, see
+            `keras_attnvariants.serving.verify`.
 
     Attributes:
         path: folder of the version.
@@ -27,7 +29,7 @@ class SavedTranslator:
 
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
-        ValueError: its tokenizer is not a SentencePiece model.
+        ValueError: it was exported without a tokenizer, or is not what it should be.
 
     Example:
 
@@ -37,7 +39,7 @@ class SavedTranslator:
     ```
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
         self.path = Path(path)
         if numbers := versions(path):
             self.path = self.path / str(numbers[-1])
@@ -46,10 +48,15 @@ class SavedTranslator:
                 "A SavedModel of this package is a folder with saved_model.pb and "
                 f"{INFO}, or a folder of such versions. Received: {path}"
             )
+        if verify:
+            check(self.path)
         self.info = read_json(self.path / INFO)
-        for model in tokenizer_models(self.path):
-            # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
-            Tokenizer(model)
+        if "text" not in self.info["signatures"]["serving_default"]["inputs"]:
+            raise ValueError(
+                "`path` must be a SavedModel that translates text. This one was "
+                "exported without a tokenizer: call its signature translate_ids with "
+                f"token ids. Received: {path}"
+            )
         # Registers the operators of the tokenizer.
         import tensorflow_text  # noqa: F401
 

@@ -1,13 +1,24 @@
 """The functions of an exported model: requests in, translations out."""
 
-from typing import Any
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.decoding import score
+from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.decoding import score_tokens
+from keras_attnvariants.serving.inputs import LENGTHS
+from keras_attnvariants.serving.inputs import SOURCE
+from keras_attnvariants.serving.inputs import SOURCE_IDS
+from keras_attnvariants.serving.inputs import TARGET
+from keras_attnvariants.serving.inputs import TEXT
+from keras_attnvariants.serving.inputs import Input
+from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.rows import status_of_ids
+from keras_attnvariants.serving.rows import status_of_search
+from keras_attnvariants.serving.rows import without_failed
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.text import GraphTokenizer
 from keras_attnvariants.utils.typing import Tensor
@@ -26,10 +37,16 @@ class Signatures:
         self.options = options
         self.best = BucketedSearch(model, options)
 
-    def functions(self) -> dict[str, Any]:
-        """A `tf.function` by name of the signature."""
-        translate_ids = self.translate_ids_function()
+    def functions(self) -> dict[str, Signature]:
+        """All signatures by name."""
+        translate_ids = self.signature(self.translate_ids, SOURCE_IDS, LENGTHS)
         return {"serving_default": translate_ids, "translate_ids": translate_ids}
+
+    def signature(
+        self, function: Callable[..., dict[str, Tensor]], *inputs: Input
+    ) -> Signature:
+        """A method of this class as a signature that checks its inputs."""
+        return Signature(function, inputs, self.options.max_batch)
 
     def resources(self) -> tf.Module:
         """What the functions need besides their graphs."""
@@ -38,62 +55,42 @@ class Signatures:
         module.weights = [weight.value for weight in self.model.weights]
         return module
 
-    def translate_ids_function(self) -> Any:
-        """`translate_ids` as a `tf.function`."""
-        source_ids = tf.TensorSpec([None, None], tf.int32, "source_ids")
-        lengths = tf.TensorSpec([None], tf.int32, "lengths")
-        return tf.function(self.translate_ids, [source_ids, lengths])
-
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The best translation of each row of ids; padding may hold anything."""
-        source_ids = self.checked_batch("source_ids", source_ids)
-        source_ids = self.checked_ids(source_ids, lengths)
         limit = self.options.max_tokens
-        found = self.best(source_ids, tf.minimum(lengths, limit))
+        size, pad_id = self.model.source_vocabulary_size, self.model.pad_id
+        status = status_of_ids(source_ids, lengths, size, pad_id)
+        lengths = tf.where(tf.equal(status, 0), lengths, 0)
+        found, status = self.find(
+            self.best, source_ids, tf.minimum(lengths, limit), status
+        )
         return {
             "ids": found.ids[:, 0],
             "lengths": found.lengths[:, 0],
             "scores": found.scores[:, 0],
             "truncated": lengths > limit,
+            "status": status,
         }
 
-    def checked_batch(self, name: str, values: Tensor) -> Tensor:
-        """`values`, unless they are more sentences than a request may hold."""
-        limit = self.options.max_batch
-        return checked(
-            values,
-            tf.shape(values)[0] <= limit,
-            f"`{name}` may hold at most {limit} sentences (max_batch). Received:",
-            tf.shape(values)[0],
-        )
+    def find(
+        self,
+        search: Callable[[Tensor, Tensor], Hypotheses],
+        ids: Tensor,
+        lengths: Tensor,
+        status: Tensor | None = None,
+    ) -> tuple[Hypotheses, Tensor]:
+        """What a search finds, nothing for rows that fail, and the status of each.
 
-    def checked_ids(self, source_ids: Tensor, lengths: Tensor) -> Tensor:
-        """`source_ids`, unless these or the lengths are out of range."""
-        rows, width = tf.unstack(tf.shape(source_ids))
-        lengths = checked(
-            lengths,
-            tf.equal(tf.size(lengths), rows),
-            "`lengths` must hold one length per row of `source_ids`. Received:",
-            tf.size(lengths),
-        )
-        lengths = checked(
-            lengths,
-            tf.reduce_all((lengths >= 0) & (lengths <= width)),
-            "`lengths` must be between 0 and the width of `source_ids`. Received:",
-            lengths,
-        )
-        size = self.model.source_vocabulary_size
-        is_token = (source_ids >= 0) & (source_ids < size)
-        is_token &= tf.not_equal(source_ids, self.model.pad_id)
-        is_padding = ~tf.sequence_mask(lengths, width)
-        return checked(
-            source_ids,
-            tf.reduce_all(is_token | is_padding),
-            "`source_ids` must be ids of the vocabulary, and not of padding, in the "
-            f"first `lengths` columns: not {self.model.pad_id}, and in "
-            f"[0, {size}). Received:",
-            source_ids,
-        )
+        Args:
+            search: takes ids and lengths.
+            ids: int32 `[B, S]`.
+            lengths: int32 `[B]`, 0 for rows that have failed already.
+            status: int32 `[B]`, of each row so far; by default all are well.
+        """
+        found = search(ids, lengths)
+        status = tf.zeros_like(lengths) if status is None else status
+        status = status_of_search(found, status)
+        return without_failed(found, status, self.model.pad_id), status
 
 
 class TextSignatures(Signatures):
@@ -113,16 +110,19 @@ class TextSignatures(Signatures):
         self.several = BucketedSearch(
             model, options, options.n_best, return_alignments=True
         )
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self.score_tokens = tf.function(
+            lambda source_ids, target_ids: score_tokens(model, source_ids, target_ids),
+            [ids, ids],
+            autograph=False,
+        )
 
-    def functions(self) -> dict[str, Any]:
-        text = tf.TensorSpec([None], tf.string, "text")
-        source = tf.TensorSpec([None], tf.string, "source")
-        target = tf.TensorSpec([None], tf.string, "target")
-        return {
-            "serving_default": tf.function(self.translate, [text]),
-            "nbest": tf.function(self.nbest, [text]),
-            "score": tf.function(self.score, [source, target]),
-            "translate_ids": self.translate_ids_function(),
+    def functions(self) -> dict[str, Signature]:
+        return super().functions() | {
+            "serving_default": self.signature(self.translate, TEXT),
+            "nbest": self.signature(self.nbest, TEXT),
+            "align": self.signature(self.align, TEXT),
+            "score": self.signature(self.score, SOURCE, TARGET),
         }
 
     def resources(self) -> tf.Module:
@@ -132,18 +132,19 @@ class TextSignatures(Signatures):
 
     def translate(self, text: Tensor) -> dict[str, Tensor]:
         """The best translation of each text."""
-        ids, lengths, is_cut = self.encode("text", text)
-        found = self.best(ids, lengths)
+        ids, lengths, is_cut = self.encode(text)
+        found, status = self.find(self.best, ids, lengths)
         return {
             "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
             "scores": found.scores[:, 0],
             "truncated": is_cut,
+            "status": status,
         }
 
     def nbest(self, text: Tensor) -> dict[str, Tensor]:
-        """The `N` best translations of each text, aligned with their source."""
-        ids, lengths, is_cut = self.encode("text", text)
-        found = self.several(ids, lengths)
+        """The `N` best translations of each text."""
+        ids, lengths, is_cut = self.encode(text)
+        found, status = self.find(self.several, ids, lengths)
         batch, count, width = tf.unstack(tf.shape(found.ids))
         translations = self.tokenizer.decode(
             tf.reshape(found.ids, [batch * count, width]),
@@ -152,41 +153,48 @@ class TextSignatures(Signatures):
         return {
             "translations": tf.reshape(translations, [batch, count]),
             "scores": found.scores,
-            "alignments": found.alignments,
-            "pieces": self.tokenizer.pieces(found.ids),
-            "source_pieces": self.tokenizer.pieces(ids),
             "truncated": is_cut,
+            "status": status,
+        }
+
+    def align(self, text: Tensor) -> dict[str, Tensor]:
+        """The best translation of each text: its tokens, and what each comes from."""
+        ids, lengths, is_cut = self.encode(text)
+        found, status = self.find(self.several, ids, lengths)
+        steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
+        best = found.ids[:, 0, :steps]
+        is_end = tf.equal(best, self.model.eos_id)
+        without_end = tf.where(is_end, self.model.pad_id, best)[:, :-1]
+        # Without a source or a translation no token was predicted.
+        is_predicted = tf.sequence_mask(found.lengths[:, 0], steps)
+        is_predicted &= (lengths > 0)[:, None]
+        log_probs = self.score_tokens(ids, without_end).log_probs
+        return {
+            "translations": self.tokenizer.decode(best, found.lengths[:, 0]),
+            "scores": found.scores[:, 0],
+            "pieces": self.tokenizer.pieces(best),
+            "source_pieces": self.tokenizer.pieces(ids),
+            "alignments": tf.identity(found.alignments)[:, 0, :steps],
+            "token_log_probs": tf.where(is_predicted, log_probs, 0.0),
+            "truncated": is_cut,
+            "status": status,
         }
 
     def score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-        """Log probability of each target as a translation of its source."""
-        target = checked(
-            target,
-            tf.equal(tf.size(source), tf.size(target)),
-            "`target` must hold one text per text of `source`. Received:",
-            tf.size(target),
-        )
-        source_ids, _, source_is_cut = self.encode("source", source)
-        target_ids, _, target_is_cut = self.encode("target", target)
-        log_probs, lengths = score(self.model, source_ids, target_ids)
+        """Log probability of each target, and of its tokens, given its source."""
+        source_ids, _, source_is_cut = self.encode(source)
+        target_ids, _, target_is_cut = self.encode(target)
+        scored = self.score_tokens(source_ids, target_ids)
         return {
-            "log_probs": log_probs,
-            "lengths": lengths,
+            "log_probs": tf.reduce_sum(scored.log_probs, axis=1),
+            "token_log_probs": scored.log_probs,
+            "pieces": self.tokenizer.pieces(scored.ids),
+            "lengths": scored.lengths,
             "truncated": tf.logical_or(source_is_cut, target_is_cut),
         }
 
-    def encode(self, name: str, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`, of a checked batch."""
+    def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`."""
         # A target has BOS or EOS besides its tokens.
         limit = min(self.options.max_tokens, self.model.max_length - 1)
-        return self.tokenizer.encode(self.checked_batch(name, text), limit)
-
-
-def checked(
-    values: Tensor, condition: Tensor, message: str, received: Tensor
-) -> Tensor:
-    """`values` if `condition` holds when the graph runs; else InvalidArgument."""
-    check = tf.debugging.Assert(condition, [message, received], summarize=8)
-    # Without the dependency an operator further on could fail first.
-    with tf.control_dependencies([check]):
-        return tf.identity(values)
+        return self.tokenizer.encode(text, limit)

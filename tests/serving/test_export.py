@@ -1,5 +1,7 @@
 """Writing versions: whole or not at all, with what their users should know."""
 
+import threading
+
 import keras
 import pytest
 import tensorflow as tf
@@ -8,6 +10,8 @@ import keras_attnvariants as kav
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.export import new_version
 from keras_attnvariants.serving.export import versions
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.locks import lock_folder
 from tests.serving.tools import LIMITS
 from tests.serving.tools import sharp_model
 
@@ -50,7 +54,30 @@ def test_a_failure_leaves_nothing(model, tmp_path, monkeypatch):
     monkeypatch.setattr(tf.saved_model, "save", fail)
     with pytest.raises(OSError, match="No space"):
         export(model, None, tmp_path / "out", **LIMITS)
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_second_export_at_once_is_refused_before_any_work(
+    model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tf.saved_model, "save", None)
+    in_use, done = threading.Event(), threading.Event()
+
+    def hold():
+        with lock_folder(tmp_path):
+            in_use.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert in_use.wait(60)
+        with pytest.raises(FolderInUseError, match=f"{tmp_path} is in use by process"):
+            export(model, None, tmp_path, **LIMITS)
+    finally:
+        done.set()
+        thread.join()
+    assert versions(tmp_path) == []
 
 
 def test_a_model_that_needs_python_is_refused(model, tmp_path):

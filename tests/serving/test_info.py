@@ -8,24 +8,21 @@ from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import OUTPUTS
 from keras_attnvariants.serving.info import SIGNATURES
 from keras_attnvariants.serving.info import signature_info
-from keras_attnvariants.serving.info import tensor_info
+from keras_attnvariants.serving.inputs import TEXT
+from keras_attnvariants.serving.inputs import Signature
+from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.status import STATUS_DOCS
 from tests.serving.tools import LIMITS
 
 
-def test_a_size_that_varies_is_null():
-    assert tensor_info(tf.TensorSpec([None, 3], tf.int32)) == {
-        "dtype": "int32",
-        "shape": [None, 3],
-    }
-
-
 def test_a_function_is_described_by_its_inputs_and_outputs():
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, "text")])
     def function(text):
         return {"lengths": tf.strings.length(text)}
 
-    info = signature_info(function.get_concrete_function())
-    assert info["inputs"] == {"text": {"dtype": "string", "shape": [None]}}
+    info = signature_info(Signature(function, [TEXT], max_batch=3))
+    assert info["inputs"] == {
+        "text": {"doc": TEXT.doc, "dtype": "string", "shape": [None]}
+    }
     assert info["outputs"]["lengths"] == {
         "doc": OUTPUTS["lengths"],
         "dtype": "int32",
@@ -39,16 +36,19 @@ def test_the_info_describes_the_signatures(exported, tokenizer):
     assert info["versions"]["tensorflow_text"]
     assert info["tokenizer_sha256"] == tokenizer.sha256
     assert {name: info["options"][name] for name in LIMITS} == LIMITS
-    loaded = tf.saved_model.load(str(exported["hc-sa"])).signatures
-    assert info["signatures"].keys() == loaded.keys() == SIGNATURES.keys()
-    for name, signature in loaded.items():
-        described = info["signatures"][name]
-        assert (
-            described["inputs"].keys() == signature.structured_input_signature[1].keys()
-        )
-        assert described["outputs"].keys() == signature.structured_outputs.keys()
-        for output, spec in signature.structured_outputs.items():
-            entry = described["outputs"][output]
-            assert entry["dtype"] == spec.dtype.name
-            assert entry["shape"] == spec.shape.as_list()
-            assert entry["doc"]
+    assert info["precision"]["dtype"] == "float32"
+    assert info["precision"]["exact"]
+    assert info["status"] == {str(int(n)): doc for n, doc in STATUS_DOCS.items()}
+    declared = read_saved_model(exported["hc-sa"]).meta_graphs[0].signature_def
+    assert info["signatures"].keys() == SIGNATURES.keys()
+    assert set(declared) == {*SIGNATURES, "__saved_model_init_op"}
+    for name, described in info["signatures"].items():
+        for kind in ("inputs", "outputs"):
+            tensors = getattr(declared[name], kind)
+            assert described[kind].keys() == set(tensors)
+            for key, tensor in tensors.items():
+                entry = described[kind][key]
+                assert entry["dtype"] == tf.as_dtype(tensor.dtype).name
+                shape = tf.TensorShape(tensor.tensor_shape).as_list()
+                assert entry["shape"] == shape
+                assert entry["doc"]

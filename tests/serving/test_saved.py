@@ -6,6 +6,8 @@ import pytest
 
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving.operators import tokenizer_models
+from keras_attnvariants.utils.files import DamagedFolderError
+from tests.serving.tools import sign
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +36,26 @@ def test_tokenizers_are_read_by_sentencepiece_before_tensorflow_text(
     changed = content.replace(tokenizer.model_bytes, cut)
     assert changed != content
     (folder / "saved_model.pb").write_bytes(changed)
+    with pytest.raises(DamagedFolderError, match="saved_model.pb is not what"):
+        SavedTranslator(folder)
+    sign(folder)
     with pytest.raises(ValueError, match="is not a SentencePiece model"):
         SavedTranslator(folder)
+
+
+def test_changed_files_are_loaded_only_if_that_is_asked_for(exported, tmp_path):
+    folder = shutil.copytree(exported["hc-sa"], tmp_path / "copy")
+    (folder / "saved_model.pbtxt").write_text("")
+    with pytest.raises(DamagedFolderError, match="saved_model.pbtxt"):
+        SavedTranslator(folder)
+    translator = SavedTranslator(folder, verify=False)
+    assert translator.translate([""]) == [""]
+
+
+def test_a_savedmodel_of_token_ids_is_refused_in_one_line(exported_for_ids):
+    message = r"^`path` must be .* translates text\. .* translate_ids .*Received: .*$"
+    with pytest.raises(ValueError, match=message):
+        SavedTranslator(exported_for_ids)
 
 
 def test_no_text_has_no_translation(translator):

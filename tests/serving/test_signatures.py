@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import score
+from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving import verify
 from tests.serving.tools import ALL_VARIANTS
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
@@ -39,6 +42,7 @@ def test_translations_equal_those_of_the_package(
     scores = ops.convert_to_numpy(hypotheses.scores)[:, 0]
     np.testing.assert_allclose(served["scores"], scores, atol=1e-4, rtol=1e-4)
     assert not served["truncated"].any()
+    assert not served["status"].any()
 
 
 @pytest.mark.parametrize("variant", FIRST_IS_FAST)
@@ -77,8 +81,10 @@ def test_ids_of_the_other_variants_equal_those_of_the_package(
     assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
     count = LIMITS["max_batch"]
     rows = tokenizer.encode(texts[:count])
+    path = export(models[variant], None, tmp_path, **LIMITS)
+    verify(path)
     served = server.call(
-        export(models[variant], None, tmp_path, **LIMITS),
+        path,
         "translate_ids",
         source_ids=as_batch(rows),
         lengths=np.array([len(row) for row in rows], "int32"),
@@ -101,7 +107,7 @@ def test_a_translation_does_not_depend_on_the_batch(
     assert served["translations"].tolist() == found["hc-sa"][1][:size]
 
 
-@pytest.mark.parametrize("signature", ["serving_default", "nbest"])
+@pytest.mark.parametrize("signature", ["serving_default", "nbest", "align"])
 def test_no_text_and_empty_texts_are_fine(signature, exported, server):
     nothing = server.call(exported["hc-sa"], signature, text=[])
     assert {len(value) for value in nothing.values()} == {0}
@@ -111,32 +117,46 @@ def test_no_text_and_empty_texts_are_fine(signature, exported, server):
     assert best.tolist() == [0, 0, 0]
 
 
-@pytest.mark.slow
-def test_nbest_is_sorted_aligned_and_in_pieces(
-    models, tokenizer, exported, server, texts
-):
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
+def test_nbest_is_sorted_and_alone(variant, models, tokenizer, exported, server, texts):
     texts = texts[:6]
-    found, best = translate_here(models["sh-x"], tokenizer, texts, n_best=3)
-    served = serve(server, exported["sh-x"], texts, "nbest")
+    found, best = translate_here(models[variant], tokenizer, texts, n_best=3)
+    served = serve(server, exported[variant], texts, "nbest")
+    assert served.keys() == {"translations", "scores", "truncated", "status"}
     assert served["translations"].shape == (6, 3)
     assert served["translations"][:, 0].tolist() == best
-    np.testing.assert_allclose(served["scores"], found.scores, atol=1e-4)
+    np.testing.assert_allclose(served["scores"], found.scores, atol=1e-4, rtol=1e-4)
     assert np.all(np.diff(served["scores"], axis=1) <= 0)
-    steps, width = served["alignments"].shape[2:]
+
+
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
+def test_the_best_translation_is_aligned_and_scored_piece_by_piece(
+    variant, models, tokenizer, exported, server, texts
+):
+    texts = [*texts[:6], ""]
+    found, best = translate_here(models[variant], tokenizer, texts, n_best=3)
+    served = serve(server, exported[variant], texts, "align")
+    assert served["translations"].tolist() == best
+    lengths = np.asarray(found.lengths)[:, 0]
+    steps, width = served["alignments"].shape[1:]
+    assert steps == lengths.max()
     np.testing.assert_allclose(
-        served["alignments"], found.alignments[:, :, :steps, :width], atol=1e-4
+        served["alignments"], found.alignments[:, 0, :steps, :width], atol=1e-4
     )
     rows = tokenizer.encode(texts)
     for row, pieces in zip(rows, served["source_pieces"], strict=True):
         assert [p for p in pieces if p] == [tokenizer.pieces[i] for i in row]
-    lengths = np.asarray(found.lengths)
-    assert np.array_equal((served["pieces"] != "").sum(-1), lengths)
-    assert all(
-        row[n - 1] == "</s>"
-        for row, n in zip(
-            served["pieces"].reshape(-1, steps), lengths.ravel(), strict=True
-        )
-    )
+    ids = ops.convert_to_numpy(found.ids)[:, 0]
+    for row, pieces, length in zip(ids, served["pieces"], lengths, strict=True):
+        expected = [tokenizer.pieces[i] for i in row[:length]]
+        assert pieces.tolist() == expected + [""] * (steps - length)
+        assert pieces[length - 1] == "</s>"
+    log_probs = served["token_log_probs"]
+    assert np.all(log_probs <= 0)
+    assert not log_probs[served["pieces"] == ""].any()
+    expected = np.asarray(found.log_probs)[:, 0]
+    np.testing.assert_allclose(log_probs.sum(axis=1), expected, atol=1e-3, rtol=1e-4)
+    assert not log_probs[-1].any()  # an empty text is translated with certainty
 
 
 def test_scores_equal_those_of_the_package(models, tokenizer, exported, server, texts):
@@ -149,6 +169,12 @@ def test_scores_equal_those_of_the_package(models, tokenizer, exported, server, 
     served = server.call(exported["hc-sa"], "score", source=sources, target=targets)
     np.testing.assert_allclose(served["log_probs"], expected, rtol=1e-4)
     np.testing.assert_array_equal(served["lengths"], lengths)
+    log_probs = served["token_log_probs"]
+    np.testing.assert_allclose(log_probs.sum(axis=1), expected, rtol=1e-4)
+    expected = [*tokenizer.encode(targets[:1])[0], tokenizer.eos_id]
+    pieces = [piece for piece in served["pieces"][0] if piece]
+    assert pieces == [tokenizer.pieces[i] for i in expected]
+    assert not log_probs[served["pieces"] == ""].any()
 
 
 @pytest.mark.parametrize("signature", ["serving_default", "nbest"])
@@ -202,6 +228,7 @@ def test_too_many_sentences_are_refused_by_name_and_number(exported, server):
     for signature, inputs in [
         ("serving_default", {"text": many}),
         ("nbest", {"text": many}),
+        ("align", {"text": many}),
         ("score", {"source": many, "target": many}),
         ("translate_ids", ids),
     ]:
@@ -221,35 +248,63 @@ def test_too_many_sentences_are_refused_by_name_and_number(exported, server):
         ("translate_ids", {"source_ids": np.ones((1, 2), "int32")}, "lengths"),
         (
             "translate_ids",
-            {"source_ids": np.ones((1, 2), "int32"), "lengths": np.array([3], "int32")},
-            "lengths",
-        ),
-        (
-            "translate_ids",
             {"source_ids": np.ones((1, 2), "int32"), "lengths": np.ones(2, "int32")},
             "lengths",
         ),
+        ("serving_default", {"text": np.array("secret")}, "text"),
+        ("nbest", {"text": np.full((1, 20000), "secret")}, "text"),
+        ("align", {"text": np.full((1, 2), "secret")}, "text"),
+        ("score", {"source": ["a"], "target": np.full((1, 2), "secret")}, "target"),
         (
             "translate_ids",
-            {
-                "source_ids": np.array([[5, 100]], "int32"),
-                "lengths": np.array([2], "int32"),
-            },
+            {"source_ids": np.full(2, 4321, "int32"), "lengths": np.ones(2, "int32")},
             "source_ids",
         ),
         (
             "translate_ids",
             {
-                "source_ids": np.array([[0, 5]], "int32"),
-                "lengths": np.array([2], "int32"),
+                "source_ids": np.full((1, 2), 4321, "int32"),
+                "lengths": np.full((1, 1), 4321, "int32"),
             },
-            "source_ids",
+            "lengths",
         ),
     ],
 )
 def test_wrong_inputs_are_refused_by_name(signature, inputs, name, exported, server):
-    with pytest.raises(ServingError, match=rf"\b{name}\b"):
+    with pytest.raises(ServingError, match=rf"\b{name}\b") as error:
         server.call(exported["hc-sa"], signature, **inputs)
+    assert "secret" not in str(error.value)
+    assert "4321" not in str(error.value)
+
+
+def test_a_bad_row_costs_its_neighbours_nothing(exported, server):
+    good = as_batch([[4, 5, 6], [7, 8, 9]], width=4)
+    bad = np.array([[4, 99999, 5, 6], [4, 0, 5, 6], [4, 5, 6, 7], [4, 5, 6, 7]])
+    both = {
+        "source_ids": np.concatenate([good[:1], bad, good[1:]]).astype("int32"),
+        "lengths": np.array([3, 4, 3, 5, -1, 3], "int32"),
+    }
+    served = server.call(exported["hc-sa"], "translate_ids", **both)
+    assert served["status"].tolist() == [
+        Status.OK,
+        Status.UNKNOWN_ID,
+        Status.PADDING_INSIDE,
+        Status.WRONG_LENGTH,
+        Status.WRONG_LENGTH,
+        Status.OK,
+    ]
+    assert not served["ids"][1:5].any()
+    assert not served["lengths"][1:5].any()
+    assert not served["truncated"].any()
+    assert served["scores"][1:5].tolist() == [np.float32(IMPOSSIBLE)] * 4
+    alone = server.call(
+        exported["hc-sa"],
+        "translate_ids",
+        source_ids=good.astype("int32"),
+        lengths=np.array([3, 3], "int32"),
+    )
+    np.testing.assert_array_equal(served["ids"][[0, 5]], alone["ids"])
+    assert alone["status"].tolist() == [Status.OK] * 2
 
 
 @pytest.mark.parametrize(

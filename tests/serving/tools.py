@@ -13,6 +13,8 @@ from keras import ops
 from keras_attnvariants import presets
 from keras_attnvariants.backend import jit
 from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.folders import MANIFEST
 
 VARIANTS = ("base", "hc-sa", "hc-all", "sh-x", "lstm")
 ALL_VARIANTS = [
@@ -86,8 +88,21 @@ class ServingError(Exception):
     """A signature refused its inputs."""
 
 
+def sign(folder: Path) -> None:
+    """Writes a manifest that fits, as who changes a file on purpose would."""
+    files = (f for f in sorted(folder.rglob("*")) if f.is_file() and f.name != MANIFEST)
+    entries = {f.relative_to(folder).as_posix(): file_entry(f) for f in files}
+    (folder / MANIFEST).write_text(json.dumps(entries))
+
+
 def packed(values) -> dict:
     """An array or a list of texts as a JSON value; bytes become Latin-1."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        return {
+            "dtype": "string",
+            "shape": values.shape,
+            "values": values.ravel().tolist(),
+        }
     if isinstance(values, np.ndarray):
         return {
             "dtype": values.dtype.name,

@@ -1,0 +1,157 @@
+"""What signatures take: tensors with a name, checked when the graph runs.
+
+Neither TensorFlow nor a server compares the shape of a request with the one that a
+signature declares: without a check in the graph `[1, 20000]` would pass for one
+sentence. And a graph that was traced with a declared shape may fold a check of it into
+a constant. So graphs are traced for any rank, check it themselves, and the shape is
+written into the signature afterwards, where clients read it.
+"""
+
+import os
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.operators import write_saved_model
+from keras_attnvariants.utils.typing import Tensor
+
+_AXES = ("sentences", "positions")
+
+
+class Input(NamedTuple):
+    """A tensor that a signature takes; its first axis has one entry per sentence.
+
+    Attributes:
+        name: of the tensor in requests.
+        dtype: of the tensor.
+        rank: number of its axes: 1 `[B]` or 2 `[B, S]`.
+        doc: what it means.
+    """
+
+    name: str
+    dtype: tf.DType
+    rank: int
+    doc: str
+
+    @property
+    def spec(self) -> tf.TensorSpec:
+        """What the graph is traced for: any rank."""
+        return tf.TensorSpec(None, self.dtype, self.name)
+
+    @property
+    def shape(self) -> list[None]:
+        """What the signature declares: `None` for each size."""
+        return [None] * self.rank
+
+
+TEXT = Input("text", tf.string, 1, "texts to translate, UTF-8")
+SOURCE = Input("source", tf.string, 1, "texts, UTF-8")
+TARGET = Input("target", tf.string, 1, "a translation of each source, UTF-8")
+SOURCE_IDS = Input(
+    "source_ids", tf.int32, 2, "tokens of the sources without BOS and EOS"
+)
+LENGTHS = Input(
+    "lengths", tf.int32, 1, "tokens of each row; what lies beyond may be anything"
+)
+
+
+class Signature:
+    """A function of an exported model whose inputs are checked by their names.
+
+    Args:
+        function: takes a tensor for each input, and returns tensors by name.
+        inputs: what it takes, in this order.
+        max_batch: sentences in a request; more are an error.
+
+    Attributes:
+        graph: the `tf.function`.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., dict[str, Tensor]],
+        inputs: Sequence[Input],
+        max_batch: int,
+    ) -> None:
+        def checked(*values: Tensor) -> dict[str, Tensor]:
+            return function(*check_inputs(inputs, values, max_batch))
+
+        self.inputs = tuple(inputs)
+        self.graph = tf.function(checked, [i.spec for i in inputs], autograph=False)
+
+
+def check_inputs(
+    inputs: Sequence[Input], values: Sequence[Tensor], max_batch: int
+) -> list[Tensor]:
+    """The values, unless a rank or a number of sentences is wrong.
+
+    Then the graph fails with InvalidArgument, and a message that has the name of the
+    input and its shape, and nothing of its content.
+
+    Args:
+        inputs: what the values are.
+        values: tensors of any rank.
+        max_batch: sentences, at most.
+    """
+    ranks = [
+        tf.debugging.Assert(
+            tf.equal(tf.size(tf.shape(value)), rank),
+            [f"`{name}` must have the shape {axes(rank)}. Received:", tf.shape(value)],
+        )
+        for (name, _, rank, _), value in zip(inputs, values, strict=True)
+    ]
+    values = after(ranks, values)
+    for i, value in zip(inputs, values, strict=True):
+        # Not by `tf.ensure_shape`, which would fail before the check, without a name.
+        value.set_shape(i.shape)
+    first, *others = (tf.shape(value)[0] for value in values)
+    name, *names = (i.name for i in inputs)
+    too_many = tf.debugging.Assert(
+        first <= max_batch,
+        [f"`{name}` may hold at most {max_batch} sentences (max_batch). Received:"]
+        + [first],
+    )
+    unequal = [
+        tf.debugging.Assert(
+            tf.equal(rows, first),
+            [f"`{other}` must hold as many sentences as `{name}`. Received:", rows],
+        )
+        for other, rows in zip(names, others, strict=True)
+    ]
+    return after([too_many, *unequal], values)
+
+
+def axes(rank: int) -> str:
+    """A shape in words, such as `[sentences]`."""
+    return f"[{', '.join(_AXES[:rank])}]"
+
+
+def after(checks: Iterable[Any], values: Iterable[Tensor]) -> list[Tensor]:
+    """The values, once the checks have passed."""
+    # Without the dependency an operator further on could fail first.
+    with tf.control_dependencies(checks):
+        return [tf.identity(value) for value in values]
+
+
+def declare_shapes(
+    path: str | os.PathLike[str], signatures: dict[str, Signature]
+) -> None:
+    """Writes the shapes of all inputs into the signatures of a SavedModel.
+
+    Args:
+        path: folder of one version that nobody reads yet.
+        signatures: those of the SavedModel, by name.
+    """
+    saved = read_saved_model(path)
+    for graph in saved.meta_graphs:
+        for name, signature in signatures.items():
+            declared = graph.signature_def[name].inputs
+            for i in signature.inputs:
+                shape = tf.TensorShape(i.shape).as_proto()
+                declared[i.name].tensor_shape.CopyFrom(shape)
+    write_saved_model(path, saved)
