@@ -66,8 +66,8 @@ def test_coroutines_get_the_same(protocol, service, found, texts):
 def test_any_signature_can_be_asked(protocol, service, texts):
     texts = texts[:5]
     with connect(service, protocol, together=1) as client:
-        whole = client.predict({"text": texts}, "nbest")
-        signature = client.signatures()["nbest"]
+        whole = client.predict({"text": texts}, "align")
+        signature = client.signatures()["align"]
         assert signature.inputs == {"text": TensorSpec("string", (None,))}
         assert whole.keys() == signature.outputs.keys()
         for name, array in whole.items():
@@ -76,13 +76,13 @@ def test_any_signature_can_be_asked(protocol, service, texts):
             assert array.ndim == len(spec.shape)
         # Replies of other widths, put together.
         client.max_batch = 2
-        parts = client.predict({"text": texts}, "nbest", ["translations", "pieces"])
+        parts = client.predict({"text": texts}, "align", ["translations", "pieces"])
         assert parts.keys() == {"translations", "pieces"}
         for name, array in parts.items():
             np.testing.assert_array_equal(array, whole[name])
         scores = client.predict({"source": texts, "target": texts}, "score")
         assert scores["log_probs"].shape == (5,)
-        nothing = client.predict({"text": []}, "nbest")
+        nothing = client.predict({"text": []}, "align")
         assert {len(array) for array in nothing.values()} == {0}
 
 
@@ -135,8 +135,8 @@ def test_the_number_of_sentences_is_learned_from_the_server(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (({"text": ["a"]}, "best"), "`signature` must be one of 'nbest'"),
-        (({"text": ["a"]}, "nbest", ["x"]), "`outputs` must be one of 'alignments'"),
+        (({"text": ["a"]}, "best"), "`signature` must be one of 'align'"),
+        (({"text": ["a"]}, "align", ["x"]), "`outputs` must be one of 'alignments'"),
         (({"text": [1]},), "`text` must hold strings"),
         (({"text": [["a"]]},), "`text` must have 1 axes"),
         (({"texts": ["a"]},), "takes `text`. Received: `texts`"),
@@ -159,7 +159,7 @@ def test_messages_have_a_limit_in_both_directions(protocol, service, texts):
         with pytest.raises(clients.MessageTooLargeError, match="30,000"):
             client.translate(["a" * 40_000])
         with pytest.raises(clients.MessageTooLargeError):
-            client.predict({"text": texts[:20]}, "nbest")
+            client.predict({"text": texts[:20]}, "align")
 
 
 @BOTH
