@@ -26,6 +26,7 @@ _ROOMS = (
     "decoding",
     "training",
     "evaluation",
+    "analysis",
     "serving",
     "cli",
 )

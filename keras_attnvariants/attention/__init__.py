@@ -15,6 +15,7 @@ from keras_attnvariants.attention.neural_ngram import NeuralNgram
 from keras_attnvariants.attention.phrase import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import mass_shares
 from keras_attnvariants.attention.phrases.scores import strong_shares
+from keras_attnvariants.attention.phrases.scores import winning_shares
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
@@ -48,4 +49,5 @@ __all__ = [
     "split_heads",
     "strong_shares",
     "variants",
+    "winning_shares",
 ]

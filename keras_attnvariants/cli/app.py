@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 import keras_attnvariants
+from keras_attnvariants.cli.analyse import analyse
 from keras_attnvariants.cli.attention import attention
 from keras_attnvariants.cli.corpora import corpora
 from keras_attnvariants.cli.doctor import doctor
@@ -86,6 +87,7 @@ COMMANDS = (
     export,
     plot,
     attention,
+    analyse,
     presets,
     corpora,
     doctor,

@@ -106,10 +106,11 @@ def draw_curves(runs: Mapping[str, Events]) -> Figure:
     return figure
 
 
-def decorate(axis: Any, title: str) -> None:
-    """Title, grid and quiet axes."""
+def decorate(axis: Any, title: str, across: str = "updates", up: str = "") -> None:
+    """Title, labels of the axes, grid and quiet axes."""
     axis.set_title(title, fontsize=10, color=INK, loc="left")
-    axis.set_xlabel("updates", fontsize=9, color=INK)
+    axis.set_xlabel(across, fontsize=9, color=INK)
+    axis.set_ylabel(up, fontsize=9, color=INK)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axis.grid(color="0.92")
     axis.tick_params(length=0, labelsize=8, labelcolor=INK)

@@ -49,6 +49,14 @@ def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
 
 def draw_rows(grid: Sequence[Sequence[Panel]], path: Path) -> None:
     """Draws rows of panels, all with the same colors, and saves them as a small PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure_of(grid).savefig(path, dpi=DOTS_PER_INCH)
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(COLORS).save(path, optimize=True)
+
+
+def figure_of(grid: Sequence[Sequence[Panel]]) -> Figure:
+    """Rows of panels, all with the same colors."""
     highest = max(panel.weights.max() for row in grid for panel in row)
     heights = [TITLE + WORDS + CELL * max(len(p.rows) for p in row) for row in grid]
     width = max(sum(widths(row)) for row in grid) + SCALE
@@ -64,10 +72,7 @@ def draw_rows(grid: Sequence[Sequence[Panel]], path: Path) -> None:
     bar = figure.colorbar(image, cax=scale)
     bar.outline.set_visible(False)
     scale.tick_params(length=0, labelsize=7, labelcolor=INK)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-    with Image.open(path) as image:
-        image.convert("RGB").quantize(COLORS).save(path, optimize=True)
+    return figure
 
 
 def widths(row: Sequence[Panel]) -> list[float]:

@@ -1,6 +1,7 @@
 """What a model attends to in a sentence and its translation."""
 
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
@@ -26,12 +27,41 @@ class LayerWeights(NamedTuple):
     Attributes:
         place: `"encoder"`, `"decoder"` or `"cross"`.
         depth: number of the layer, from 1 at the bottom.
-        weights: `[H, T, S]`.
+        weights: `[B, H, T, S]`, as the layer returns them.
+        layer: the layer itself; `None` if the model does not name it.
     """
 
     place: str
     depth: int
     weights: np.ndarray
+    layer: Any
+
+    def of_tokens(self) -> np.ndarray:
+        """The weights `[B, H, T, S]` of tokens, also where n-grams are attended to."""
+        if not hasattr(self.layer, "token_scores"):
+            return self.weights
+        return keras.ops.convert_to_numpy(self.layer.token_scores(self.weights))
+
+
+def layer_weights(model: Any, scores: Mapping[str, Any]) -> Iterator[LayerWeights]:
+    """The weights of every layer that has some, from the bottom.
+
+    Args:
+        model: what the weights are of.
+        scores: what its `attention_scores` returned.
+    """
+    blocks = {
+        block.name: block
+        for name in ("encoder_blocks", "decoder_blocks")
+        for block in getattr(model, name, ())
+    }
+    for name, found in scores.items():
+        side, _, number = name.partition("_")
+        for sublayer, weights in found.items():
+            layer = getattr(blocks.get(name), f"{sublayer}_attention", None)
+            place = "cross" if sublayer == "cross" else side
+            weights = keras.ops.convert_to_numpy(weights)
+            yield LayerWeights(place, int(number or 0) + 1, weights, layer)
 
 
 class Reading:
@@ -82,20 +112,9 @@ class Reading:
         return Panel(f"{TITLES[place]}\n{subtitle}", weights, *self.axes[place])
 
     def weights(self) -> Iterator[LayerWeights]:
-        """The weights of every layer that has some, between tokens."""
-        blocks = {
-            block.name: block
-            for name in ("encoder_blocks", "decoder_blocks")
-            for block in getattr(self.model, name, ())
-        }
-        for name, found in self.scores.items():
-            side, _, number = name.partition("_")
-            for sublayer, weights in found.items():
-                layer: Any = getattr(blocks.get(name), f"{sublayer}_attention", None)
-                if hasattr(layer, "token_scores"):
-                    weights = keras.ops.convert_to_numpy(layer.token_scores(weights))
-                place = "cross" if sublayer == "cross" else side
-                yield LayerWeights(place, int(number or 0) + 1, weights[0])
+        """The weights `[H, T, S]` of every layer that has some, between tokens."""
+        for found in layer_weights(self.model, self.scores):
+            yield found._replace(weights=found.of_tokens()[0])
 
     def rows(self, depth: int | None = None, across: int = 4) -> list[list[Panel]]:
         """Panels of all heads of one layer for each place, in rows.

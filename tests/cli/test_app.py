@@ -17,6 +17,7 @@ COMMANDS = (
     "export",
     "plot",
     "attention",
+    "analyse",
     "presets",
     "corpora",
     "doctor",

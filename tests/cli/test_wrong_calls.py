@@ -6,6 +6,7 @@ import pytest
 
 from keras_attnvariants import data
 from keras_attnvariants import training
+from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import attention
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
@@ -19,6 +20,8 @@ EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
 EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
 EXPORT = "--model RUN --output HERE/saved"
 TRANSLATE = "text --model RUN"
+ANALYSE = "RUN --output HERE/out --data CORPUS --source xx --target yy"
+LOCALITY = f"{ANALYSE} --analysis locality"
 
 CALLS = {
     "train": [
@@ -188,6 +191,27 @@ CALLS = {
         (f"{TRANSLATE} --head 2", "--head"),
         (f"{TRANSLATE} --translation=", "must not be empty"),
     ],
+    "analyse": [
+        ("", "'runs'"),
+        ("RUN --data CORPUS", "--analysis"),
+        ("RUN --analysis locality", "--data"),
+        (f"{ANALYSE} --analysis localty", "localty"),
+        (f"HERE {LOCALITY}", "manifest.json"),
+        (f"HERE/nowhere {LOCALITY}", "log.jsonl"),
+        (f"RUN {LOCALITY}", "different names"),
+        ("RUN --analysis entropy --data CORPUS", "needs --source and --target"),
+        (f"{LOCALITY} --split valid2", "'train', 'validation', 'test'"),
+        (f"{LOCALITY} --data HERE/nowhere", "no such folder"),
+        (f"{LOCALITY} --source zz", "languages there: xx, yy"),
+        (f"{LOCALITY} --sentences 0", "--sentences"),
+        (f"{LOCALITY} --output FILE", "is a file"),
+        (f"{LOCALITY} --output FILE/out", "is a file"),
+        (f"{LOCALITY} --layer 3", "--layer"),
+        (f"{ANALYSE} --analysis alignment-errors", "test.align"),
+        (f"{ANALYSE} --analysis contrastive", "<category>.src"),
+        (f"{ANALYSE} --analysis agreement --data FILE", "a list in JSON"),
+        (f"{ANALYSE} --analysis agreement --data HERE/nowhere", "no such file"),
+    ],
     "corpora": [
         ("extra", "extra"),
         ("bible-de-en", "bible-de-en"),
@@ -232,6 +256,7 @@ def no_work(monkeypatch):
         (translate, "translators"),
         (export, "load"),
         (attention, "load"),
+        (analyse, "load"),
     ):
         monkeypatch.setattr(module, name, work)
 
@@ -264,6 +289,7 @@ def test_what_is_right_reaches_the_work(kav, places, no_work):
         ("translate", TRANSLATE),
         ("export", f"{EXPORT} --output SAVED"),
         ("attention", f"{TRANSLATE} --output RUN/picture.png"),
+        ("analyse", LOCALITY),
     ):
         for name, path in places.items():
             call = call.replace(name, str(path))

@@ -11,6 +11,7 @@ from keras_attnvariants.attention import Interleaved
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import mass_shares
 from keras_attnvariants.attention import strong_shares
+from keras_attnvariants.attention import winning_shares
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.models import Transformer
 from tests.attention.conformance import near
@@ -119,3 +120,8 @@ def test_shares_of_a_layer():
 def test_bad_thresholds_are_refused(threshold):
     with pytest.raises(ValueError, match="threshold.*Received: "):
         strong_shares([FIRST], threshold)
+
+
+def test_the_largest_weight_of_a_position_wins():
+    near(winning_shares([FIRST, SECOND]), [[1 / 3, 0], [1 / 3, 1 / 3]], 1e-6)
+    assert not winning_shares([np.zeros((1, 1, 1, 2, 2, 3))]).any()

@@ -1,0 +1,271 @@
+"""Cross-attention against word alignments that were made by hand."""
+
+import os
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attnvariants.analysis.heads import plain
+from keras_attnvariants.analysis.streams import Attended
+from keras_attnvariants.analysis.streams import Example
+from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.utils.lines import text_lines
+
+# A word of the source and one of the target, from 0.
+Link = tuple[int, int]
+LINK = re.compile(r"(\d+)([-p?])(\d+)")
+
+
+class AlignedPair(NamedTuple):
+    """A pair of sentences and the links between their words.
+
+    Attributes:
+        source, target: the sentences, words separated by white space.
+        sure: links that an alignment should have.
+        possible: links that it may have, the sure ones included.
+    """
+
+    source: str
+    target: str
+    sure: frozenset[Link]
+    possible: frozenset[Link]
+
+
+class HeadAlignment(NamedTuple):
+    """How well a head aligns words.
+
+    Attributes:
+        layer, head: the head; numbers from 1, layers from the bottom. Head `None` is
+            the mean of the weights of all heads of the layer.
+        error_rate: `1 - (|A & S| + |A & P|) / (|A| + |S|)` for the links A of the
+            head, the sure links S and the possible links P (Och and Ney 2003).
+        precision: share of its links that are possible.
+        recall: share of the sure links that it has.
+        links: number of its links.
+    """
+
+    layer: int
+    head: int | None
+    error_rate: float
+    precision: float
+    recall: float
+    links: int
+
+
+@dataclass(frozen=True)
+class AlignmentErrors(Table):
+    """How well heads of cross-attention align words: one row a head."""
+
+    title: ClassVar[str] = "Alignment error rate"
+
+    def draw(self, drawing: Any) -> Any:
+        rows = [HeadPoint(name(row), row.layer, row.error_rate) for row in self.rows]
+        return drawing.head_points(rows, "value", self.title, "error rate")
+
+
+class HeadPoint(NamedTuple):
+    """A point of the picture."""
+
+    place: str
+    layer: int
+    value: float
+
+
+def name(row: HeadAlignment) -> str:
+    """What a point of the picture stands for."""
+    return "heads" if row.head is not None else "mean of heads"
+
+
+def alignment_errors(
+    model: Any, tokenizer: Any, pairs: Iterable[AlignedPair]
+) -> AlignmentErrors:
+    """The alignment error rate of each head of cross-attention.
+
+    In a teacher-forced pass, each target token is linked to the source token that has
+    the largest weight in the row that predicts it. Two words are linked if any of
+    their tokens are: the rule of Zenkel et al. 2019 and Garg et al. 2019 for subwords.
+    Rows without weights link nothing.
+
+    Args:
+        model: with a method `attention_scores`, such as a `Transformer`.
+        tokenizer: its tokenizer.
+        pairs: see `read_alignments`; read once.
+
+    Returns:
+        For each layer, a row for the mean of its heads and one for each head.
+
+    Raises:
+        ValueError: nothing can be analysed, or the model has no cross-attention with
+            weights.
+    """
+    stream = Stream(model, aligned_examples(tokenizer, pairs))
+    counts: dict[int, np.ndarray] = {}
+    for batch in stream:
+        for layer in batch.layers:
+            if layer.place == "cross":
+                before = counts.get(layer.depth, 0)
+                counts[layer.depth] = before + count_links(layer, batch.examples)
+    if not counts:
+        raise ValueError("This model has no cross-attention with weights.")
+    rows = [
+        aligned(depth, head or None, *values)
+        for depth in sorted(counts)
+        for head, values in enumerate(counts[depth])
+    ]
+    return AlignmentErrors(plain(rows), stream.sentences, stream.skipped)
+
+
+def aligned(
+    layer: int, head: int | None, links: int, sure: int, possible: int, gold: int
+) -> HeadAlignment:
+    """The row of a head, from numbers of links."""
+    return HeadAlignment(
+        layer,
+        head,
+        error_rate=1 - (sure + possible) / max(links + gold, 1),
+        precision=possible / max(links, 1),
+        recall=sure / max(gold, 1),
+        links=links,
+    )
+
+
+class Words(NamedTuple):
+    """The gold links of a pair, and which word each token belongs to."""
+
+    source: np.ndarray
+    target: np.ndarray
+    pair: AlignedPair
+
+
+def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[Example]:
+    """The pairs as tokens, word by word: words never share a token."""
+    for pair in pairs:
+        sides = [tokenizer.encode(text.split()) for text in (pair.source, pair.target)]
+        words = [
+            np.repeat(np.arange(len(side)), list(map(len, side))) for side in sides
+        ]
+        source, target = (list(chain.from_iterable(side)) for side in sides)
+        yield Example(source, target, Words(words[0], words[1], pair))
+
+
+def count_links(layer: Attended, examples: list[Example]) -> np.ndarray:
+    """Numbers of links by head, int `[1 + H, 4]`; row 0 is the mean of the heads.
+
+    Of each: its links, those that are sure, those that are possible, and the sure
+    links that there are.
+    """
+    mean = layer.weights.mean(1, keepdims=True)
+    weights = np.concatenate([mean, layer.weights], axis=1)
+    peaks, some = weights.argmax(-1), weights.max(-1) > 0
+    counts = np.zeros((weights.shape[1], 4), "int64")
+    for number, example in enumerate(examples):
+        words: Words = example.note
+        tokens = len(words.target)
+        for head in range(len(counts)):
+            rows = some[number, head, :tokens]
+            sources = words.source[peaks[number, head, :tokens][rows]]
+            targets = words.target[rows]
+            links = set(zip(sources.tolist(), targets.tolist(), strict=True))
+            sure, possible = words.pair.sure, words.pair.possible
+            found = len(links), len(links & sure), len(links & possible), len(sure)
+            counts[head] += found
+    return counts
+
+
+def read_alignments(
+    folder: str | os.PathLike[str],
+    source_language: str,
+    target_language: str,
+    split: str = "test",
+    reverse: bool = False,
+) -> Iterator[AlignedPair]:
+    """The pairs of a split with their links, read as they are needed.
+
+    The folder has the files `<split>.<language>`, with words separated by white space,
+    and `<split>.align`, each plain or `.gz`. A line of links has the numbers of words,
+    from 0: `0-0 1-2` for sure links, `1p2` or `1?2` for possible ones.
+
+    Args:
+        folder: of the files, such as `gold-align-grc-en`.
+        source_language, target_language: of the model.
+        split: name of the split.
+        reverse: whether the first number of a link is that of the target word.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: the files have different numbers of lines, or a line is no list of
+            links between words of its pair.
+    """
+    names = (source_language, target_language, "align")
+    paths = [existing(Path(folder) / f"{split}.{name}") for name in names]
+    with (
+        open_bytes(paths[0]) as sources,
+        open_bytes(paths[1]) as targets,
+        open_bytes(paths[2]) as alignments,
+    ):
+        lines = zip_longest(*map(text_lines, (sources, targets, alignments)))
+        for number, (source, target, links) in enumerate(lines, start=1):
+            if source is None or target is None or links is None:
+                ended = [
+                    paths[i].name
+                    for i, x in enumerate((source, target, links))
+                    if x is None
+                ]
+                raise ValueError(
+                    "The files must have equal numbers of lines. Received: "
+                    f"{', '.join(ended)} ended before line {number}"
+                )
+            where = f"line {number} of {paths[2]}"
+            sure, possible = parse_links(links, reverse, where)
+            check_links(possible, len(source.split()), len(target.split()), where)
+            yield AlignedPair(source, target, sure, possible)
+
+
+def existing(path: Path) -> Path:
+    """The file of this name, or with `.gz`."""
+    compressed = path.with_name(f"{path.name}.gz")
+    return compressed if compressed.is_file() and not path.is_file() else path
+
+
+def parse_links(
+    text: str, reverse: bool, where: str
+) -> tuple[frozenset[Link], frozenset[Link]]:
+    """The sure and the possible links of a line."""
+    sure, possible = set(), set()
+    for word in text.split():
+        found = LINK.fullmatch(word)
+        if not found:
+            raise ValueError(
+                "Links must be like 0-0, 1-2 or 1p2, numbered from 0. "
+                f"Received: {word!r:.40} in {where}"
+            )
+        link = int(found[1]), int(found[3])
+        link = link[::-1] if reverse else link
+        possible.add(link)
+        if found[2] == "-":
+            sure.add(link)
+    return frozenset(sure), frozenset(possible)
+
+
+def check_links(
+    links: frozenset[Link], source_words: int, target_words: int, where: str
+) -> None:
+    """Raises unless all links are between words that exist."""
+    for source, target in sorted(links):
+        if source >= source_words or target >= target_words:
+            raise ValueError(
+                f"Links must be between {source_words} source and {target_words} "
+                "target words, numbered from 0; are source and target the wrong way "
+                f"round? Received: {source}-{target} in {where}"
+            )

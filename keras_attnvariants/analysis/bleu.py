@@ -1,0 +1,308 @@
+"""BLEU of several systems in bins of sentences, with bootstrap intervals."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+
+from keras_attnvariants.analysis.diagonals import sentence_values
+from keras_attnvariants.analysis.heads import plain
+from keras_attnvariants.analysis.streams import CHUNK
+from keras_attnvariants.analysis.streams import Pairs
+from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.evaluation.metrics import check_tokenizer
+from keras_attnvariants.evaluation.speed import Translate
+from keras_attnvariants.evaluation.speed import count_words
+from keras_attnvariants.evaluation.speed import timed
+from keras_attnvariants.utils.checks import check_integer
+
+# The paper does not say where its bins end.
+WORDS = (10, 20, 30, 40)
+
+
+class BinScore(NamedTuple):
+    """BLEU of a system on the sentences of a bin.
+
+    Attributes:
+        by: what the sentences are sorted by.
+        low, high: smallest and largest value of a sentence of the bin.
+        sentences: how many there are.
+        system: name of the system.
+        bleu: its BLEU.
+        bleu_low, bleu_high: 95 % interval, from resampled sentences.
+        difference: to the first system; `None` for itself.
+        difference_low, difference_high: its 95 % interval, from the same samples.
+    """
+
+    by: str
+    low: float
+    high: float
+    sentences: int
+    system: str
+    bleu: float
+    bleu_low: float
+    bleu_high: float
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+
+
+@dataclass(frozen=True)
+class BleuByBin(Table):
+    """BLEU of systems in bins: one row a bin and system.
+
+    Attributes:
+        tokenize: sacrebleu's tokenizer.
+    """
+
+    title: ClassVar[str] = "BLEU by bin"
+
+    tokenize: str = "13a"
+
+    def draw(self, drawing: Any) -> Any:
+        differ = any(row.difference is not None for row in self.rows)
+        field = "difference" if differ else "bleu"
+        panels = {
+            by: {
+                name: [
+                    (
+                        (row.low + row.high) / 2,
+                        getattr(row, field),
+                        getattr(row, f"{field}_low"),
+                        getattr(row, f"{field}_high"),
+                    )
+                    for row in of_system
+                    if getattr(row, field) is not None
+                ]
+                for name, of_system in grouped(rows, "system").items()
+            }
+            for by, rows in grouped(self.rows, "by").items()
+        }
+        label = "BLEU, difference to the first" if differ else "BLEU"
+        return drawing.intervals(panels, "middle of the bin", label)
+
+
+def bleu_by_length(
+    systems: Mapping[str, Translate],
+    pairs: Pairs,
+    edges: Sequence[int] = WORDS,
+    samples: int = 1000,
+    seed: int = 12345,
+    tokenize: str = "13a",
+) -> BleuByBin:
+    """BLEU of systems by the length of the reference (You et al. 2020, Fig. 4).
+
+    Memory holds a dozen numbers per sentence and system, and the texts of one chunk.
+
+    Args:
+        systems: functions that translate a list of texts, such as
+            `Translator(model, tokenizer).translate`, by name; the others are compared
+            with the first.
+        pairs: sources and references, read once.
+        edges: the longest references of all bins but the last, in words between white
+            space. The paper does not give them.
+        samples: number of times that the sentences of a bin are drawn again.
+        seed: of these draws.
+        tokenize: sacrebleu's tokenizer.
+
+    Returns:
+        A row for each bin that has sentences, and each system.
+
+    Raises:
+        ValueError: there is no system or no pair, the edges do not rise, or a system
+            does not return one string per source.
+    """
+    steps = zip(edges, edges[1:], strict=False)
+    if not edges or any(first >= second for first, second in steps):
+        raise ValueError(f"`edges` must rise. Received: {edges}")
+    lengths: list[int] = []
+    statistics = []
+    for sources, references in chunks(pairs):
+        lengths += map(count_words, references)
+        statistics.append(translated(systems, sources, references, tokenize))
+    values = np.array(lengths, "float64")
+    bins = np.searchsorted(np.asarray(edges), values)
+    binned = Binned("words of the reference", values, bins, np.concatenate(statistics))
+    rows = binned.rows(list(systems), samples, seed)
+    return BleuByBin(plain(rows), len(values), tokenize=tokenize)
+
+
+def bleu_by_off_diagonality(
+    model: Any,
+    tokenizer: Any,
+    systems: Mapping[str, Translate],
+    pairs: Pairs,
+    bins: int = 5,
+    samples: int = 1000,
+    seed: int = 12345,
+    tokenize: str = "13a",
+) -> BleuByBin:
+    """BLEU of systems by the off-diagonality of sentences (You et al. 2020, Fig. 6).
+
+    Sentences are sorted by the off-diagonality of self-attention in the encoder of
+    `model`, then again in its decoder, into bins of equal size. Sentences of equal
+    value stay in the order of the corpus. Memory is as for `bleu_by_length`.
+
+    Args:
+        model, tokenizer: the base model that the sentences are sorted by.
+        systems, pairs, samples, seed, tokenize: see `bleu_by_length`.
+        bins: number of bins; the paper does not give it.
+
+    Returns:
+        Rows for the encoder, then for the decoder, if they have weights.
+
+    Raises:
+        ValueError: see `bleu_by_length`, or the model has no self-attention with
+            weights.
+    """
+    check_integer("bins", bins)
+    stream, statistics, values = Stream(model, ()), [], []
+    for sources, references in chunks(pairs):
+        statistics.append(translated(systems, sources, references, tokenize))
+        stream.examples = encoded(tokenizer, zip(sources, references, strict=True))
+        values.append(self_attention_values(stream, len(sources)))
+    scores, by_place = np.concatenate(statistics), np.concatenate(values, axis=1)
+    rows: list[BinScore] = []
+    for place, found in zip(("encoder", "decoder"), by_place, strict=True):
+        known = np.flatnonzero(~np.isnan(found))
+        order = known[np.argsort(found[known], kind="stable")]
+        numbers = np.full(len(found), -1)
+        numbers[order] = np.arange(len(order)) * bins // max(len(order), 1)
+        binned = Binned(f"off-diagonality, {place}", found, numbers, scores)
+        rows += binned.rows(list(systems), samples, seed)
+    if not rows:
+        raise ValueError("This model has no self-attention with weights.")
+    skipped = int(np.isnan(by_place).all(0).sum())
+    return BleuByBin(
+        plain(rows), by_place.shape[1] - skipped, skipped, tokenize=tokenize
+    )
+
+
+def self_attention_values(stream: Stream, count: int) -> np.ndarray:
+    """Off-diagonality in encoder and decoder, `[2, count]`; NaN if unknown."""
+    values = np.full((2, count), np.nan)
+    for batch, found in sentence_values(stream):
+        for row, place in zip(values, ("encoder", "decoder"), strict=True):
+            if place in found:
+                row[batch.numbers] = found[place]
+    return values
+
+
+def chunks(pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
+    """Sources and references, so many at a time.
+
+    Raises:
+        ValueError: there are none.
+    """
+    iterator, empty = iter(pairs), True
+    while chunk := list(islice(iterator, CHUNK)):
+        empty = False
+        yield [source for source, _ in chunk], [target for _, target in chunk]
+    if empty:
+        raise ValueError("There is no sentence to translate.")
+
+
+def translated(
+    systems: Mapping[str, Translate],
+    sources: list[str],
+    references: list[str],
+    tokenize: str,
+) -> np.ndarray:
+    """What the BLEU of each system is made of: int `[n, systems, 10]`."""
+    if not systems:
+        raise ValueError("`systems` must name at least one system. Received: none")
+    check_tokenizer(tokenize)
+    metric = BLEU(tokenize=tokenize)
+    found = [
+        statistics(metric, timed(translate, sources)[1], references)
+        for translate in systems.values()
+    ]
+    return np.stack(found, axis=1)
+
+
+def statistics(
+    metric: BLEU, hypotheses: Iterable[str], references: Iterable[str]
+) -> np.ndarray:
+    """Lengths, matches and n-grams of each sentence, int `[n, 10]`.
+
+    They add up: the BLEU of a corpus is that of their sum.
+    """
+    rows = []
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        found = metric.corpus_score([hypothesis], [[reference]])
+        rows.append([found.sys_len, found.ref_len, *found.counts, *found.totals])
+    return np.array(rows, "int64")
+
+
+def bleu(sums: np.ndarray) -> float:
+    """BLEU from the sum of `statistics`, smoothed as sacrebleu does by default."""
+    hypothesis, reference, *counts = sums.tolist()
+    order = len(counts) // 2
+    return BLEU.compute_bleu(
+        counts[:order], counts[order:], hypothesis, reference, smooth_method="exp"
+    ).score
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Sentences in bins, and what the BLEU of each system is made of.
+
+    Attributes:
+        by: what they are sorted by.
+        values: of the sentences, `[n]`.
+        bins: numbers of their bins, int `[n]`; -1 for none.
+        statistics: `[n, systems, 10]`.
+    """
+
+    by: str
+    values: np.ndarray
+    bins: np.ndarray
+    statistics: np.ndarray
+
+    def rows(self, names: list[str], samples: int, seed: int) -> Iterator[BinScore]:
+        """A row for each bin that has sentences, and each system."""
+        check_integer("samples", samples)
+        for number in sorted(set(self.bins[self.bins >= 0].tolist())):
+            chosen = self.bins == number
+            values, statistics = self.values[chosen], self.statistics[chosen]
+            drawn = resampled(statistics, samples, seed)
+            whole = [bleu(sums) for sums in statistics.sum(0)]
+            for index, name in enumerate(names):
+                differences: list[float | None] = [None] * 3
+                if index:
+                    spread = interval(drawn[:, index] - drawn[:, 0])
+                    differences = [whole[index] - whole[0], *spread]
+                yield BinScore(
+                    self.by,
+                    values.min(),
+                    values.max(),
+                    len(values),
+                    name,
+                    whole[index],
+                    *interval(drawn[:, index]),
+                    *differences,
+                )
+
+
+def resampled(statistics: np.ndarray, samples: int, seed: int) -> np.ndarray:
+    """BLEU of the systems on sentences drawn with replacement, `[samples, systems]`."""
+    rng, count = np.random.default_rng(seed), len(statistics)
+    draws = (statistics[rng.integers(count, size=count)] for _ in range(samples))
+    return np.array([[bleu(sums) for sums in draw.sum(0)] for draw in draws])
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Bounds that 95 % of the values are between."""
+    low, high = np.percentile(values, (2.5, 97.5))
+    return float(low), float(high)

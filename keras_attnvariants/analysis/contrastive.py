@@ -1,0 +1,215 @@
+"""Whether a model prefers right translations to wrong ones, by what is wrong."""
+
+import math
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from statistics import NormalDist
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attnvariants.analysis.contrastive_files import ContrastivePair
+from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.decoding import Translator
+
+CHUNK = 512
+# Of You et al. 2020, Fig. 5; larger distances are one bin.
+LONGEST = 15
+SUBJECT_VERB = ("subj-verb-agreement", "subj_verb_agreement")
+
+
+class CategoryAccuracy(NamedTuple):
+    """How often the reference is preferred in one category.
+
+    Attributes:
+        category: what is wrong with the other translation.
+        pairs: number of pairs.
+        right: number of those in which the reference scores strictly better.
+        accuracy: `100 * right / pairs`.
+        low, high: its 95 % interval (Wilson 1927).
+    """
+
+    category: str
+    pairs: int
+    right: int
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ContrastiveAccuracy(Table):
+    """How often the reference is preferred: one row a category."""
+
+    title: ClassVar[str] = "Accuracy on contrastive pairs, in percent"
+
+    def draw(self, drawing: Any) -> Any:
+        rows = [(row.category, *row[3:]) for row in self.rows]
+        return drawing.bars(rows, self.title, "accuracy (%)")
+
+
+def contrastive_accuracy(
+    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair], mean: bool = False
+) -> ContrastiveAccuracy:
+    """How often a model prefers references to contrastive translations.
+
+    A pair is right if the log probability of its reference, the sum over tokens and
+    EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4).
+
+    Args:
+        model: a step model that can be called, such as a `Transformer`.
+        tokenizer: its tokenizer.
+        pairs: see `read_contrastive`; read once.
+        mean: whether to compare means over tokens in place of sums.
+
+    Returns:
+        A row for each category, in the order in which they come.
+
+    Raises:
+        ValueError: there are no pairs.
+    """
+    counts: dict[str, list[int]] = {}
+    for pair, is_right in judged(model, tokenizer, pairs, mean):
+        count = counts.setdefault(pair.category, [0, 0])
+        count[0] += 1
+        count[1] += is_right
+    rows = [
+        CategoryAccuracy(category, total, right, *percent(right, total))
+        for category, (total, right) in counts.items()
+    ]
+    return ContrastiveAccuracy(tuple(rows), total_of(rows))
+
+
+class DistanceAccuracy(NamedTuple):
+    """How often the right agreement is preferred at one distance.
+
+    Attributes:
+        measure: what `distance` is: the annotated `"distance"` between the two words
+            that agree, or, where there is no annotation, the `"position of the changed
+            word"` in its sentence, from 1, which is a stand-in only.
+        distance: in words; 16 for all that are longer than 15.
+        pairs, right, accuracy, low, high: see `CategoryAccuracy`.
+    """
+
+    measure: str
+    distance: int
+    pairs: int
+    right: int
+    accuracy: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class AgreementByDistance(Table):
+    """How often agreement is right: one row a distance."""
+
+    title: ClassVar[str] = "Accuracy of agreement by distance, in percent"
+
+    def draw(self, drawing: Any) -> Any:
+        panels = {
+            measure: {
+                "accuracy": [
+                    (row.distance, row.accuracy, row.low, row.high) for row in rows
+                ]
+            }
+            for measure, rows in grouped(self.rows, "measure").items()
+        }
+        return drawing.intervals(panels, f"words ({LONGEST + 1}: more)", "accuracy (%)")
+
+
+def agreement_by_distance(
+    model: Any,
+    tokenizer: Any,
+    pairs: Iterable[ContrastivePair],
+    categories: tuple[str, ...] = SUBJECT_VERB,
+    mean: bool = False,
+) -> AgreementByDistance:
+    """How often agreement is right, by distance (You et al. 2020, Fig. 5).
+
+    Args:
+        model, tokenizer, pairs, mean: see `contrastive_accuracy`.
+        categories: beginnings of the names of the categories that count.
+
+    Returns:
+        A row for each distance from 1 to 15, and one for 16 and more.
+
+    Raises:
+        ValueError: there are no pairs of these categories.
+    """
+    chosen = (pair for pair in pairs if pair.category.startswith(categories))
+    counts: dict[tuple[str, int], list[int]] = {}
+    for pair, is_right in judged(model, tokenizer, chosen, mean):
+        measure, distance = "distance", pair.distance
+        if distance is None:
+            measure = "position of the changed word"
+            distance = changed_word(pair.reference, pair.contrastive)
+        count = counts.setdefault((measure, min(distance, LONGEST + 1)), [0, 0])
+        count[0] += 1
+        count[1] += is_right
+    rows = [
+        DistanceAccuracy(*key, total, right, *percent(right, total))
+        for key, (total, right) in sorted(counts.items())
+    ]
+    return AgreementByDistance(tuple(rows), total_of(rows))
+
+
+def judged(
+    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair], mean: bool
+) -> Iterator[tuple[ContrastivePair, bool]]:
+    """The pairs, and whether the model prefers their references.
+
+    Raises:
+        ValueError: there are none.
+    """
+    # Without XLA: compiling for every shape takes longer than the pairs.
+    score, iterator, empty = (
+        Translator(model, tokenizer, xla=False).score,
+        iter(pairs),
+        True,
+    )
+    while chunk := list(islice(iterator, CHUNK)):
+        empty = False
+        targets = [pair.reference for pair in chunk]
+        targets += [pair.contrastive for pair in chunk]
+        log_probs, counts = score([pair.source for pair in chunk] * 2, targets)
+        if mean:
+            log_probs = log_probs / counts
+        right, wrong = np.split(log_probs, 2)
+        yield from zip(chunk, (right > wrong).tolist(), strict=True)
+    if empty:
+        raise ValueError("There are no contrastive pairs of these categories.")
+
+
+def changed_word(reference: str, contrastive: str) -> int:
+    """The position of the first word that differs, from 1."""
+    words, others = reference.split(), contrastive.split()
+    same = (a == b for a, b in zip(words, others, strict=False))
+    return next(
+        (number for number, equal in enumerate(same, start=1) if not equal),
+        min(len(words), len(others)) + 1,
+    )
+
+
+def total_of(rows: Iterable[Any]) -> int:
+    """The number of pairs in all rows."""
+    return sum(row.pairs for row in rows)
+
+
+def percent(right: int, total: int) -> tuple[float, float, float]:
+    """A share in percent with its 95 % interval, after Wilson (1927).
+
+    >>> [round(x, 1) for x in percent(8, 10)]
+    [80.0, 49.0, 94.3]
+    """
+    z = NormalDist().inv_cdf(0.975)
+    share, scale = right / total, 1 + z**2 / total
+    middle = (share + z**2 / (2 * total)) / scale
+    reach = z / scale * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    low, high = max(middle - reach, 0.0), min(middle + reach, 1.0)
+    return 100 * share, 100 * low, 100 * high

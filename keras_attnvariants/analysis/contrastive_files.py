@@ -1,0 +1,161 @@
+"""Contrastive pairs from files: folders of text, and the JSON of LingEval97."""
+
+import codecs
+import json
+import os
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.utils.lines import text_lines
+
+BLOCK = 1 << 16
+# Characters of one entry of a JSON file.
+LONGEST_ENTRY = 1 << 20
+
+
+class ContrastivePair(NamedTuple):
+    """A source, its translation, and one that is wrong in one respect.
+
+    Attributes:
+        source, reference, contrastive: the texts.
+        category: what is wrong.
+        distance: between the words that have to agree; `None` if it is not annotated.
+    """
+
+    source: str
+    reference: str
+    contrastive: str
+    category: str
+    distance: int | None = None
+
+
+def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
+    """Contrastive pairs, read as they are needed.
+
+    Args:
+        path: A folder with files `<category>.src.<language>`,
+            `<category>.correct.<language>` and `<category>.incorrect.<language>`, one
+            sentence a line, as DistilLingEval has them; or a JSON file like that of
+            LingEval97, a list of objects with `source`, `reference` and `errors`,
+            which are objects with `type`, `contrastive` and perhaps `distance`. All
+            may end in `.gz`.
+
+    Raises:
+        FileNotFoundError: there is no such file or folder, or a part of a category is
+            missing.
+        ValueError: the files of a category have different numbers of lines, or the
+            JSON file is not as described.
+    """
+    path = Path(path)
+    if path.is_dir():
+        yield from read_folder(path)
+    else:
+        yield from read_lingeval(path)
+
+
+def read_folder(folder: Path) -> Iterator[ContrastivePair]:
+    """The pairs of a folder, category by category."""
+    sources = sorted(folder.glob("*.src.*"))
+    if not sources:
+        raise FileNotFoundError(
+            "A folder of contrastive pairs must have files <category>.src.<language>. "
+            f"Received: {folder}"
+        )
+    for source in sources:
+        category = source.name.split(".src.")[0]
+        parts = [source, *(part(folder, category, x) for x in ("correct", "incorrect"))]
+        for text, correct, incorrect in equal_lines(parts):
+            yield ContrastivePair(text, correct, incorrect, category)
+
+
+def part(folder: Path, category: str, name: str) -> Path:
+    """The one file of a category that has this part of it."""
+    found = sorted(folder.glob(f"{category}.{name}.*"))
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"A category must have one file {category}.{name}.<language>. "
+            f"Received: {len(found)} of them in {folder}"
+        )
+    return found[0]
+
+
+def equal_lines(paths: list[Path]) -> Iterator[tuple[str, str, str]]:
+    """The lines of three files side by side."""
+    with (
+        open_bytes(paths[0]) as first,
+        open_bytes(paths[1]) as second,
+        open_bytes(paths[2]) as third,
+    ):
+        lines = zip_longest(*map(text_lines, (first, second, third)))
+        for number, texts in enumerate(lines, start=1):
+            ended = [p.name for p, x in zip(paths, texts, strict=True) if x is None]
+            if ended:
+                raise ValueError(
+                    "The files of a category must have equal numbers of lines. "
+                    f"Received: {', '.join(ended)} ended before line {number}"
+                )
+            text, correct, incorrect = texts
+            yield text, correct, incorrect
+
+
+def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
+    """The pairs of a JSON file, one for each error."""
+    for number, entry in enumerate(json_entries(path), start=1):
+        try:
+            source, reference = entry["source"], entry["reference"]
+            for error in entry["errors"]:
+                yield ContrastivePair(
+                    checked(source, str),
+                    checked(reference, str),
+                    checked(error["contrastive"], str),
+                    checked(error["type"], str),
+                    checked(error.get("distance"), int | None),
+                )
+        except (KeyError, TypeError, AttributeError) as problem:
+            raise ValueError(
+                "An entry must have `source`, `reference` and `errors`, each with "
+                f"`type` and `contrastive`: {problem}. Received: entry {number} of "
+                f"{path}"
+            ) from problem
+
+
+def checked(value: Any, kind: Any) -> Any:
+    """`value` if it is of a kind, else a `TypeError`."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.40} is of another type")
+    return value
+
+
+def json_entries(path: Path) -> Iterator[Any]:
+    """The elements of the list in a JSON file, which is not read as a whole.
+
+    Raises:
+        ValueError: it is no list, cut short, or an element is too long.
+    """
+    decoder = json.JSONDecoder()
+    with open_bytes(path) as file:
+        blocks = codecs.getreader("utf-8-sig")(file, "replace")
+        text = blocks.read(BLOCK).lstrip()
+        if not text.startswith("["):
+            raise ValueError(
+                "Contrastive pairs must be a folder, or a list in JSON. "
+                f"Received: {path}"
+            )
+        text = text[1:]
+        while not (text := text.lstrip(" \t\r\n,")).startswith("]"):
+            try:
+                entry, end = decoder.raw_decode(text)
+            except (json.JSONDecodeError, RecursionError) as error:
+                block = blocks.read(BLOCK)
+                if not block or len(text) > LONGEST_ENTRY:
+                    raise ValueError(
+                        f"The JSON is damaged or cut short ({error}). Received: {path}"
+                    ) from error
+                text += block
+                continue
+            yield entry
+            text = text[end:]

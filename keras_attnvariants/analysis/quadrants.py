@@ -1,0 +1,242 @@
+"""What phrase attention attends to: tokens or phrases, from tokens or phrases."""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.analysis.heads import plain
+from keras_attnvariants.analysis.streams import Attended
+from keras_attnvariants.analysis.streams import Pairs
+from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.streams import Sums
+from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.attention import PhraseAttention
+from keras_attnvariants.attention.phrases.scores import by_quadrant
+from keras_attnvariants.attention.phrases.scores import shares
+from keras_attnvariants.attention.phrases.scores import winners
+from keras_attnvariants.utils.checks import check_positive
+
+MEASURES = ("mass", "strong", "winner")
+NO_PHRASES = "No such layer of this model attends to tokens and phrases."
+
+
+class QuadrantShare(NamedTuple):
+    """The share of one quadrant in a layer, by one measure.
+
+    Attributes:
+        place, layer: the layer; numbers from 1, from the bottom.
+        measure: `"mass"`, the sum of the weights; `"strong"`, the number of weights
+            above a threshold; `"winner"`, the number of positions and heads where the
+            largest weight is in the quadrant.
+        query, key: number of tokens of a query and of what it attends to.
+        share: in percent; all quadrants of a layer sum to 100, or to 0 if there are
+            none to count.
+    """
+
+    place: str
+    layer: int
+    measure: str
+    query: int
+    key: int
+    share: float
+
+
+@dataclass(frozen=True)
+class ActivationShares(Table):
+    """Shares of quadrants: one row a layer, measure and quadrant."""
+
+    title: ClassVar[str] = "Activation shares, in percent"
+
+    def draw(self, drawing: Any) -> Any:
+        panels = {
+            f"{place}, {measure}": {
+                f"{query} to {key}": [(row.layer, row.share) for row in of_quadrant]
+                for (query, key), of_quadrant in grouped(rows, "query", "key").items()
+            }
+            for (place, measure), rows in grouped(self.rows, "place", "measure").items()
+        }
+        return drawing.lines(panels, "layer", "share (%)")
+
+
+def activation_shares(
+    model: Any, tokenizer: Any, pairs: Pairs, threshold: float = 0.5
+) -> ActivationShares:
+    """How weights are divided between quadrants (Nguyen and Joty 2018, Tables 3, 4).
+
+    The paper does not define its "activations"; there are three measures, see
+    `QuadrantShare`. Interleaved attention has four quadrants: token or phrase queries,
+    token or phrase keys. Attention with one query has one for each order of n-grams.
+
+    Args:
+        model, tokenizer, pairs: see `locality`.
+        threshold: the smallest weight that is strong, at most 1.
+
+    Returns:
+        A row for each layer with phrase attention, measure and quadrant.
+
+    Raises:
+        ValueError: the threshold is out of range, nothing can be analysed, or the
+            model has no phrase attention.
+    """
+    if check_positive("threshold", threshold) > 1:
+        raise ValueError(f"`threshold` must be at most 1. Received: {threshold}")
+    stream, sums = Stream(model, encoded(tokenizer, pairs)), Sums()
+    orders: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for batch in stream:
+        for layer in batch.layers:
+            if has_quadrants(layer):
+                split = quadrants(layer)
+                counts = by_quadrant(split), by_quadrant(split >= threshold)
+                sums.add(layer, np.stack([*counts, winners(split)]))
+                orders[layer.place, layer.depth] = list(quadrant_orders(layer))
+    if not sums:
+        raise ValueError(NO_PHRASES)
+    rows = [
+        QuadrantShare(place, depth, measure, query, key, 100 * share)
+        for place, depth, counts in sums.in_order()
+        for measure, count in zip(MEASURES, counts, strict=True)
+        for (query, key), share in zip(
+            orders[place, depth], shares(count, count.sum()).flat, strict=True
+        )
+    ]
+    return ActivationShares(plain(rows), stream.sentences, stream.skipped)
+
+
+class QuadrantWeight(NamedTuple):
+    """One cell of a heat map.
+
+    Attributes:
+        place, layer: the layer; numbers from 1, from the bottom.
+        query, key: number of tokens of the query and of what it attends to.
+        row, column: positions of their last tokens, from 0.
+        row_text, column_text: their tokens.
+        weight: the mean over heads.
+    """
+
+    place: str
+    layer: int
+    query: int
+    key: int
+    row: int
+    column: int
+    row_text: str
+    column_text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class QuadrantMaps(Table):
+    """Heat maps of quadrants: one row a cell."""
+
+    title: ClassVar[str] = "Weights by quadrant"
+
+    def draw(self, drawing: Any) -> Any:
+        maps = {
+            f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}": cells
+            for (place, layer, query, key), cells in grouped(
+                self.rows, "place", "layer", "query", "key"
+            ).items()
+        }
+        return drawing.heat_maps(maps, across=len({row.key for row in self.rows}))
+
+
+def gram_name(order: int) -> str:
+    """What an n-gram is called in a picture."""
+    return {1: "token", 2: "phrase"}.get(order, f"{order}-gram")
+
+
+def quadrant_maps(
+    model: Any,
+    tokenizer: Any,
+    source: str,
+    target: str,
+    layers: Sequence[int] | None = None,
+) -> QuadrantMaps:
+    """The weights of all quadrants on a sentence (Nguyen and Joty 2018, Fig. 4 to 6).
+
+    Args:
+        model: with phrase attention.
+        tokenizer: its tokenizer, with `pieces`.
+        source, target: the sentence and its translation.
+        layers: numbers of the layers, from 1; `None` for all. The paper shows 3 and 6.
+
+    Returns:
+        A row for each query and n-gram; the picture has one scale of colours for all.
+
+    Raises:
+        ValueError: the sentence does not fit the model, or no such layer has phrase
+            attention.
+    """
+    [batch] = Stream(model, encoded(tokenizer, [(source, target)]))
+    [example] = batch.examples
+    words = {
+        "source": [tokenizer.pieces[i] for i in example.source_ids],
+        "target": [tokenizer.pieces[i] for i in (model.bos_id, *example.target_ids)],
+    }
+    rows = [
+        cell
+        for layer in batch.layers
+        if has_quadrants(layer) and (layers is None or layer.depth in layers)
+        for cell in cells(layer, words)
+    ]
+    if not rows:
+        raise ValueError(NO_PHRASES)
+    return QuadrantMaps(plain(rows), 1)
+
+
+def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeight]:
+    """The cells of the heat maps of a layer on one sentence."""
+    queries = words["source" if layer.place == "encoder" else "target"]
+    keys = words["target" if layer.place == "decoder" else "source"]
+    mean = quadrants(layer)[0].mean(0)  # [T, M, N, S]
+    *_, streams, orders, _ = mean.shape
+    for number, (query, key) in enumerate(quadrant_orders(layer)):
+        weights = mean[:, number // orders, number % orders]
+        for row in range(query - 1, len(queries)):
+            for column in range(len(keys)):
+                yield QuadrantWeight(
+                    layer.place,
+                    layer.depth,
+                    query,
+                    key,
+                    row,
+                    column,
+                    gram(queries, row, query),
+                    gram(keys, column, key),
+                    weights[row, column],
+                )
+
+
+def gram(words: list[str], last: int, order: int) -> str:
+    """The n-gram that ends at a position."""
+    return " ".join(words[max(last + 1 - order, 0) : last + 1])
+
+
+def has_quadrants(layer: Attended) -> bool:
+    """Whether all heads of a layer attend to the same orders, more than one."""
+    return (
+        isinstance(layer.raw.layer, PhraseAttention)
+        and layer.raw.layer.score_blocks > 1
+    )
+
+
+def quadrants(layer: Attended) -> np.ndarray:
+    """The weights of phrase attention `[B, H, T, M, N, S]`."""
+    return ops.convert_to_numpy(layer.raw.layer.split_scores(layer.raw.weights))
+
+
+def quadrant_orders(layer: Attended) -> Iterator[tuple[int, int]]:
+    """Orders of query and key of each quadrant, in the order of `[M, N]`."""
+    structure = layer.raw.layer.structure
+    [group, *_] = structure.groups(layer.raw.layer.num_heads)
+    for query in structure.query_orders:
+        for key in group.orders:
+            yield query, key

@@ -1,0 +1,214 @@
+"""The attention weights of a model over a corpus, one batch at a time."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_attnvariants import backend
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.decoding.batching import pad_sequences
+from keras_attnvariants.evaluation.reading import LayerWeights
+from keras_attnvariants.evaluation.reading import layer_weights
+from keras_attnvariants.utils.lines import text_lines
+
+# A sentence and its translation.
+Pairs = Iterable[tuple[str, str]]
+
+# From the bottom of a model to its top.
+PLACES = ("encoder", "decoder", "cross")
+
+# Sentences that are sorted by length together.
+CHUNK = 1024
+SHORTEST = 16
+MOST_SENTENCES = 64
+# Of one head, over the sentences of a batch: what memory is a multiple of.
+MOST_WEIGHTS = 1 << 17
+
+
+class Example(NamedTuple):
+    """One pair of sentences.
+
+    Attributes:
+        source_ids, target_ids: their tokens, without BOS and EOS.
+        note: whatever an analysis knows of the pair.
+    """
+
+    source_ids: Sequence[int]
+    target_ids: Sequence[int]
+    note: Any = None
+
+
+class Attended(NamedTuple):
+    """The weights of one layer on a batch.
+
+    Attributes:
+        place: `"encoder"`, `"decoder"` or `"cross"`.
+        depth: number of the layer, from 1 at the bottom.
+        weights: `[B, H, T, S]`, between tokens; rows of padding are 0.
+        real: bool `[B, T]`, the rows that are none.
+        raw: the weights as the layer returned them, with the layer.
+    """
+
+    place: str
+    depth: int
+    weights: np.ndarray
+    real: np.ndarray
+    raw: LayerWeights
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Bool `[B, H, T]`: the rows that have weights."""
+        return self.real[:, None] & (self.weights.sum(-1) > 0)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Int `[B, H, T]`: position of the largest weight minus that of the query."""
+        return self.weights.argmax(-1) - np.arange(self.weights.shape[2])
+
+
+class Batch(NamedTuple):
+    """Pairs of sentences and the weights on them.
+
+    Attributes:
+        numbers: int `[B]`, the numbers of the pairs in the corpus, from 0.
+        examples: the pairs.
+        layers: the weights of every layer that has some.
+    """
+
+    numbers: np.ndarray
+    examples: list[Example]
+    layers: list[Attended]
+
+
+class Stream:
+    """The weights of a model in teacher-forced passes over a corpus.
+
+    Memory does not depend on the number of sentences. Pairs with a side that is empty,
+    or longer than the model takes, are skipped.
+
+    Args:
+        model: with a method `attention_scores`, such as a `Transformer`.
+        examples: the corpus, read once.
+
+    Attributes:
+        sentences, skipped: how many pairs were analysed so far, and how many not.
+    """
+
+    def __init__(self, model: Any, examples: Iterable[Example]) -> None:
+        self.model = model
+        self.examples = examples
+        self.sentences = self.skipped = 0
+        self._scores = backend.jit(model.attention_scores, xla=False)
+
+    def __iter__(self) -> Iterator[Batch]:
+        iterator, first = iter(self.examples), 0
+        while chunk := list(islice(iterator, CHUNK)):
+            yield from self._batches(chunk, first)
+            first += len(chunk)
+        if not self.sentences:
+            raise ValueError(
+                "There is no sentence to analyse that fits the model. Received: "
+                f"{self.skipped} that are empty or too long"
+            )
+
+    def _batches(self, chunk: list[Example], first: int) -> Iterator[Batch]:
+        """The batches of a chunk, whose first pair has the number `first`."""
+        buckets: dict[int, list[int]] = {}
+        for index, (source, target, _) in enumerate(chunk):
+            longest = max(len(source), len(target) + 1)
+            if source and target and longest <= self.model.max_length:
+                buckets.setdefault(self._bucket(longest), []).append(index)
+            else:
+                self.skipped += 1
+        for length, indices in sorted(buckets.items()):
+            size = max(1, min(MOST_SENTENCES, MOST_WEIGHTS // length**2))
+            for start in range(0, len(indices), size):
+                chosen = indices[start : start + size]
+                examples = [chunk[index] for index in chosen]
+                self.sentences += len(chosen)
+                yield Batch(
+                    np.array(chosen) + first,
+                    examples,
+                    self._layers(examples, size, length),
+                )
+
+    def _bucket(self, length: int) -> int:
+        """The length that a pair is padded to."""
+        bucket = SHORTEST
+        while bucket < length:
+            bucket *= 2
+        return min(bucket, self.model.max_length)
+
+    def _layers(
+        self, examples: list[Example], size: int, length: int
+    ) -> list[Attended]:
+        """The weights on a batch, padded to `size` pairs of `length` tokens."""
+        model = self.model
+        sides: dict[str, list[Sequence[int]]] = {
+            "source_ids": [example.source_ids for example in examples],
+            "target_ids": [[model.bos_id, *example.target_ids] for example in examples],
+        }
+        inputs = {
+            name: pad_sequences(ids, size, length, model.pad_id)
+            for name, ids in sides.items()
+        }
+        real = {
+            name: ids[: len(examples)] != model.pad_id for name, ids in inputs.items()
+        }
+        found = []
+        for layer in layer_weights(model, self._scores(inputs)):
+            layer = layer._replace(weights=layer.weights[: len(examples)])
+            side = "source_ids" if layer.place == "encoder" else "target_ids"
+            found.append(
+                Attended(layer.place, layer.depth, layer.of_tokens(), real[side], layer)
+            )
+        return found
+
+
+def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:
+    """Pairs of texts as tokens, a chunk at a time."""
+    iterator = iter(pairs)
+    while chunk := list(islice(iterator, CHUNK)):
+        sources, targets = (
+            tokenizer.encode(list(side)) for side in zip(*chunk, strict=True)
+        )
+        yield from map(Example, sources, targets)
+
+
+def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
+    """The sentences of a split and their translations, read as they are needed.
+
+    Raises:
+        ValueError: the corpus has no such split.
+    """
+    source, target = corpus.files(split)
+    with open_bytes(source) as sources, open_bytes(target) as targets:
+        yield from zip(text_lines(sources), text_lines(targets), strict=True)
+
+
+class Sums(dict[tuple[str, int], Any]):
+    """Arrays by place and depth, added up."""
+
+    def add(self, layer: Attended, values: np.ndarray) -> None:
+        """Adds `values` to those of a layer."""
+        key = layer.place, layer.depth
+        self[key] = self[key] + values if key in self else values
+
+    def in_order(self) -> Iterator[tuple[str, int, np.ndarray]]:
+        """Place, depth and sum: places as data flows, layers from the bottom.
+
+        Raises:
+            ValueError: no layer has attention weights.
+        """
+        if not self:
+            raise ValueError(
+                "No layer of this model has weights of this kind. n-grams have none."
+            )
+        for place, depth in sorted(self, key=lambda key: (PLACES.index(key[0]), key)):
+            yield place, depth, self[place, depth]

@@ -1,0 +1,235 @@
+"""`kav analyse`: what heads look at and what systems translate well."""
+
+from collections.abc import Callable
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import Any
+
+import typer
+
+from keras_attnvariants.cli.checks import check_matplotlib
+from keras_attnvariants.cli.checks import check_output_folder
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.models import batch_sizes
+from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import MaxInvalid
+from keras_attnvariants.cli.texts import with_progress
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_attnvariants import Tokenizer
+    from keras_attnvariants.analysis import Table
+
+# Model and tokenizer by name of the system.
+Systems = dict[str, tuple["keras.Model", "Tokenizer"]]
+# Begins to read the data anew.
+Read = Callable[[], Iterator[Any]]
+
+
+class Analysis(StrEnum):
+    """What can be analysed."""
+
+    LOCALITY = "locality"
+    DISTANCE = "distance"
+    ENTROPY = "entropy"
+    OFF_DIAGONALITY = "off-diagonality"
+    SHARES = "activation-shares"
+    HEAT_MAPS = "heat-maps"
+    ALIGNMENT_ERRORS = "alignment-errors"
+    CONTRASTIVE = "contrastive"
+    AGREEMENT = "agreement"
+    BLEU_BY_LENGTH = "bleu-by-length"
+    BLEU_BY_OFF_DIAGONALITY = "bleu-by-off-diagonality"
+
+
+CONTRASTIVE = (Analysis.CONTRASTIVE, Analysis.AGREEMENT)
+COMPARISONS = (Analysis.BLEU_BY_LENGTH, Analysis.BLEU_BY_OFF_DIAGONALITY)
+
+Runs = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Folders of runs or models; BLEU compares the others with the first.",
+        show_default=False,
+    ),
+]
+Name = Annotated[
+    Analysis, typer.Option("--analysis", help="Which analysis.", show_default=False)
+]
+Data = Annotated[
+    str,
+    typer.Option(
+        help="A corpus, as for `kav train`; for alignment-errors a folder with "
+        "test.align too; for contrastive and agreement a folder with "
+        "<category>.src.en, <category>.correct.de, <category>.incorrect.de, … or the "
+        "JSON of LingEval97.",
+        show_default=False,
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        help="Language to translate from; not for contrastive pairs.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        help="Language to translate into; not for contrastive pairs.",
+        show_default=False,
+    ),
+]
+Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
+Sentences = Annotated[
+    int | None,
+    typer.Option(
+        help="Only that many sentences or pairs, from the start.",
+        min=1,
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path, typer.Option(help="Folder for tables (.csv) and pictures (.png).")
+]
+
+
+def analyse(
+    runs: Runs,
+    analysis: Name,
+    data: Data,
+    source: Source = None,
+    target: Target = None,
+    split: Split = "test",
+    sentences: Sentences = None,
+    max_invalid: MaxInvalid = 0.01,
+    output: Output = Path("analysis"),
+) -> None:
+    """Look inside models: a table and a picture of each, or one that compares them.
+
+    [bold]Example:[/bold] kav analyse runs/base --analysis locality --data multi30k
+    --source en --target de --split test2016
+    """
+    with clear_errors():
+        check_matplotlib()
+        folders = named(runs)
+        check_output_folder("--output", output)
+        import_tensorflow()
+        read = reader(analysis, data, source, target, split, max_invalid)
+        systems = {name: load(folder) for name, folder in folders.items()}
+        output.mkdir(parents=True, exist_ok=True)
+        for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
+            typer.echo(table)
+            for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
+                path = output / (name + suffix)
+                write(path)
+                typer.echo(path)
+
+
+def named(runs: list[Path]) -> dict[str, Path]:
+    """The folders by their names.
+
+    Raises:
+        ValueError: two have the same name.
+        FileNotFoundError: one is neither of a run nor of a model.
+    """
+    folders: dict[str, Path] = {}
+    for run in runs:
+        check_folders(run, None)
+        name = run.resolve().name
+        if name in folders:
+            raise ValueError(
+                "The folders must have different names, which their files begin with. "
+                f"Received: {folders[name]} and {run}"
+            )
+        folders[name] = run
+    return folders
+
+
+def reader(
+    analysis: Analysis,
+    data: str,
+    source: str | None,
+    target: str | None,
+    split: str,
+    max_invalid: float,
+) -> Read:
+    """What reads the data that an analysis needs.
+
+    Raises:
+        ValueError, OSError: there is no such data.
+    """
+    import keras_attnvariants as kav
+
+    if analysis in CONTRASTIVE:
+        next(kav.analysis.read_contrastive(data), None)
+        return lambda: kav.analysis.read_contrastive(data)
+    if source is None or target is None:
+        raise ValueError(f"--analysis {analysis} needs --source and --target.")
+    if analysis == Analysis.ALIGNMENT_ERRORS:
+        options = (data, source, target, split)
+        next(kav.analysis.read_alignments(*options), None)
+        return lambda: kav.analysis.read_alignments(*options)
+    corpus = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
+    corpus.files(split)
+    return lambda: kav.analysis.read_pairs(corpus, split)
+
+
+def tables(
+    analysis: Analysis, systems: Systems, read: Read
+) -> Iterator[tuple[str, "Table"]]:
+    """The results, with names for their files: one of all systems, or one of each."""
+    if analysis in COMPARISONS:
+        yield analysis, comparison(analysis, systems, read)
+        return
+    for name, (model, tokenizer) in systems.items():
+        yield f"{name}.{analysis}", single(analysis)(model, tokenizer, read())
+
+
+def single(analysis: Analysis) -> Callable[..., "Table"]:
+    """The function of model, tokenizer and data."""
+    import keras_attnvariants as kav
+
+    functions: dict[Analysis, Callable[..., Table]] = {
+        Analysis.LOCALITY: kav.analysis.locality,
+        Analysis.DISTANCE: kav.analysis.weight_by_distance,
+        Analysis.ENTROPY: kav.analysis.entropy,
+        Analysis.OFF_DIAGONALITY: kav.analysis.off_diagonality,
+        Analysis.SHARES: kav.analysis.activation_shares,
+        Analysis.HEAT_MAPS: maps_of_first,
+        Analysis.ALIGNMENT_ERRORS: kav.analysis.alignment_errors,
+        Analysis.CONTRASTIVE: kav.analysis.contrastive_accuracy,
+        Analysis.AGREEMENT: kav.analysis.agreement_by_distance,
+    }
+    return functions[analysis]
+
+
+def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> "Table":
+    """The heat maps of the first sentence."""
+    import keras_attnvariants as kav
+
+    source, target = next(pairs)
+    return kav.analysis.quadrant_maps(model, tokenizer, source, target)
+
+
+def comparison(analysis: Analysis, systems: Systems, read: Read) -> "Table":
+    """The translations of all systems, by bins of sentences."""
+    import keras_attnvariants as kav
+
+    translate = {}
+    for name, (model, tokenizer) in systems.items():
+        beam_size = kav.models.SearchSettings.of(model).beam_size
+        translator = kav.Translator(
+            model, tokenizer, batch_sizes=batch_sizes(beam_size), xla=False
+        )
+        translate[name] = with_progress(translator.translate, name)
+    if analysis == Analysis.BLEU_BY_LENGTH:
+        return kav.analysis.bleu_by_length(translate, read())
+    model, tokenizer = next(iter(systems.values()))
+    return kav.analysis.bleu_by_off_diagonality(model, tokenizer, translate, read())

@@ -1,0 +1,46 @@
+"""Results as text, as files and as pictures."""
+
+import csv
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from keras_attnvariants import analysis
+from tests.analysis.fakes import KnownWeights
+from tests.analysis.fakes import Words
+from tests.analysis.fakes import looks
+
+MODEL = KnownWeights(
+    encoder_0={"self": np.concatenate([looks(1, 1), looks(0, 1)])},
+    encoder_1={"self": looks(0, 0)},
+    decoder_0={"cross": looks(0, 0)},
+)
+PAIRS = [("a b", "x"), ("", "x")]
+
+
+def test_a_file_has_all_rows(tmp_path):
+    table = analysis.locality(MODEL, Words(), PAIRS)
+    table.to_csv(tmp_path / "locality.csv")
+    with open(tmp_path / "locality.csv", newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header[:5] == ["place", "layer", "head", "distance", "signed"]
+    assert rows[0][:5] == ["encoder", "1", "1", "0.5", "0.5"]
+    assert len(rows) == len(table) == 4
+
+
+def test_the_text_says_what_was_analysed():
+    lines = str(analysis.entropy(MODEL, Words(), PAIRS)).split("\n")
+    assert "Entropy of heads (1 sentences, 1 skipped)" in lines[0]
+    assert lines[1].split() == [*"place layer head entropy relative tokens".split()]
+    assert lines[2].split() == ["encoder", "1", "1", "0.000", "0.000", "2"]
+
+
+def test_pictures(tmp_path):
+    points = analysis.locality(MODEL, Words(), PAIRS).plot(tmp_path / "a.png")
+    assert isinstance(points, Figure)
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    encoder, cross = points.axes[0].lines
+    assert len(encoder.get_xdata()) == 3 and len(cross.get_xdata()) == 1
+    curves = analysis.weight_by_distance(MODEL, Words(), PAIRS).plot()
+    assert [len(axis.lines) for axis in curves.axes] == [2, 1]
+    assert curves.axes[0].get_ylabel() == "weight"

@@ -1,0 +1,83 @@
+"""`kav analyse`: tables and pictures of every analysis."""
+
+import csv
+import shutil
+
+import pytest
+
+from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
+
+CORPUS = ("--source", "xx", "--target", "yy")
+
+
+@pytest.fixture
+def analyse(kav, run_folder, tmp_path):
+    """Runs an analysis; returns what it prints and the rows of its table."""
+
+    def run(name, data, *options, runs=(run_folder,), file=None):
+        folder = tmp_path / "new" / "out"
+        options = ("--analysis", name, "--data", data, "--output", folder, *options)
+        output = stdout(kav("analyse", *runs, *options))
+        file = file or f"{run_folder.name}.{name}"
+        assert output.splitlines()[-2:] == [
+            str(folder / f"{file}{suffix}") for suffix in (".csv", ".png")
+        ]
+        assert (folder / f"{file}.png").read_bytes().startswith(b"\x89PNG")
+        with open(folder / f"{file}.csv", newline="", encoding="utf-8") as rows:
+            return output, list(csv.DictReader(rows))
+
+    return run
+
+
+def test_heads(analyse, corpus_folder):
+    output, rows = analyse("locality", corpus_folder, *CORPUS, "--sentences", 7)
+    assert "tokens (7 sentences)" in output
+    assert [row["place"] for row in rows] == [
+        place for place in ("encoder", "decoder", "cross") for _ in "12"
+    ]
+    _, rows = analyse("distance", corpus_folder, *CORPUS)
+    assert len(rows) == 3 * 21
+
+
+def test_pairs(analyse, tmp_path):
+    for part, language, text in (
+        ("src", "xx", "be la\nla\n"),
+        ("correct", "yy", "la be\nbe\n"),
+        ("incorrect", "yy", "la\nbe la\n"),
+    ):
+        (tmp_path / f"subj_verb_agreement.{part}.{language}").write_text(text)
+    _, [row] = analyse("contrastive", tmp_path)
+    assert (row["category"], row["pairs"]) == ("subj_verb_agreement", "2")
+    _, rows = analyse("agreement", tmp_path)
+    assert {row["measure"] for row in rows} == {"position of the changed word"}
+
+
+def test_alignments(analyse, tmp_path):
+    for name, text in (("xx", "be la\n"), ("yy", "la be\n"), ("align", "0-1 1-0\n")):
+        (tmp_path / f"test.{name}").write_text(text)
+    _, rows = analyse("alignment-errors", tmp_path, *CORPUS)
+    assert [row["head"] for row in rows] == ["", "1", "2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bleu-by-length", "bleu-by-off-diagonality"])
+def test_two_systems(name, analyse, corpus_folder, run_folder, tmp_path):
+    other = shutil.copytree(run_folder / "best", tmp_path / "other")
+    _, rows = analyse(
+        name,
+        corpus_folder,
+        *CORPUS,
+        "--sentences",
+        10,
+        runs=(run_folder, other),
+        file=name,
+    )
+    assert {row["system"] for row in rows} == {run_folder.name, "other"}
+
+
+def test_a_model_without_phrases(kav, run_folder, corpus_folder, tmp_path):
+    options = ("--data", corpus_folder, *CORPUS, "--output", tmp_path)
+    for name in ("activation-shares", "heat-maps"):
+        result = kav("analyse", run_folder, "--analysis", name, *options)
+        check_error(result, "attends to tokens and phrases")
