@@ -92,7 +92,8 @@ def test_the_residual_connection_drops_no_more():
     block.build((None, None, WIDTH))
     x = inputs(9)
     calm, wild = (to_numpy(block(x, training=training)) for training in (False, True))
-    np.testing.assert_array_equal(wild, calm)
+    # Normalization rounds differently in training; a drop would double or clear.
+    np.testing.assert_allclose(wild, calm, atol=1e-6)
 
 
 def test_the_state_reaches_as_far_as_the_windows():

@@ -93,7 +93,7 @@ def test_the_state_is_a_ring():
     )
     state = layer.initial_state(2, 1, 8)
     caches = state[SHARED].values()
-    assert {cache.shape for cache in caches} == {(2, 2, 3, 1, 4)}
+    assert {cache.shape for cache in caches} == {(2, 2, 3, 4)}
     for t in range(8):
         _, state, scores = layer.step(x[:, t : t + 1], t, state, None, True)
         for j in range(max(t - 2, 0), t + 1):
