@@ -22,7 +22,8 @@ BATCHES = (1, 2, 7, 32, 64)
 def in_precision(precision: str) -> keras.Model:
     """A small model that computes in a precision."""
     policy = "mixed_bfloat16" if precision == "bfloat16" else "float32"
-    model = sharp_model("hc-sa", hidden_dim=64, dtype=policy)
+    short = {"extra_length": 4}
+    model = sharp_model("hc-sa", hidden_dim=64, dtype=policy, search_settings=short)
     if precision == "int8":
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
