@@ -13,12 +13,14 @@ import keras_attnvariants
 from keras_attnvariants.cli.analyse import analyse
 from keras_attnvariants.cli.attention import attention
 from keras_attnvariants.cli.corpora import corpora
+from keras_attnvariants.cli.demo import demo
 from keras_attnvariants.cli.doctor import doctor
 from keras_attnvariants.cli.errors import one_line
 from keras_attnvariants.cli.evaluate import evaluate
 from keras_attnvariants.cli.export import export
 from keras_attnvariants.cli.plot import plot
 from keras_attnvariants.cli.presets import presets
+from keras_attnvariants.cli.serve import serve
 from keras_attnvariants.cli.train import train
 from keras_attnvariants.cli.translate import translate
 
@@ -85,6 +87,8 @@ COMMANDS = (
     evaluate,
     translate,
     export,
+    serve,
+    demo,
     plot,
     attention,
     analyse,

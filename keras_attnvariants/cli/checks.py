@@ -40,6 +40,24 @@ def check_matplotlib() -> None:
         )
 
 
+def check_extra(module: str, what: str, extra: str) -> None:
+    """Raises unless a package is installed that an extra of this package has.
+
+    Args:
+        module: the package.
+        what: what needs it, as a sentence begins.
+        extra: the extra.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise ValueError(
+            f"{what} needs {module}, which is not installed: install the extra "
+            f"`{extra}` of this package."
+        )
+
+
 def check_output_file(path: Path | None) -> None:
     """Raises unless a file can be written there.
 

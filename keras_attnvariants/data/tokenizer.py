@@ -169,6 +169,16 @@ class Tokenizer:
             raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
         return self._processor.encode([_well_formed(text) for text in texts])
 
+    def split(self, texts: Sequence[str]) -> list[list[str]]:
+        """Returns the pieces of each text, one for each id that `encode` returns.
+
+        Unknown characters are pieces as they are, and `▁` is a space.
+        """
+        if isinstance(texts, str):
+            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
+        well_formed = [_well_formed(text) for text in texts]
+        return self._processor.encode(well_formed, out_type=str)
+
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each row of ids; padding, BOS and EOS are dropped."""
         return [self._decode_row(row) for row in ids]

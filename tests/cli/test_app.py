@@ -15,6 +15,8 @@ COMMANDS = (
     "evaluate",
     "translate",
     "export",
+    "serve",
+    "demo",
     "plot",
     "attention",
     "analyse",

@@ -39,6 +39,15 @@ def test_special_ids_are_fixed(tokenizer):
     assert processor.eos_id() == 3
 
 
+@pytest.mark.parametrize("text", ODD_LINES)
+def test_pieces_are_those_of_the_ids(tokenizer, text):
+    [ids], [pieces] = tokenizer.encode([text]), tokenizer.split([text])
+    known = [tokenizer.pieces[i] if i != tokenizer.unk_id else None for i in ids]
+    assert len(pieces) == len(ids)
+    assert all(mine in (None, piece) for mine, piece in zip(known, pieces, strict=True))
+    assert "<unk>" not in pieces or "<unk>" in text
+
+
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])
 def test_training_is_deterministic_and_exact_in_size(toy_texts, model_type):
     first = Tokenizer.train(toy_texts, 90, model_type=model_type)

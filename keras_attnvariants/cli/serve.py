@@ -1,0 +1,107 @@
+"""`kav serve`: an exported model behind HTTP and gRPC, by MLServer."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+
+import typer
+
+from keras_attnvariants.cli.checks import check_extra
+from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.models import check_saved_model
+from keras_attnvariants.utils.checks import check_positive
+
+Saved = Annotated[
+    Path,
+    typer.Argument(help="Folder that `kav export` wrote.", show_default=False),
+]
+Name = Annotated[
+    str | None,
+    typer.Option(
+        help="Of the model in addresses; default: the name of the folder.",
+        show_default=False,
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option(help="Address to listen at; 0.0.0.0 for all, behind a proxy only."),
+]
+Port = Annotated[int, typer.Option(help="For HTTP.", min=1, max=65535)]
+GrpcPort = Annotated[int, typer.Option(help="For gRPC.", min=1, max=65535)]
+MetricsPort = Annotated[int, typer.Option(help="For Prometheus.", min=1, max=65535)]
+MaxRequests = Annotated[
+    int, typer.Option(help="Requests that are translated together.", min=1)
+]
+MaxWait = Annotated[
+    float,
+    typer.Option(
+        help="Seconds that a request waits for others.",
+        callback=checked(check_positive),
+    ),
+]
+
+
+def serve(
+    path: Saved,
+    name: Name = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    grpc_port: GrpcPort = 8081,
+    metrics_port: MetricsPort = 8082,
+    max_requests: MaxRequests = 64,
+    max_wait: MaxWait = 0.01,
+) -> None:
+    """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
+
+    [bold]Example:[/bold] kav serve saved_models/multi30k
+    """
+    with clear_errors():
+        check_saved_model("PATH", path)
+        ports = {port, grpc_port, metrics_port}
+        if len(ports) < 3:
+            raise ValueError(
+                "--port, --grpc-port and --metrics-port must differ. Received: "
+                f"{port}, {grpc_port}, {metrics_port}"
+            )
+        check_extra("mlserver", "Serving", extra="mlserver")
+        import_tensorflow()
+        folder = path.resolve()
+        name = name or (folder.parent if folder.name.isdecimal() else folder).name
+        # A request can make MLServer load the models in this folder: there are none.
+        with tempfile.TemporaryDirectory() as nothing:
+            places = {
+                "host": host,
+                "http_port": port,
+                "grpc_port": grpc_port,
+                "metrics_port": metrics_port,
+                "model_repository_root": nothing,
+                "metrics_dir": nothing,
+            }
+            batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
+            asyncio.run(run(name, folder, places, batches))
+
+
+async def run(
+    name: str, folder: Path, places: dict[str, Any], batches: dict[str, Any]
+) -> None:
+    """Serves until a signal ends it."""
+    from mlserver import MLServer
+    from mlserver import ModelSettings
+    from mlserver import Settings
+    from mlserver.settings import ModelParameters
+
+    from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
+
+    # In this process: TensorFlow uses all cores by itself.
+    server = MLServer(Settings(debug=False, parallel_workers=0, **places))
+    model = ModelSettings(
+        name=name,
+        implementation=TranslationRuntime,
+        parameters=ModelParameters(uri=str(folder)),
+        **batches,
+    )
+    await server.start([model])

@@ -1,0 +1,195 @@
+"""`kav demo`: models that show what they attend to, and the page in a browser.
+
+The page needs the extra `demo`, and its test Selenium, Chromium and its driver.
+"""
+
+import importlib.util
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keras_attnvariants.cli.demo import short_names
+from keras_attnvariants.cli.demo_models import DemoModel
+from tests.cli.conftest import check_error
+
+TEXT = "be la"
+
+
+@pytest.fixture(scope="module")
+def model(run_folder):
+    return DemoModel(run_folder, beam_size=4, n_best=3)
+
+
+def test_a_sentence_is_read(model, run_folder):
+    import keras_attnvariants as kav
+
+    reading = model.read(TEXT)
+    assert "".join(reading.source).replace("▁", " ").strip() == TEXT
+    assert not reading.is_cut and reading.seconds > 0
+    translator = kav.Translator(model.model, model.tokenizer, 4, xla=False)
+    [expected] = translator.translate_nbest([TEXT], 3)
+    assert len(reading.hypotheses) == len(expected)
+    for found, translation in zip(reading.hypotheses, expected, strict=True):
+        pieces = "".join(found.pieces).replace("▁", " ").strip()
+        assert pieces == translation.text
+        assert found.score == pytest.approx(translation.score, abs=1e-5)
+        assert found.weights.shape == (len(found.pieces), len(reading.source))
+        assert found.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_sentences_without_words_and_with_too_many(model):
+    assert model.read(" ").hypotheses == []
+    reading = model.read("be la " * 40)
+    assert reading.is_cut
+    assert len(reading.source) == model.model.max_length
+
+
+def test_models_are_called_by_short_names():
+    paths = [Path("runs/a"), Path("runs/b/best"), Path("runs/c/best")]
+    assert list(short_names(paths)) == ["a", "runs/b/best", "runs/c/best"]
+    assert short_names(paths[:2]) == {"a": paths[0], "best": paths[1]}
+
+
+@pytest.mark.parametrize(
+    ("call", "module"),
+    [(("demo",), "gradio"), (("serve",), "mlserver")],
+)
+def test_without_the_extra(call, module, kav, monkeypatch, run_folder, tmp_path):
+    (tmp_path / "saved_model.pb").touch()
+    path = {"demo": run_folder, "serve": tmp_path}[call[0]]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    check_error(kav(*call, path), f"{module}, which is not installed", "extra")
+
+
+@pytest.fixture(scope="module")
+def address(run_folder):
+    """Of the page, with two models; `<b>` is part of the name of one."""
+    pytest.importorskip("gradio", reason="needs the extra `demo`")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = run_folder.parent / "<b>model"
+    if not folder.exists():
+        shutil.copytree(run_folder / "best", folder)
+    call = [sys.executable, "-m", "keras_attnvariants", "demo", str(run_folder)]
+    process = subprocess.Popen(
+        [*call, str(folder), "--port", str(port), "--beam-size", "4"]
+    )
+    end = time.monotonic() + 120
+    while True:
+        assert process.poll() is None and time.monotonic() < end
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            break
+        except OSError:
+            time.sleep(0.2)
+    yield f"http://127.0.0.1:{port}"
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.fixture(params=[(1200, 900), (390, 844)], ids=["desk", "telephone"])
+def browser(request):
+    """Chromium without a screen and with a log of what it loads."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium")
+    from selenium.webdriver.chrome.service import Service
+
+    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
+    if None in programs:
+        pytest.skip("needs Chromium and its driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = programs[0]
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
+    driver = webdriver.Chrome(options, Service(programs[1]))
+    # A window cannot be as narrow as a telephone: the page can.
+    width, height = request.param
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", metrics | {"mobile": width < 500}
+    )
+    yield driver
+    driver.quit()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_page(address, browser, tmp_path):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    def find(selector):
+        return WebDriverWait(browser, 60).until(
+            lambda b: b.find_elements(By.CSS_SELECTOR, selector)
+        )
+
+    browser.get(address)
+    [box] = find("#text textarea")
+    # By keyboard alone: the box has the focus.
+    box.send_keys(f"{TEXT}\n<i>la</i>")
+    box.send_keys(Keys.SHIFT, Keys.ENTER)
+    words = find("#left [data-t]")
+    find("#right [data-t]")
+    left, right = (find(f"#{side}")[0].text for side in ("left", "right"))
+    for text in (left, right):
+        assert TEXT in text and "<i>la</i>" in text
+        assert re.search(r"\d\.\d\d s", text)
+        assert len(re.findall(r"-\d+\.\d\d", text)) == 6
+    assert "<b>model" in right
+
+    def shaded():
+        return [
+            span
+            for span in find("#left [data-s]")
+            if browser.execute_script(
+                "return getComputedStyle(arguments[0]).backgroundColor", span
+            )
+            not in ("rgba(245, 158, 11, 0)", "rgba(0, 0, 0, 0)")
+        ]
+
+    assert shaded() == []
+    ActionChains(browser).move_to_element(words[0]).perform()
+    assert shaded()
+    ActionChains(browser).move_to_element(box).perform()
+    assert shaded() == []
+    # And by keyboard.
+    browser.execute_script("arguments[0].focus()", words[0])
+    first = shaded()
+    assert first
+    ActionChains(browser).send_keys(Keys.TAB).perform()
+    active = browser.switch_to.active_element
+    assert active.get_attribute("data-t") == words[1].get_attribute("data-t")
+    assert shaded()
+    (left,), (right,) = find("#left"), find("#right")
+    is_narrow = browser.execute_script("return window.innerWidth < 500")
+    assert (left.location["y"] < right.location["y"]) == is_narrow
+    width = browser.execute_script(
+        "return document.documentElement.scrollWidth - window.innerWidth"
+    )
+    assert width <= 0
+    browser.save_screenshot(str(tmp_path / "page.png"))  # for those who look at it
+    assert addresses_of(browser) == {address}
+    errors = [entry for entry in browser.get_log("browser")]
+    assert [e for e in errors if e["level"] == "SEVERE"] == []
+
+
+def addresses_of(browser):
+    """Where the page loaded anything from."""
+    import json
+
+    found = set()
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"]
+            if url.startswith(("http", "ws")):
+                found.add("/".join(url.split("/")[:3]))
+    return found
