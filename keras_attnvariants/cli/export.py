@@ -86,6 +86,15 @@ Deployment = Annotated[
         show_default=False,
     ),
 ]
+SignatureNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--signature",
+        help="A signature to write besides serving_default; once for each. Default: "
+        "all but translate_with and sample.",
+        show_default=False,
+    ),
+]
 
 
 def export(
@@ -102,6 +111,7 @@ def export(
     exact: Exact = False,
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
+    signatures: SignatureNames = None,
 ) -> None:
     """Export a model as a SavedModel for TensorFlow Serving.
 
@@ -132,6 +142,7 @@ def export(
             max_characters=max_characters,
             max_tokens=max_tokens,
             exact=exact,
+            signatures=signatures or None,
             version=version,
         )
         info = json.loads((path / "assets.extra" / "model_info.json").read_text())

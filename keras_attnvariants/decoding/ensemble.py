@@ -88,7 +88,7 @@ class Ensemble(keras.Model):
     ) -> None:
         members = list(members)
         check_members(members)
-        kwargs.setdefault("dtype", getattr(members[0], "dtype_policy", None))
+        kwargs.setdefault("dtype", lowest_precision(members))
         super().__init__(**kwargs)
         self.members = members
         self.average = check_choice("average", average, AVERAGES)
@@ -158,6 +158,12 @@ class Ensemble(keras.Model):
 
     # Keras
 
+    def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
+        """As in Keras: quantizes the members."""
+        for member in self.members:
+            member.quantize(mode, **kwargs)
+        self.quantization = mode
+
     def get_config(self) -> dict[str, Any]:
         serialize = keras.saving.serialize_keras_object
         return {
@@ -171,9 +177,22 @@ class Ensemble(keras.Model):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> "Ensemble":
-        deserialize = keras.saving.deserialize_keras_object
-        members = [deserialize(m, custom_objects) for m in config["members"]]
+        # A dtype that is put into the configuration is meant for the members.
+        given = {name: config[name] for name in ("dtype",) if name in config}
+        members = [
+            keras.saving.deserialize_keras_object(
+                {**member, "config": member["config"] | given}, custom_objects
+            )
+            for member in config["members"]
+        ]
         return cls(**{**config, "members": members})
+
+
+def lowest_precision(members: Sequence[Any]) -> Any:
+    """The dtype policy of a member that computes in half precision, if there is one."""
+    policies = [getattr(member, "dtype_policy", None) for member in members]
+    half = (p for p in policies if p is not None and p.compute_dtype != "float32")
+    return next(half, policies[0])
 
 
 def check_members(members: Sequence[Any]) -> None:

@@ -1,6 +1,7 @@
 """Writing a model as a SavedModel that translates text to text."""
 
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,26 @@ from keras_attnvariants.serving.deployment import write_batching
 from keras_attnvariants.serving.deployment import write_warm_up
 from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import write_info
+from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
 from keras_attnvariants.serving.operators import operators
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
+from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
-from keras_attnvariants.serving.signatures import TextSignatures
 from keras_attnvariants.serving.slimming import share_constants
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
+
+# What servers run unless a request names a signature.
+DEFAULT = "serving_default"
+
+# Searches of their own, which a graph holds on request.
+LARGE_SIGNATURES = {"translate_with", "sample"}
 
 
 def export(
@@ -41,6 +49,7 @@ def export(
     max_characters: int = 4096,
     max_tokens: int | None = None,
     exact: bool = False,
+    signatures: Collection[str] | None = None,
     version: int | None = None,
 ) -> Path:
     """Writes `path/<version>/`, a SavedModel that needs no Python of this package.
@@ -58,8 +67,17 @@ def export(
         `[B, T, S]`, `truncated`, `status` `[B]` |
     | `score` | `source`, `target` `[B]` | `log_probs` `[B]`, `token_log_probs`,
         `pieces` `[B, T]`, `lengths`, `truncated` `[B]` |
+    | `translate_with` | `text`, `prefix`, `min_length`, `max_length`,
+        `length_penalty`, `block_unknown`, `no_repeat_ngram` `[B]` | `translations`,
+        `scores`, `log_probs`, `lengths`, `truncated`, `status` `[B]` |
+    | `sample` | `text`, `temperature`, `top_k`, `top_p`, `seed` `[B]` | as
+        `translate_with`, and `pieces`, `token_log_probs` `[B, T]` |
     | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
         `lengths`, `scores`, `truncated`, `status` `[B]` |
+
+    `translate_with` and `sample` are searches of their own, which make the graph
+    larger; they are written if `signatures` names them. For each sentence that has no
+    wish they are sent -1 (integers), NaN (floats), or `""`.
 
     `translate_ids` uses stock TensorFlow operators only, and ignores what
     `source_ids` holds beyond `lengths`. The others need TensorFlow Text of
@@ -84,6 +102,8 @@ def export(
         exact: whether to compute in float32 whatever the model does, so that the
             translation of a sentence does not depend on the others in its request.
             Models in float32 have that anyway.
+        signatures: names of those to write beside `serving_default`; by default all
+            but `translate_with` and `sample`.
         version: positive; by default one more than the newest there, 1 at first.
 
     Returns:
@@ -118,27 +138,55 @@ def export(
         max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
     )
     check_tokenizer(model, tokenizer)
+    builder = builder_of(model, tokenizer, options)
+    wanted = wanted_signatures(builder, signatures)
     with lock_folder(Path(path)):
         folder = new_version(Path(path), version)
         with new_folder(folder, replace=False) as draft:
-            write_version(draft.path, model, tokenizer, options)
+            write_version(draft.path, builder, wanted, tokenizer)
     return folder
 
 
+def builder_of(
+    model: keras.Model, tokenizer: Tokenizer | None, options: Options
+) -> Signatures:
+    """What builds the signatures: without a tokenizer those of ids alone."""
+    if tokenizer is None:
+        return Signatures(model, options)
+    return SentenceSignatures(model, options, tokenizer)
+
+
+def wanted_signatures(
+    builder: Signatures, names: Collection[str] | None
+) -> dict[str, Signature]:
+    """The signatures to write: `serving_default` and those that are named.
+
+    Raises:
+        ValueError: one of them does not exist.
+    """
+    offered = builder.functions()
+    if names is None:
+        names = offered.keys() - LARGE_SIGNATURES
+    for name in names:
+        if name not in offered:
+            listed = ", ".join(repr(other) for other in offered)
+            raise ValueError(
+                f"`signatures` must be some of {listed}. Received: {name!r}"
+            )
+    return {name: s for name, s in offered.items() if name in {DEFAULT, *names}}
+
+
 def write_version(
-    folder: Path, model: keras.Model, tokenizer: Tokenizer | None, options: Options
+    folder: Path,
+    builder: Signatures,
+    signatures: dict[str, Signature],
+    tokenizer: Tokenizer | None,
 ) -> None:
     """Writes all files of a version.
 
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    builder = (
-        Signatures(model, options)
-        if tokenizer is None
-        else TextSignatures(model, options, tokenizer)
-    )
-    signatures = builder.functions()
     with backend.portable():
         functions = {
             name: signature.graph.get_concrete_function()
@@ -152,6 +200,7 @@ def write_version(
             "`model` must use only operators that TensorFlow Serving has. "
             f"Received: {', '.join(sorted(missing))}"
         )
+    model, options = builder.model, builder.options
     write_info(folder, options, Precision.of(model), signatures, tokenizer)
     write_server_files(folder, options, model, tokenizer)
 

@@ -23,6 +23,8 @@ SIGNATURES = {
     "nbest": "the best translations of each text",
     "align": "the best translation of each text: its tokens and what they come from",
     "score": "how probable each target is as a translation of its source",
+    "translate_with": "the best translation of each text, under constraints of its own",
+    "sample": "a translation of each text, drawn by its seed",
     "translate_ids": "the best translation of token ids, by stock operators only",
 }
 
@@ -33,7 +35,7 @@ OUTPUTS = {
     "alignments": "attention of each token to each source token; 0 if there is none",
     "pieces": "tokens of the translation or target with EOS, padded with empty strings",
     "source_pieces": "tokens of each text, padded with empty strings",
-    "log_probs": "log probability of the target and EOS, not normalised",
+    "log_probs": "log probability of the translation or target and EOS, not normalised",
     "token_log_probs": "log probability of each token after those before it; 0 for "
     "padding",
     "ids": "tokens with EOS, padded",

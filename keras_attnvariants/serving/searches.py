@@ -61,6 +61,16 @@ class BucketedSearch:
             alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
         return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
 
+    def padded(self, ids: Tensor, lengths: Tensor) -> Tensor:
+        """Ids `[B, S]`, padded to the width of the bucket of the longest source."""
+        longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
+        widths = tf.constant(self.options.buckets, tf.int32)
+        width = widths[tf.reduce_sum(tf.cast(longest > widths, tf.int32))]
+        ids = ids[:, :width]
+        ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
+        is_token = tf.sequence_mask(lengths, width)
+        return tf.where(is_token, ids, self.model.pad_id)
+
     def search(self, width: int, ids: Tensor, lengths: Tensor) -> Hypotheses:
         """The search of one bucket."""
         ids = ids[:, :width]

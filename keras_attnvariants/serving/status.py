@@ -15,6 +15,7 @@ class Status(IntEnum):
     UNKNOWN_ID = 2
     PADDING_INSIDE = 3
     NOTHING_FOUND = 4
+    WRONG_OPTION = 5
 
 
 STATUS_DOCS = {
@@ -24,4 +25,5 @@ STATUS_DOCS = {
     Status.UNKNOWN_ID: "an id within its length is not in the vocabulary",
     Status.PADDING_INSIDE: "an id within its length is that of padding",
     Status.NOTHING_FOUND: "the search found no translation",
+    Status.WRONG_OPTION: "an option is out of range, or excludes another",
 }

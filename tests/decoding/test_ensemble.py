@@ -150,6 +150,19 @@ def test_an_ensemble_is_saved_with_its_members(keras_members, tmp_path):
     np.testing.assert_array_equal(one.log_probs, other.log_probs)
 
 
+@pytest.mark.slow
+def test_precision_is_that_of_the_members(keras_members):
+    policy = {"dtype": "mixed_bfloat16"}
+    half = Ensemble.from_config(Ensemble(keras_members).get_config() | policy)
+    assert {m.compute_dtype for m in half.members} == {half.compute_dtype}
+    assert half.compute_dtype == "bfloat16"
+    mixed = Ensemble([keras_members[0], half.members[1]])
+    assert mixed.compute_dtype == "bfloat16"
+    half.quantize("int8")
+    assert {m.quantization for m in half.members} == {half.quantization} == {"int8"}
+    assert Ensemble(half.members).quantization == "int8"
+
+
 def test_half_precision_is_averaged_in_float32():
     members = [RecurrentModel(seed=seed, dtype="bfloat16") for seed in (1, 2)]
     ensemble = Ensemble(members)

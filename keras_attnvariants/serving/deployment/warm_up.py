@@ -60,7 +60,7 @@ def write_warm_up(
 def examples(
     inputs: dict[str, Any], options: Options, tokenizer: Tokenizer | None, token: int
 ) -> Iterator[dict[str, Any]]:
-    """Inputs of one sentence for every bucket; what has a default gets 0 or `""`."""
+    """Inputs of one sentence for every bucket; options have their defaults."""
     for width in options.buckets:
         text = "" if tokenizer is None else text_of(tokenizer, width)
         values = {
@@ -72,11 +72,12 @@ def examples(
 
 
 def neutral(spec: dict[str, Any]) -> Any:
-    """0 or `""` in the shape of an input for one sentence."""
+    """What leaves an option to the export: -1, NaN, false or `""`, for one sentence."""
     shape = [1 if size is None else size for size in spec["shape"]]
     if spec["dtype"] == "string":
         return np.full(shape, b"", object)
-    return np.zeros(shape, spec["dtype"])
+    dtype = np.dtype(spec["dtype"])
+    return np.full(shape, {"i": -1, "f": np.nan, "b": False}[dtype.kind], dtype)
 
 
 def text_of(tokenizer: Tokenizer, tokens: int) -> str:
