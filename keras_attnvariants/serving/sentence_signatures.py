@@ -82,7 +82,7 @@ class SentenceSignatures(TextSignatures):
         return {
             **outputs,
             "pieces": self.tokenizer.pieces(found.ids[:, 0, :steps]),
-            "token_log_probs": found.token_log_probs[:, 0, :steps],
+            "token_log_probs": tf.identity(found.token_log_probs)[:, 0, :steps],
         }
 
     def translated(

@@ -151,6 +151,7 @@ def test_an_ensemble_is_saved_with_its_members(keras_members, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_precision_is_that_of_the_members(keras_members):
     policy = {"dtype": "mixed_bfloat16"}
     half = Ensemble.from_config(Ensemble(keras_members).get_config() | policy)
