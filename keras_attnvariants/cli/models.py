@@ -158,6 +158,18 @@ def translators(
     return found
 
 
+def served(place: str) -> Translate:
+    """What translates lists of texts on a server, without TensorFlow here.
+
+    Args:
+        place: as `keras_attnvariants.serving.client.places.parse_place` reads it.
+    """
+    from keras_attnvariants.serving.client import Client
+    from keras_attnvariants.serving.client.places import parse_place
+
+    return Client(**parse_place(place)).translate
+
+
 def batch_sizes(beam_size: int) -> tuple[int, ...]:
     """Sentences that are translated together: fewer, the wider the beam.
 

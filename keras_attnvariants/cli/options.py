@@ -57,6 +57,15 @@ SavedModel = Annotated[
         show_default=False,
     ),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="Model on TensorFlow Serving, such as localhost:8500/en-de, with "
+        "/versions/2 or /labels/stable if it shall not be the newest. An address "
+        "that begins with http:// is one of REST.",
+        show_default=False,
+    ),
+]
 # A thousand is what studies of very wide beams use; memory grows with the width.
 BeamSize = Annotated[
     int | None,

@@ -60,23 +60,30 @@ class Sampling(NamedTuple):
 
 
 def check_search_options(
-    saved_model: Path | None, sample: bool, sampling: Sampling, no_repeat_ngram: int
+    exported: Path | str | None,
+    sample: bool,
+    sampling: Sampling,
+    no_repeat_ngram: int,
 ) -> Sampling | None:
     """How to draw, or `None` if nothing is drawn.
 
+    Args:
+        exported: folder of a SavedModel or a server that is asked, if any.
+        sample, sampling, no_repeat_ngram: as given.
+
     Raises:
         ValueError: options of sampling are given without it, or options of searches
-            with a SavedModel.
+            with an exported model.
     """
     if not sample and sampling != Sampling():
         raise ValueError(
             "--temperature, --top-k, --top-p and --seed need --sample. "
             f"Received: {sampling}"
         )
-    if saved_model is not None and (sample or no_repeat_ngram):
+    if exported is not None and (sample or no_repeat_ngram):
         raise ValueError(
             "--sample and --no-repeat-ngram apply to --model: a SavedModel offers them "
-            f"by signatures of its own. Received: {saved_model}"
+            f"by signatures of its own. Received: {exported}"
         )
     return sampling if sample else None
 

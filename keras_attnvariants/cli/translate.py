@@ -13,6 +13,7 @@ from keras_attnvariants.cli.inputs import sentences
 from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import model_digest
+from keras_attnvariants.cli.models import served
 from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import LengthPenalty
@@ -20,6 +21,7 @@ from keras_attnvariants.cli.options import Model
 from keras_attnvariants.cli.options import NoRepeatNgram
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
+from keras_attnvariants.cli.options import Server
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
@@ -79,6 +81,7 @@ def translate(
     texts: Texts = None,
     model: Model = None,
     saved_model: SavedModel = None,
+    server: Server = None,
     input: Input = None,
     output: Output = None,
     resume: Resume = False,
@@ -98,16 +101,17 @@ def translate(
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
     with clear_errors():
-        if (model is None) == (saved_model is None):
-            raise ValueError("Give either --model or --saved-model.")
+        check_system(model, saved_model, server, beam_size, length_penalty)
         if texts and input:
             raise ValueError("Give either sentences or --input.")
         check_folders(model, saved_model, precision)
         drawn = Sampling(temperature, top_k, top_p, seed)
-        sampling = check_search_options(saved_model, sample, drawn, no_repeat_ngram)
+        exported = saved_model or server
+        sampling = check_search_options(exported, sample, drawn, no_repeat_ngram)
         check_files(input, output, resume, shard)
         part = None if shard is None else Shard.parse(shard)
         options: Settings = {
+            "--server": server,
             "--shard": shard,
             "--beam-size": beam_size,
             "--length-penalty": length_penalty,
@@ -120,15 +124,18 @@ def translate(
                 options |= origin(model, saved_model, input)
             with output_to(output, options, resume) as writer:
                 rest = source._replace(texts=writer.rest(source.texts))
-                [system] = translators(
-                    model,
-                    saved_model,
-                    beam_size,
-                    length_penalty,
-                    precision,
-                    no_repeat_ngram,
-                    sampling,
-                ).values()
+                if server is not None:
+                    system = served(server)
+                else:
+                    [system] = translators(
+                        model,
+                        saved_model,
+                        beam_size,
+                        length_penalty,
+                        precision,
+                        no_repeat_ngram,
+                        sampling,
+                    ).values()
                 translate_all(system, rest, writer)
 
 
@@ -145,6 +152,27 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
         for texts in lists:
             writer.write(texts, system(texts))
             progress.update(writer.lines, source.stream.done)
+
+
+def check_system(
+    model: Path | None,
+    saved_model: Path | None,
+    server: str | None,
+    beam_size: int | None,
+    length_penalty: float | None,
+) -> None:
+    """Raises unless one system is given, with options that it has.
+
+    Raises:
+        ValueError: none or several are given, or an option of another.
+    """
+    if sum(system is not None for system in (model, saved_model, server)) != 1:
+        raise ValueError("Give one of --model, --saved-model and --server.")
+    if model is None and (beam_size, length_penalty) != (None, None):
+        raise ValueError(
+            "--beam-size and --length-penalty apply to --model: an exported model has "
+            "its own."
+        )
 
 
 def check_files(

@@ -1,12 +1,15 @@
 """`kav translate`: lines in, translations out, in order."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
 from keras_attnvariants.cli.outputs import PartialFile
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.serving.echo import echo_server
 
 
 def test_arguments_file_and_standard_input_are_translated_alike(
@@ -162,3 +165,34 @@ def test_a_damaged_model(kav, run_folder, tmp_path):
         (folder / name).write_bytes((run_folder / "best" / name).read_bytes())
     (folder / "config.json").write_text("{}")
     check_error(kav("translate", "text", "--model", folder), "config.json", "size")
+
+
+def test_a_server_translates_and_tensorflow_stays_away(tmp_path):
+    code = (
+        "import sys\n"
+        "from keras_attnvariants.cli import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\n"
+        "print({'tensorflow', 'keras'} & set(sys.modules) or 'none')"
+    )
+    (tmp_path / "in").write_text("be la\n\nno\n")
+    with echo_server() as address:
+        place = ("--server", f"{address}/en-de/labels/stable")
+        done = subprocess.run(
+            [sys.executable, "-c", code, "translate", *place]
+            + ["--input", tmp_path / "in"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert done.stdout.splitlines() == [
+        "en-de stable BE LA",
+        "",
+        "en-de stable NO",
+        "none",
+    ]
+
+
+def test_what_is_no_server(kav):
+    check_error(kav("translate", "a", "--server", "localhost:8500"), "host:port/model")
+    options = ("--server", "localhost:1/m", "--beam-size", 2)
+    check_error(kav("translate", "a", *options), "--beam-size", "apply to --model")

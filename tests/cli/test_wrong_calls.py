@@ -91,8 +91,11 @@ CALLS = {
         (f"{EVALUATE_SAVED} --precision int8", "--precision"),
     ],
     "translate": [
-        ("text", "Give either --model or --saved-model"),
-        (f"{TRANSLATE} --saved-model SAVED", "Give either --model or --saved-model"),
+        ("text", "Give one of --model, --saved-model"),
+        (
+            f"{TRANSLATE} --saved-model SAVED",
+            "Give one of --model, --saved-model",
+        ),
         (f"{TRANSLATE} --model HERE/nowhere", "log.jsonl"),
         (f"{TRANSLATE} --model HERE", "manifest.json"),
         ("text --saved-model HERE", "saved_model.pb"),
