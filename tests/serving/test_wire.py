@@ -48,6 +48,8 @@ def predict(service):
         ("best", {"text": ["a"]}, "FAILED_PRECONDITION", '"best" not found'),
         ("serving_default", {"text": ["a"] * MANY}, INVALID, rf"`text` .*\[{MANY}\]"),
         ("score", {"source": ["a"], "target": ["a", "b"]}, INVALID, "`target`"),
+        ("serving_default", {"text": [["a"]]}, INVALID, "`text` must have the shape"),
+        ("serving_default", {"text": "a"}, INVALID, "`text` must have the shape"),
     ],
 )
 def test_wrong_requests_over_grpc(signature, inputs, code, message, predict):
