@@ -36,7 +36,12 @@ def predict(service):
 @pytest.mark.parametrize(
     ("signature", "inputs", "code", "message"),
     [
-        ("serving_default", {"text": [1, 2]}, INVALID, "(?s)expect string.*default_text"),
+        (
+            "serving_default",
+            {"text": [1, 2]},
+            INVALID,
+            "(?s)expect string.*default_text",
+        ),
         (
             "translate_ids",
             {"source_ids": [[1.5]], "lengths": np.array([1], "int32")},
