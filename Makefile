@@ -22,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
-REPORTS := peers variants variants-int8 training recurrences recurrences-long \
+REPORTS := serving serving-start peers variants variants-int8 training recurrences recurrences-long \
 	batches pipeline long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations.
@@ -88,6 +88,12 @@ benchmark: $(REPORTS)
 	$(BIN)/python benchmarks/report.py $(REPORTS:%=benchmarks/results/%.json)
 
 $(REPORTS): $(VENV)/.package
+
+serving:
+	$(call BENCHMARK,serving,speed)
+
+serving-start:
+	$(call BENCHMARK,serving,start)
 
 peers:
 	$(call BENCHMARK,decoding,peers)

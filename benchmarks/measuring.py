@@ -11,8 +11,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -34,13 +37,25 @@ def in_turns(
 
     All take one turn per round, so that a busy machine slows all of them.
     """
-    seconds = {name: [] for name in programs}
+
+    def seconds(run: Callable[[], object]) -> float:
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    timed = {name: partial(seconds, run) for name, run in programs.items()}
+    return rounds(timed, runs)
+
+
+def rounds(
+    programs: Mapping[Hashable, Callable[[], float]], runs: int
+) -> dict[Any, list[float]]:
+    """What every program returns in every round; all take one turn per round."""
+    found: dict[Any, list[float]] = {name: [] for name in programs}
     for _ in track(range(runs), "Measuring", disable=not sys.stdout.isatty()):
         for name, run in programs.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return seconds
+            found[name].append(run())
+    return found
 
 
 def ratio(seconds: list[float], others: list[float]) -> float:

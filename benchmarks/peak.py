@@ -32,10 +32,15 @@ def peak(run: Callable[[], Any]) -> int:
     """
     run()  # compiles
     ctypes.CDLL(None).malloc_trim(0)
-    before = resident("VmRSS")
-    (PROCESS / "clear_refs").write_text("5")  # the peak is now what is resident
+    before = forget_peak()
     run()
     return resident("VmHWM") - before
+
+
+def forget_peak() -> int:
+    """Lets the peak be what is resident now, and returns that, in bytes."""
+    (PROCESS / "clear_refs").write_text("5")
+    return resident("VmRSS")
 
 
 def resident(field: str) -> int:

@@ -23,6 +23,8 @@ class Program:
 
     Attributes:
         load_seconds: from the converted model on disk to one that can decode.
+        cpu_seconds: of loading or, after that, of the last decoding; of all threads.
+        memory: bytes, the most in use so far beyond those of the imported program.
         versions: of its packages.
 
     Raises:
@@ -74,7 +76,9 @@ class Program:
             self.process.wait()
             self.log.seek(0)
             raise RuntimeError(f"{self.module} failed:\n{self.log.read()[-3000:]}")
-        return json.loads(line)
+        answer = json.loads(line)
+        self.cpu_seconds, self.memory = answer["cpu seconds"], answer["memory"]
+        return answer
 
     def close(self) -> None:
         """Ends the process."""

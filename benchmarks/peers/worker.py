@@ -3,7 +3,9 @@
 `PROGRAM` is a module beside this one that has a class `Engine`, `OPTIONS` a JSON
 object. Lines of JSON go out: first `{"load seconds": …, "versions": {…}}`, and then,
 for every `{"sources": [B][S], "steps": N}` that comes in, `{"ids": [B][K][N]}`: the
-`K` hypotheses of every sentence, best first.
+`K` hypotheses of every sentence, best first. Each line has `"cpu seconds"`, what all
+threads of this process took for it, and `"memory"`, the most bytes in use so far
+beyond those of the imported program.
 """
 
 import importlib
@@ -13,6 +15,11 @@ import sys
 import time
 
 import numpy as np
+from peak import forget_peak
+from peak import resident
+
+# Other systems do not count the memory of a process in this way.
+LINUX = sys.platform == "linux"
 
 
 def serve(engine, lines, answer) -> None:
@@ -20,7 +27,10 @@ def serve(engine, lines, answer) -> None:
     for line in lines:
         request = json.loads(line)
         inputs = engine.inputs(np.asarray(request["sources"], "int32"))
-        answer({"ids": engine.ids(engine.search(inputs, request["steps"]))})
+        start = time.process_time()
+        found = engine.search(inputs, request["steps"])
+        seconds = time.process_time() - start
+        answer({"ids": engine.ids(found), "cpu seconds": seconds})
 
 
 def main() -> None:
@@ -34,14 +44,17 @@ def main() -> None:
     # Imported here: some libraries count the cores they may use as soon as they load.
     module = importlib.import_module(f"peers.{name}")
     module.convert(options)
-    start = time.perf_counter()
+    before = forget_peak() if LINUX else 0
+    start, cpu_start = time.perf_counter(), time.process_time()
     engine = module.Engine(options)
-    seconds = time.perf_counter() - start
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
 
     def answer(message) -> None:
+        message["memory"] = resident("VmHWM") - before if LINUX else 0
         print(json.dumps(message), file=answers, flush=True)
 
-    answer({"load seconds": seconds, "versions": module.VERSIONS})
+    loaded = {"load seconds": seconds, "cpu seconds": cpu_seconds}
+    answer({**loaded, "versions": module.VERSIONS})
     serve(engine, sys.stdin, answer)
 
 

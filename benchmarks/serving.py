@@ -1,0 +1,294 @@
+"""How light and how fast are exported models, compared with CTranslate2?
+
+Every program decodes in a process of its own, on one thread. They take turns, and what
+counts is the time that the processor spends on a program, not that of the clock.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from collections.abc import Sequence
+from contextlib import ExitStack
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+# Before TensorFlow is imported: warnings and errors only.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import numpy as np
+import typer
+from decoding import DecodingPrecision
+from decoding import Output
+from decoding import Work
+from decoding import finish
+from decoding_tables import CTRANSLATE2
+from measuring import Report
+from measuring import TableRow
+from measuring import rounds
+from peers import environments
+from peers import model
+from peers.ours import POLICIES
+from peers.process import Program
+from serving_tables import SPEED_TEXT
+from serving_tables import START_TEXT
+from serving_tables import Exported
+from serving_tables import Key
+from serving_tables import speed_rows
+from serving_tables import start_bars
+
+import keras_attnvariants as kav
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+LENGTH = 30
+
+
+class Size(StrEnum):
+    """Widths of the models; layers and vocabulary grow with them."""
+
+    SMALL = "256"
+    BASE = "512"
+
+
+# Vocabulary, layers, width, width of feed-forward layers, heads.
+SIZES = {Size.SMALL: (8_000, 3, 256, 1024, 4), Size.BASE: (32_000, 6, 512, 2048, 8)}
+
+WIDTHS = list(Size)
+VARIANTS = ["base", "hc-sa"]
+PRECISIONS = [DecodingPrecision.BFLOAT16, DecodingPrecision.INT8]
+BATCHES = [1, 8, 64]
+
+
+def build(variant: str, weights: Path, sizes: dict[str, int]) -> keras.Model:
+    """`base` with the weights that all programs have, or a preset's variant."""
+    if variant == "base":
+        made = model.read(weights, sizes)
+    else:
+        preset = kav.presets.get(f"kav/{variant}/bible")
+        options = {k: v for k, v in sizes.items() if k in preset.options}
+        made = preset.build(**options, dropout=0.0)
+        never_predict(model.SPECIAL_IDS, made)
+    # Searches end with EOS at the last position, and not before.
+    made.search_settings = kav.models.SearchSettings(extra_length=0)
+    return made
+
+
+def never_predict(tokens: Sequence[int], made: keras.Model) -> None:
+    """Gives tokens logits of 0, with which they are never among the best."""
+    outputs = made.embeddings
+    table = outputs.target.embeddings if outputs.tied else outputs.output_dense.kernel
+    values = np.array(table)
+    (values if outputs.tied else values.T)[tokens] = 0
+    table.assign(values)
+
+
+def export(
+    variant: str, precision: str, work: Work, weights: Path, max_tokens: int
+) -> Path:
+    """The folder of an exported model, for token ids only."""
+    keras.config.set_dtype_policy(POLICIES[precision])
+    made = build(variant, weights, work.sizes)
+    if precision == "int8":
+        made.quantize("int8")
+    folder = weights.parent / f"{weights.stem}-{variant}-{precision}"
+    options = {"beam_size": work.beams, "max_tokens": max_tokens}
+    return kav.serving.export(made, None, folder, **options)
+
+
+def start_programs(
+    stack: ExitStack, work: Work, weights: Path, exports: Mapping[Key, Path], peer: str
+) -> dict[Key, Program]:
+    """All programs; CTranslate2 first, if there is an interpreter for it."""
+    options = work.options | {"weights": str(weights)}
+    programs = {}
+    if peer:
+        key, options["precision"] = (CTRANSLATE2, "int8"), "int8"
+        programs[key] = stack.enter_context(Program(peer, "ct2", options))
+    for key, path in exports.items():
+        own = options | {"path": str(path)}
+        programs[key] = stack.enter_context(Program(sys.executable, "saved", own))
+    return programs
+
+
+def decode(program: Program, sources: list[list[int]], steps: int) -> float:
+    """The processor's seconds of one decoding.
+
+    Raises:
+        RuntimeError: a translation has another length than is measured.
+    """
+    ids = program.decode(sources, steps)
+    lengths = {sum(token != 0 for token in row[0]) for row in ids}
+    if lengths != {steps}:
+        raise RuntimeError(f"{program.module} decoded {lengths} steps, not {steps}")
+    return program.cpu_seconds
+
+
+def measure(
+    programs: Mapping[Key, Program], work: Work, batch: int
+) -> dict[Key, list[float]]:
+    """The processor's seconds of all programs, for every round with one batch."""
+    sources = work.sources(batch)
+    runs = {k: partial(decode, p, sources, work.steps) for k, p in programs.items()}
+    for run in runs.values():
+        run()
+    return rounds(runs, work.runs)
+
+
+def size_rows(
+    work: Work,
+    variants: Sequence[str],
+    precisions: Sequence[str],
+    batches: Sequence[int],
+    max_tokens: int,
+    peer: str,
+) -> list[TableRow]:
+    """The rows of models of one size."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        weights = Path(folder) / "weights.npz"
+        model.write(weights, work.sizes)
+        exports = {
+            (variant, precision): export(variant, precision, work, weights, max_tokens)
+            for variant in variants
+            for precision in precisions
+        }
+        programs = start_programs(stack, work, weights, exports, peer)
+        exported = {
+            key: Exported(
+                exports.get(key),
+                load=program.cpu_seconds,
+                first=decode(program, work.sources(1), work.steps),
+                memory=program.memory,
+            )
+            for key, program in programs.items()
+        }
+        rows = []
+        for batch in batches:
+            found = measure(programs, work, batch)
+            rows += speed_rows(work.width, batch, work.steps, found, exported)
+    return rows
+
+
+@app.command()
+def speed(
+    size: Annotated[list[Size], typer.Option(help="Widths of the models.")] = WIDTHS,
+    variant: Annotated[
+        list[str], typer.Option(help="base, or one of the presets kav/VARIANT/bible.")
+    ] = VARIANTS,
+    precision: Annotated[
+        list[DecodingPrecision], typer.Option(help="Of the exported models.")
+    ] = PRECISIONS,
+    batch: Annotated[
+        list[int], typer.Option(min=1, help="Sentences in a request.")
+    ] = BATCHES,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 7,
+    beams: Annotated[int, typer.Option(min=2, help="Hypotheses of a sentence.")] = 4,
+    max_tokens: Annotated[
+        int, typer.Option(min=LENGTH, help="The longest source that exports read.")
+    ] = 256,
+    cores: Annotated[str, typer.Option(help="Cores to run on, such as 0,1.")] = "",
+    peer: Annotated[bool, typer.Option(help="Whether to run CTranslate2.")] = True,
+    peer_python: Annotated[
+        Path | None,
+        typer.Option(envvar="PEER_PYTHON", help="An interpreter with CTranslate2."),
+    ] = None,
+    output: Output = None,
+) -> None:
+    """Tokens per second of exported models and of CTranslate2.
+
+    One row in about a minute: --size 256 --variant base --precision bfloat16
+    --batch 1 --runs 3
+    """
+    python = ""
+    if peer:
+        python = str(peer_python or environments.interpreter("ctranslate2"))
+    rows = []
+    for width in size:
+        work = Work(*SIZES[width], LENGTH, LENGTH, beams, runs, 1, cores)
+        rows += size_rows(work, variant, precision, batch, max_tokens, python)
+    setting = f"beam of {beams}, {LENGTH} tokens in and out, 1 thread"
+    title = "Exported models compared with CTranslate2"
+    finish(Report(title, SPEED_TEXT, setting, rows, ("of CTranslate2",)), output)
+
+
+def seconds_of(*command: str) -> float:
+    """The processor's seconds of a Python process, that of its children included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(  # noqa: S603
+        [sys.executable, *command], check=True, capture_output=True, cwd=REPOSITORY
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+QUICKSTART = "kav/hc-sa/bible"
+WORDS = "in the beginning was a word and it was with all of them".split()
+
+
+def quickstart(folder: Path, precision: str) -> tuple[Path, Path]:
+    """The model of the quickstart with random weights: its folder, and its export."""
+    keras.config.set_dtype_policy(POLICIES[precision])
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(WORDS, 9)) for _ in range(200)]
+    tokenizer = kav.Tokenizer.train(texts, 30)
+    made = kav.presets.get(QUICKSTART).build()
+    unknown = range(tokenizer.vocabulary_size, made.vocabulary_size)
+    never_predict([*model.SPECIAL_IDS, *unknown], made)
+    kav.save_model(made, folder / "model", tokenizer)
+    return folder / "model", kav.serving.export(made, tokenizer, folder / "saved")
+
+
+@app.command()
+def start(
+    precision: Annotated[
+        DecodingPrecision, typer.Option(help="Of the model.")
+    ] = DecodingPrecision.BFLOAT16,
+    output: Output = None,
+) -> None:
+    """What the exported model of the quickstart takes until its first translation."""
+    text = " ".join(WORDS[:9])
+    kav_translate = ("-m", "keras_attnvariants", "translate", text)
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        model_folder, path = quickstart(Path(name), precision)
+        options = {"path": str(path), "text": text, "threads": 1, "cores": cores()}
+        program = stack.enter_context(Program(sys.executable, "saved", options))
+        load = program.cpu_seconds
+        program.decode([[0]], 0)
+        tensorflow = seconds_of("-c", "import tensorflow")
+        measured = {
+            "graph, MB": (path / "saved_model.pb").stat().st_size / 1e6,
+            "load, CPU seconds": load,
+            "first answer, CPU seconds": program.cpu_seconds,
+            "memory, MB": program.memory / 1e6,
+            "kav translate --saved-model, CPU seconds": seconds_of(
+                *kav_translate, "--saved-model", str(path)
+            ),
+            "kav translate --model, CPU seconds": seconds_of(
+                *kav_translate, "--model", str(model_folder)
+            ),
+        }
+    bars = start_bars(tensorflow)
+    rows = [
+        {"measurement": name, "measured": value, "bar": bars[name]}
+        for name, value in measured.items()
+    ]
+    setting = f"{QUICKSTART}, {precision}, one sentence of 9 words, 1 thread"
+    setting += f", import of TensorFlow: {tensorflow:.1f} CPU seconds"
+    title = "Start of an exported model"
+    report = Report(title, START_TEXT, setting, rows, ("measured",), at_most=True)
+    finish(report, output)
+
+
+def cores() -> list[int]:
+    """The core that a program may use."""
+    return sorted(os.sched_getaffinity(0))[:1]
+
+
+if __name__ == "__main__":
+    app()

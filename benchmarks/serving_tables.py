@@ -1,0 +1,117 @@
+"""Tables of the measurements of exported models: rows, bars and explanations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from decoding_tables import CTRANSLATE2
+from measuring import TableRow
+from measuring import ratio
+
+from keras_attnvariants.serving.counting import operators_per_step
+
+# A variant, or another program, and its precision.
+Key = tuple[str, str]
+
+PEER = (CTRANSLATE2, "int8")
+
+# Tokens per second over those of CTranslate2 in int8, by width and variant, by batch.
+SPEED_BARS = {
+    (256, "base"): {1: 0.4, 8: 0.8, 64: 1.1},
+    (512, "base"): {1: 0.8, 8: 0.95, 64: 1.1},
+    (256, "hc-sa"): {1: 0.5, 8: 1.0, 64: 1.4},
+    (512, "hc-sa"): {1: 0.9, 8: 1.1, 64: 1.4},
+}
+
+SPEED_TEXT = (
+    "SavedModels as `kav export --ids-only` writes them, in a process that has "
+    "TensorFlow and not this package, beside CTranslate2 with int8 weights. Models "
+    "have random weights: of `base` the same as CTranslate2's, in the form of "
+    "MarianMT; of other variants, those of the presets `kav/VARIANT/bible` in the same "
+    "size, compared with CTranslate2's `base`. Width 256 has 3 + 3 layers and a "
+    "vocabulary of 8,000, width 512 has 6 + 6 layers and 32,000. Tokens are those of "
+    "the best translations, and seconds those that the processor spent on the process, "
+    "which a busy machine does not change much. Operators are those of one decoding "
+    "step in the saved graph; TensorFlow merges some. Load, first answer (batch 1) and "
+    "memory are those of the process beyond its imports. Bars hold for the faster "
+    "precision. CTranslate2 ran with its defaults, without `torch.compile`, which "
+    "does not apply to it."
+)
+
+START_TEXT = (
+    "The quickstart's model, with random weights, from the folder on disk to its first "
+    "translation. The exported model is loaded and asked by TensorFlow alone; memory "
+    "is the most that the process used, beyond what it used after its imports. "
+    "`kav translate` is a whole process, TensorFlow's import included. Random weights "
+    "make the translation as long as it may be, 59 tokens for 9 words."
+)
+
+
+def start_bars(tensorflow: float) -> dict[str, float]:
+    """What must not be exceeded, given the seconds of TensorFlow's import."""
+    cold = 1.3 * tensorflow + 1
+    return {
+        "graph, MB": 5.0,
+        "load, CPU seconds": 2.5,
+        "first answer, CPU seconds": 2.5,
+        "memory, MB": 400.0,
+        "kav translate --saved-model, CPU seconds": cold,
+        "kav translate --model, CPU seconds": cold,
+    }
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What one program takes before it is warm.
+
+    Attributes:
+        path: folder of the exported model; `None` for another program's.
+        load, first: the processor's seconds of loading and of the first answer.
+        memory: bytes, the most in use after the first answer, beyond the imports.
+    """
+
+    path: Path | None
+    load: float
+    first: float
+    memory: int
+
+    def columns(self) -> TableRow:
+        """As columns of a table."""
+        size = self.path and (self.path / "saved_model.pb").stat().st_size / 1e6
+        return {
+            "operators per step": self.path and operators_per_step(self.path),
+            "graph, MB": size,
+            "load, s": self.load,
+            "first answer, s": self.first,
+            "memory, MB": self.memory / 1e6,
+        }
+
+
+def speed_rows(
+    width: int,
+    batch: int,
+    steps: int,
+    seconds: Mapping[Key, list[float]],
+    exported: Mapping[Key, Exported],
+) -> list[TableRow]:
+    """One row per program and precision; bars are in those of the faster precision."""
+    rows = []
+    for key, own in seconds.items():
+        rivals = [other for other in seconds if other[0] == key[0]]
+        best = min(rivals, key=lambda rival: median(seconds[rival]))
+        bars = SPEED_BARS.get((width, key[0]), {}) if key == best else {}
+        peer = seconds.get(PEER)
+        rows.append(
+            {
+                "model": f"width {width}",
+                "batch": batch,
+                "program": key[0],
+                "precision": key[1],
+                "tokens per CPU second": batch * steps / median(own),
+                "of CTranslate2": ratio(peer, own) if peer else None,
+                "bar": bars.get(batch) if peer else None,
+                **exported[key].columns(),
+            }
+        )
+    return rows

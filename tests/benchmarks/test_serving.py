@@ -1,0 +1,57 @@
+"""The benchmark of exported models: its tables, and a tiny run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+TINY = (200, 2, 32, 64, 4)
+
+
+@pytest.fixture
+def tables(benchmark):
+    return benchmark("serving_tables")
+
+
+def test_bars_are_those_of_the_faster_precision(tables, monkeypatch):
+    monkeypatch.setattr(tables, "operators_per_step", lambda path: 7)
+    monkeypatch.setattr(Path, "stat", lambda path: type("Stat", (), {"st_size": 3e6}))
+    seconds = {
+        tables.PEER: [2.0, 2.0, 4.0],
+        ("base", "bfloat16"): [4.0, 4.0, 4.0],
+        ("base", "int8"): [8.0, 5.0, 8.0],
+    }
+    exported = {
+        key: tables.Exported(path, 1.0, 2.0, 50_000_000)
+        for key, path in zip(seconds, [None, Path("a"), Path("b")], strict=True)
+    }
+    rows = tables.speed_rows(256, 8, 30, seconds, exported)
+    assert [row["bar"] for row in rows] == [None, 0.8, None]
+    assert [row["of CTranslate2"] for row in rows] == [1, 0.5, 0.4]
+    assert [row["tokens per CPU second"] for row in rows] == [120, 60, 30]
+    assert [row["operators per step"] for row in rows] == [None, 7, 7]
+    assert rows[1]["graph, MB"] == 3 and rows[1]["memory, MB"] == 50
+    del seconds[tables.PEER]
+    rows = tables.speed_rows(256, 8, 30, seconds, exported)
+    assert [row["of CTranslate2"] for row in rows] == [None, None]
+
+
+def test_a_tiny_model_alone(benchmark, monkeypatch, tmp_path):
+    serving = benchmark("serving")
+    monkeypatch.setitem(serving.SIZES, serving.Size.SMALL, TINY)
+    file = tmp_path / "numbers.json"
+    arguments = "--size 256 --precision bfloat16 --batch 1 --batch 2 --runs 1 --no-peer"
+    arguments = [*arguments.split(), "--max-tokens", "32", "--output", str(file)]
+    result = CliRunner().invoke(serving.app, ["speed", *arguments])
+    assert result.exit_code == 0, result.output
+    rows = json.loads(file.read_text())["rows"]
+    assert [(row["program"], row["batch"]) for row in rows] == [
+        ("base", 1),
+        ("hc-sa", 1),
+        ("base", 2),
+        ("hc-sa", 2),
+    ]
+    assert all(row["of CTranslate2"] is None for row in rows)
+    assert rows[0]["operators per step"] > rows[1]["operators per step"] > 20
+    assert min(row["memory, MB"] for row in rows) > 1
