@@ -20,7 +20,7 @@ from keras_attnvariants.utils.files import write_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH = 120
+WIDTH = 160
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class Table:
 
     def __rich__(self) -> rich.table.Table:
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
-        table = rich.table.Table(
-            title=f"{self.title} ({self.sentences:,} sentences{skipped})", box=None
-        )
+        title = f"{self.title} ({self.sentences:,} sentences{skipped})"
+        # As wide as its title, which would be broken otherwise.
+        table = rich.table.Table(title=title, box=None, min_width=len(title))
         for number, name in enumerate(self.columns):
             is_text = any(isinstance(row[number], str) for row in self.rows)
             table.add_column(name, justify="left" if is_text else "right")
