@@ -195,8 +195,17 @@ class Preset:
         Raises:
             ValueError: an override names no argument, or a value is out of range.
         """
+        self.count(vocabulary_size, **overrides)
+
+    def count(self, vocabulary_size: int | None = None, **overrides: Any) -> int:
+        """Number of parameters of what `build` returns; no array is allocated.
+
+        Raises:
+            ValueError: an override names no argument, or a value is out of range.
+        """
         with without_wrapping():
-            count_parameters(self.model, self._arguments(vocabulary_size, overrides))
+            arguments = self._arguments(vocabulary_size, overrides)
+            return count_parameters(self.model, arguments)
 
     def _arguments(
         self, vocabulary_size: int | None, overrides: Mapping[str, Any]

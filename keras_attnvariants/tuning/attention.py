@@ -1,0 +1,184 @@
+"""Attention as a dimension: which variants, and which of their options."""
+
+import functools
+import inspect
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras_attnvariants.attention import variants
+from keras_attnvariants.attention.registry import get
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets.configs import layer_config
+from keras_attnvariants.tuning.values import Range
+from keras_attnvariants.tuning.values import chosen
+from keras_attnvariants.tuning.values import declare
+from keras_attnvariants.tuning.values import to_values
+
+# Arguments of `Transformer` by the role of the layers in them.
+PLACES = {
+    "encoder": "encoder_attention",
+    "decoder": "decoder_attention",
+    "cross": "cross_attention",
+}
+# In the place of a name: the sub-layer is left out.
+NONE = "none"
+# In the place of a list: every registered variant that can serve there.
+ALL = "all"
+
+# Arguments that follow from the sizes of the model, and from the corpus.
+FROM_MODEL = {"num_heads": "num_heads", "hidden_dim": "intermediate_dim"}
+NOT_SEARCHED = (*FROM_MODEL, "key_dim", "value_dim", "length_ratio")
+INITIALIZERS = ("kernel_initializer", "output_initializer")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant that may stand in a place.
+
+    Attributes:
+        variant: name of its class, or `"none"` for no sub-layer.
+        options: values of constructor arguments, searched one by one.
+        examples: sets of constructor arguments, one of which is chosen.
+    """
+
+    variant: str
+    options: Mapping[str, Range | Sequence[Any]]
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+    def declare(self, hyperparameters: Any, name: str) -> None:
+        """Add the options, active where the choice `name` is this variant."""
+        if not self.options and len(self.examples) < 2:
+            return
+        with hyperparameters.conditional_scope(name, [self.variant]):
+            for option, values in self._dimensions(name).items():
+                declare(hyperparameters, option, values)
+
+    def arguments(self, name: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+        """The constructor arguments that were chosen."""
+        arguments = dict(self.examples[0]) if len(self.examples) == 1 else {}
+        for option, values in self._dimensions(name).items():
+            value = chosen(values, stored[option])
+            last = option.rpartition("/")[2]
+            arguments.update(value if last == "options" else {last: value})
+        return arguments
+
+    def _dimensions(self, name: str) -> dict[str, Range | Sequence[Any]]:
+        start = f"{name}/{self.variant}"
+        dimensions = {f"{start}/{key}": v for key, v in self.options.items()}
+        if len(self.examples) > 1:
+            dimensions[f"{start}/options"] = self.examples
+        return dimensions
+
+
+def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
+    """The candidates of a place from how they are written.
+
+    Args:
+        role: `"encoder"`, `"decoder"` or `"cross"`.
+        given: `"all"`, or a list of names of variants and of tables with the name as
+            `variant` and further constructor arguments.
+
+    Raises:
+        ValueError: a name is unknown or occurs twice, or a variant cannot serve there.
+    """
+    if given == ALL:
+        given = list(variants(role))
+    if isinstance(given, (str, Mapping)):
+        given = [given]
+    found = tuple(candidate(role, entry) for entry in given)
+    names = [entry.variant for entry in found]
+    if not found or len(set(names)) < len(names):
+        raise ValueError(
+            f"`attention.{role}` must list different variants. Received: {names}"
+        )
+    return found
+
+
+def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
+    """One candidate from how it is written; with a name alone, its examples count."""
+    table = {"variant": given} if isinstance(given, str) else dict(given)
+    name = table.pop("variant", None)
+    if name == NONE:
+        return Candidate(NONE, {})
+    if not isinstance(name, str):
+        raise ValueError(
+            f"`attention.{role}` must have a `variant` in every table. "
+            f"Received: {given}"
+        )
+    found = get(name)
+    if role not in found.roles:
+        raise ValueError(
+            f"{name} cannot serve as {role} attention; those that can: "
+            f"{', '.join(variants(role))}. Received: {name!r} in `attention.{role}`"
+        )
+    if table:
+        known = constructor_arguments(found.cls)
+        if unknown := sorted(table.keys() - known):
+            raise ValueError(
+                f"{name} has no such argument, only {', '.join(sorted(known))}. "
+                f"Received: {', '.join(unknown)}"
+            )
+        options = {key: to_values(key, value) for key, value in table.items()}
+        return Candidate(name, options)
+    return Candidate(name, {}, examples(name, role))
+
+
+def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
+    """The registered examples for a role without what sizes and corpus decide."""
+    found = get(name)
+    distinct: dict[str, Mapping[str, Any]] = {}
+    for number in found.fitting(role):
+        config = found.cls(**found.examples[number]).get_config()
+        kept = [key for key in found.examples[number] if key not in NOT_SEARCHED]
+        arguments = {key: config[key] for key in kept}
+        distinct.setdefault(repr(sorted(arguments.items())), arguments)
+    return tuple(distinct.values())
+
+
+@functools.cache
+def constructor_arguments(cls: Any) -> frozenset[str]:
+    """The names of all arguments that the constructor of a layer takes."""
+    return frozenset(
+        name
+        for ancestor in cls.__mro__
+        if ancestor.__module__.startswith("keras_attnvariants")
+        for name in inspect.signature(ancestor.__init__).parameters
+        if name not in ("self", "args", "kwargs")
+    )
+
+
+def configuration(
+    name: str, arguments: Mapping[str, Any], sizes: Mapping[str, Any], preset: Preset
+) -> dict[str, Any] | None:
+    """A variant in the form that Keras serializes layers to.
+
+    Args:
+        name: name of the variant, or `"none"`.
+        arguments: constructor arguments that were chosen.
+        sizes: options of the model in this trial.
+        preset: the preset; its initializers and its other options are taken.
+    """
+    if name == NONE:
+        return None
+    known = constructor_arguments(get(name).cls)
+    sizes = {**preset.options, **sizes}
+    config = {
+        argument: sizes[size]
+        for argument, size in FROM_MODEL.items()
+        if argument in known and size in sizes
+    }
+    config |= {k: v for k, v in initializers(preset).items() if k in known}
+    return layer_config(name, **{**config, **arguments})
+
+
+def initializers(preset: Preset) -> dict[str, Any]:
+    """The initializers of learned attention in a preset, where they are not Keras'."""
+    for place in PLACES.values():
+        value = preset.config.get(place)
+        for entry in value if isinstance(value, list) else [value]:
+            config = entry["config"] if entry else {}
+            if found := {key: config[key] for key in INITIALIZERS if key in config}:
+                return found
+    return {}

@@ -1,0 +1,127 @@
+"""Search spaces by name: those that papers explored, and starting points of ours."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets import loem2022_architectures as loem
+from keras_attnvariants.presets.you2020_architectures import CENTER
+from keras_attnvariants.presets.you2020_architectures import LEFT
+from keras_attnvariants.presets.you2020_architectures import RIGHT
+from keras_attnvariants.presets.you2020_architectures import You2020Architecture
+from keras_attnvariants.tuning.attention import ALL
+from keras_attnvariants.tuning.attention import PLACES
+from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.tuning.space import check_names
+from keras_attnvariants.tuning.values import Range
+
+LETTERS = {"l": LEFT, "c": CENTER, "r": RIGHT}
+# Offsets of the lowest and the highest layer, encoder | decoder.
+TABLE_6 = ("ll | ll", "ll | cc", "ll | lc", "lr | lc")
+
+
+def offsets(preset: Preset) -> SearchSpace:
+    """You et al. 2020, Table 6: offsets of the lowest and the highest layer."""
+    return SearchSpace(systems={"offsets": {n: outer(preset, n) for n in TABLE_6}})
+
+
+def all_offsets(preset: Preset) -> SearchSpace:
+    """All pairs of left, center and right there; a decoder has no right."""
+    encoder = itertools.combinations_with_replacement("lcr", 2)
+    decoder = itertools.combinations_with_replacement("lc", 2)
+    names = [
+        f"{''.join(first)} | {''.join(second)}"
+        for first, second in itertools.product(encoder, decoder)
+    ]
+    return SearchSpace(systems={"offsets": {n: outer(preset, n) for n in names}})
+
+
+def outer(preset: Preset, name: str) -> dict[str, Any]:
+    """Hard-coded self-attention with these offsets in the outer layers."""
+    encoder, decoder = (
+        [LETTERS[letter] for letter in part] for part in name.split(" | ")
+    )
+    architecture = You2020Architecture("gaussian", outer_offsets=(encoder, decoder))
+    options = preset.options
+    sizes = {"num_layers": options["num_layers"], "num_heads": options["num_heads"]}
+    return self_attention(architecture.arguments(**sizes))
+
+
+def layer_hybrids(preset: Preset) -> SearchSpace:
+    """Loem et al. 2022, Fig. 3: n-grams in the lowest m layers, attention above."""
+    options = preset.options
+    names = ("num_layers", "num_heads", "intermediate_dim", "dropout", "attention")
+    sizes = {name: options[name] for name in names if name in options}
+    return SearchSpace(
+        systems={
+            "lowest": {
+                f"m = {count}": self_attention(
+                    loem.lowest_ngrams(count).arguments(**sizes)
+                )
+                for count in range(options["num_layers"] + 1)
+            }
+        }
+    )
+
+
+def self_attention(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What stands in the self-attention of both stacks."""
+    return {place: arguments[place] for place in list(PLACES.values())[:2]}
+
+
+def attention(preset: Preset) -> SearchSpace:
+    """Every registered variant, in every place that it can serve in."""
+    return SearchSpace(attention=dict.fromkeys(PLACES, ALL))
+
+
+def attention_per_layer(preset: Preset) -> SearchSpace:
+    """The same, chosen for every layer by itself."""
+    return SearchSpace(attention=dict.fromkeys(PLACES, ALL), per_layer=True)
+
+
+def training(preset: Preset) -> SearchSpace:
+    """The highest learning rate, warm-up, batches and dropout."""
+    batch = preset.training.batch_tokens
+    return SearchSpace(
+        sizes={"dropout": [0.0, 0.1, 0.2, 0.3]},
+        training={
+            "learning_rate": Range(3e-4, 5e-3, log=True),
+            "warmup_steps": [250, 500, 1000, 2000],
+            "batch_tokens": [batch // 2, batch, 2 * batch],
+        },
+    )
+
+
+SPACES: dict[str, Callable[[Preset], SearchSpace]] = {
+    "you2020/offsets": offsets,
+    "you2020/all-offsets": all_offsets,
+    "loem2022/layer-hybrids": layer_hybrids,
+    "attention": attention,
+    "attention-per-layer": attention_per_layer,
+    "training": training,
+}
+
+
+def named_space(name: str, preset: Preset) -> SearchSpace:
+    """A search space by its name, for the sizes of a preset.
+
+    Raises:
+        ValueError: there is no such space, or the preset is no Transformer with layers
+            and heads.
+
+    Example:
+
+    >>> from keras_attnvariants import presets
+    >>> preset = presets.get("kav/hc-sa/multi30k")
+    >>> named_space("you2020/offsets", preset).points(preset)
+    4
+    """
+    check_names("space", {name: None}, SPACES)
+    missing = {"num_layers", "num_heads", "intermediate_dim"} - preset.options.keys()
+    if missing:
+        raise ValueError(
+            f"The space {name!r} needs a Transformer; {preset.name} has no "
+            f"{', '.join(sorted(missing))}. Received: {preset.name}"
+        )
+    return SPACES[name](preset)

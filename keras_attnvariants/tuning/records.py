@@ -1,0 +1,215 @@
+"""What a trial showed, kept beside its runs; the front of quality against cost."""
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import operator
+import os
+import statistics
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.tuning.values import label
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+
+RECORD = "record.json"
+# By objective, the validation metric and whether more of it is better.
+OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
+# What a trial costs, and whether more of it is better.
+COSTS = {
+    "parameters": False,
+    "tokens_per_second": True,
+    "memory_mib": False,
+    "minutes": False,
+}
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One trial that has ended.
+
+    Attributes:
+        trial: its number in the search.
+        values: the point of the space.
+        scores: value of the objective for each seed, that of the better model of a run.
+        updates: number of updates of a run.
+        parameters: parameters of the model.
+        tokens_per_second: target tokens in training, median over the log.
+        memory_mib: largest resident memory of the process during the trial. A process
+            that ran other trials before may still hold memory of theirs.
+        minutes: duration of a run with its validations, mean over the seeds.
+        best_seed: the seed of the best run.
+    """
+
+    trial: str
+    values: dict[str, Any]
+    scores: tuple[float, ...]
+    updates: int
+    parameters: int
+    tokens_per_second: float
+    memory_mib: float
+    minutes: float
+    best_seed: int
+
+    @property
+    def score(self) -> float:
+        """Mean over the seeds."""
+        return statistics.fmean(self.scores)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the seeds; 0 for one."""
+        return statistics.stdev(self.scores) if len(self.scores) > 1 else 0.0
+
+    def write(self, folder: Path) -> None:
+        """Write it into the folder of the trial."""
+        text = json.dumps(dataclasses.asdict(self), indent=1)
+        write_file(folder / RECORD, f"{text}\n".encode())
+
+    @classmethod
+    def read(cls, folder: Path) -> "TrialRecord":
+        """The record in the folder of a trial.
+
+        Raises:
+            DamagedFolderError: there is none that can be read.
+        """
+        values = read_json(folder / RECORD)
+        return cls(**{**values, "scores": tuple(values["scores"])})
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The trials of a search that have ended, the best first.
+
+    Attributes:
+        folder: folder of the search.
+        records: the trials.
+        objective: `"loss"` or `"bleu"`.
+        budget: what each trial could spend, in words.
+        failed: numbers and errors of the trials that failed.
+    """
+
+    folder: Path
+    records: tuple[TrialRecord, ...]
+    objective: str
+    budget: str
+    failed: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def best(self, **bounds: float) -> TrialRecord:
+        """The best trial, perhaps under bounds of its cost.
+
+        Args:
+            **bounds: largest `parameters`, `memory_mib` or `minutes`, and smallest
+                `tokens_per_second`.
+
+        Raises:
+            ValueError: no trial is within the bounds.
+        """
+        for name in bounds:
+            check_choice("bounds", name, COSTS)
+        for record in self.records:
+            if all(
+                (operator.ge if COSTS[name] else operator.le)(
+                    getattr(record, name), bound
+                )
+                for name, bound in bounds.items()
+            ):
+                return record
+        raise ValueError(f"No trial has ended within these bounds. Received: {bounds}")
+
+    def front(self, cost: str = "parameters") -> tuple[TrialRecord, ...]:
+        """The trials that none is better than at the same cost or less, best first.
+
+        Args:
+            cost: `"parameters"`, `"tokens_per_second"`, `"memory_mib"` or `"minutes"`.
+        """
+        check_choice("cost", cost, COSTS)
+        sign = -1 if COSTS[cost] else 1
+        found: list[TrialRecord] = []
+        cheapest = math.inf
+        # From the best to the worst, each on the front is cheaper than all before.
+        for record in self.records:
+            if sign * getattr(record, cost) < cheapest:
+                found.append(record)
+                cheapest = sign * getattr(record, cost)
+        return tuple(found)
+
+    def run_folder(self, record: TrialRecord | None = None) -> Path:
+        """The folder of the best run of a trial; by default, of the best trial."""
+        chosen = record or self.best()
+        return self.folder / f"trial_{chosen.trial}" / f"seed-{chosen.best_seed}"
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write all trials, one a line."""
+        dimensions = names_of_dimensions(self.records)
+        fields = [f.name for f in dataclasses.fields(TrialRecord)][3:]
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["trial", self.objective, "spread", *fields, *dimensions])
+        for r in self.records:
+            cost = [getattr(r, name) for name in fields]
+            values = [r.values.get(name, "") for name in dimensions]
+            writer.writerow([r.trial, r.score, r.spread, *cost, *values])
+        write_file(Path(path), text.getvalue().encode())
+
+    def __rich__(self) -> Table:
+        front = self.front()
+        table = Table(title=f"{len(self.records)} trials of {self.budget} each")
+        for name in ("", "trial", OBJECTIVES[self.objective][0], "parameters"):
+            table.add_column(name, justify="right")
+        for name in ("tokens/s", "memory", "minutes"):
+            table.add_column(name, justify="right")
+        table.add_column("values", overflow="fold")
+        for r in self.records:
+            spread = f" ± {r.spread:.2g}" if len(r.scores) > 1 else ""
+            table.add_row(
+                "*" if r in front else "",
+                r.trial,
+                f"{r.score:.4g}{spread}",
+                f"{r.parameters:,}",
+                f"{r.tokens_per_second:,.0f}",
+                f"{r.memory_mib:,.0f} MiB",
+                f"{r.minutes:.1f}",
+                ", ".join(f"{k} {label(v)}" for k, v in r.values.items()),
+            )
+        table.caption = "* on the front of quality against number of parameters"
+        return table
+
+
+def names_of_dimensions(records: Iterable[TrialRecord]) -> list[str]:
+    """The names of all dimensions that occur, in their order."""
+    return list(dict.fromkeys(name for record in records for name in record.values))
+
+
+def read_result(
+    folder: Path, objective: str, budget: str, failed: dict[str, str]
+) -> SearchResult:
+    """The trials in the folder of a search that have ended."""
+    found = [TrialRecord.read(p.parent) for p in sorted(folder.glob(f"*/{RECORD}"))]
+    sign = -1 if OBJECTIVES[objective][1] else 1
+    records = sorted(found, key=lambda record: sign * record.score)
+    return SearchResult(folder, tuple(records), objective, budget, failed)
+
+
+def measure_runs(folders: Sequence[Path]) -> tuple[float, float]:
+    """Target tokens per second and minutes of some runs, from their logs."""
+    events = [read_log(folder / LOG) for folder in folders]
+    speeds = [
+        e["tokens_per_second"]
+        for log in events
+        for e in log[1:]
+        if "tokens_per_second" in e
+    ]
+    minutes = statistics.fmean(log[-1]["seconds"] for log in events) / 60
+    return statistics.median(speeds or [0.0]), minutes

@@ -1,0 +1,353 @@
+"""A search: its oracle, its folder, and the processes that run its trials."""
+
+import dataclasses
+import importlib.util
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.tuning.records import OBJECTIVES
+from keras_attnvariants.tuning.records import SearchResult
+from keras_attnvariants.tuning.records import read_result
+from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.locks import lock_folder
+
+SETTINGS = "search.json"
+METHODS = ("random", "bayesian", "hyperband")
+NEEDED = {"keras_tuner": "keras-tuner", "tensorboard": "tensorboard"}
+# Trials of a search in a space without end.
+DEFAULT_TRIALS = 20
+# A trial that failed for another reason than its point is run again once.
+RETRIES = 1
+MAX_FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search that can be started, continued and joined by workers.
+
+    Attributes:
+        trials: what its trials share.
+        folder: everything is written there.
+        method: `"random"`, `"bayesian"` or `"hyperband"`.
+        max_trials: number of trials; Hyperband decides it by itself.
+        seed: determines the points.
+        factor: in Hyperband, one of so many trials is continued.
+    """
+
+    trials: Trials
+    folder: Path
+    method: str = "random"
+    max_trials: int = DEFAULT_TRIALS
+    seed: int = 1
+    factor: int = 3
+
+    def run(self, workers: int = 1, chief: str | None = None) -> SearchResult:
+        """Run the search, or continue it.
+
+        Args:
+            workers: processes on this machine that run trials; with a chief, there may
+                be none.
+            chief: address, `"host:port"`, at which this process hands out trials to
+                workers on other machines.
+        """
+        with lock_folder(self.folder):
+            self._open()
+            if workers == 1 and chief is None:
+                self._tuner().search()
+            else:
+                self._serve(workers, chief)
+            return self.result()
+
+    def join(self, chief: str, name: str) -> None:
+        """Be a worker: run trials of a chief until there are none.
+
+        Args:
+            chief: its address, `"host:port"`.
+            name: of this worker. One that is started again under its name continues
+                its trial.
+        """
+        from keras_attnvariants.tuning.workers import Heartbeat
+        from keras_attnvariants.tuning.workers import keras_tuner_names
+
+        with keras_tuner_names(chief, name), Heartbeat(self.folder, name):
+            self._tuner().search()
+
+    def result(self) -> SearchResult:
+        """The trials that have ended so far."""
+        from keras_attnvariants.tuning.tuner import ERROR
+
+        failed = {
+            path.parent.name.removeprefix("trial_"): path.read_text().strip()
+            for path in sorted(self.folder.glob(f"trial_*/{ERROR}"))
+        }
+        described = self.trials.budget.describe()
+        return read_result(self.folder, self.trials.objective, described, failed)
+
+    def oracle(self) -> Any:
+        """A new oracle, which knows the whole space."""
+        from keras_tuner import Objective
+
+        from keras_attnvariants.tuning import oracles
+
+        name, higher_is_better = OBJECTIVES[self.trials.objective]
+        options = {
+            "objective": Objective(name, "max" if higher_is_better else "min"),
+            "hyperparameters": self.trials.space.hyperparameters(self.trials.preset),
+            "allow_new_entries": False,
+            "seed": self.seed,
+            "max_retries_per_trial": RETRIES,
+            "max_consecutive_failed_trials": MAX_FAILURES,
+        }
+        if self.method == "hyperband":
+            epochs = self.trials.budget.validations
+            # It adds values of its own.
+            options["allow_new_entries"] = True
+            return oracles.Hyperband(max_epochs=epochs, factor=self.factor, **options)
+        kind = oracles.RandomOracle
+        if self.method == "bayesian":
+            kind = oracles.BayesianOracle
+            # Half of the trials, and no more than keras-tuner would take.
+            dimensions = len(options["hyperparameters"].space)
+            half = math.ceil(self.max_trials / 2)
+            options["num_initial_points"] = max(3, min(3 * dimensions, half))
+        return kind(max_trials=self.max_trials, **options)
+
+    def check(self) -> None:
+        """Raises unless the search can begin.
+
+        Raises:
+            ValueError: an argument is wrong, a part of the space cannot be built, or a
+                package is missing.
+        """
+        check_packages(self.method)
+        trials = self.trials
+        if "validation" not in trials.corpus.splits:
+            raise ValueError(
+                "A search needs a corpus with a split 'validation'. "
+                f"Received: {trials.corpus.name!r} with {list(trials.corpus.splits)}"
+            )
+        if trials.objective == "loss" and "label_smoothing" in trials.space.training:
+            raise ValueError(
+                "`label_smoothing` changes the loss itself: search it with the "
+                "objective 'bleu'. Received: 'loss'"
+            )
+        trials.space.check(trials.preset, trials.vocabulary_size)
+        if self.method == "hyperband":
+            needed = self.oracle().random_trials()
+            points = trials.space.points(trials.preset)
+            if points < needed:
+                raise ValueError(
+                    f"Hyperband with {trials.budget.validations} validations needs "
+                    f"{needed} different points: take another method, or fewer "
+                    f"validations. Received: a space with {points}"
+                )
+
+    def _tuner(self) -> Any:
+        from keras_attnvariants.tuning.tuner import RunTuner
+
+        return RunTuner(self.oracle(), self.trials, self.folder)
+
+    def _open(self) -> None:
+        """Check and write the settings, and what all trials need."""
+        path = self.folder / SETTINGS
+        settings = self.settings()
+        if path.exists():
+            check_same_search(self.folder, read_json(path), settings)
+        self.check()
+        write_file(path, f"{json.dumps(settings, indent=1)}\n".encode())
+        self.trials.prepare(self.folder)
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the result of the search, in a form that JSON can hold."""
+        trials = self.trials
+        settings = {
+            "space": trials.space.to_dict(),
+            "budget": dataclasses.asdict(trials.budget),
+            "objective": trials.objective,
+            "seeds": trials.seeds,
+            "vocabulary_size": trials.vocabulary_size,
+            "settings": trials.settings,
+            "precision": trials.precision,
+            "method": self.method,
+            "max_trials": self.max_trials,
+            "seed": self.seed,
+            "factor": self.factor,
+            **describe_data({}, trials.preset, trials.corpus, trials.subwords),
+        }
+        return json.loads(json.dumps(settings, default=repr))
+
+    def _serve(self, workers: int, chief: str | None) -> None:
+        """Hand out trials until there are none and all workers know it."""
+        from keras_attnvariants.tuning.workers import LocalWorkers
+        from keras_attnvariants.tuning.workers import Watchdog
+        from keras_attnvariants.tuning.workers import free_address
+        from keras_attnvariants.tuning.workers import serving
+
+        oracle = self.oracle()
+        oracle.keeps_ongoing = True
+        oracle._set_project_dir(
+            self.folder.resolve().parent, self.folder.resolve().name
+        )
+        if Path(oracle._get_oracle_fname()).exists():
+            oracle.reload()
+        address = chief or free_address()
+        watchdog = Watchdog(oracle, self.folder)
+        with (
+            serving(oracle, address),
+            LocalWorkers(self.join, address, workers) as local,
+        ):
+            while oracle.failure is None:
+                time.sleep(0.5)
+                watchdog.look()
+                local.look()
+                if has_ended(oracle, local, workers):
+                    break
+        if oracle.failure is not None:
+            raise oracle.failure
+
+
+def has_ended(oracle: Any, local: Any, workers: int) -> bool:
+    """Whether no trial is left, and no worker waits for one."""
+    if workers and not local.have_ended:
+        return False
+    if oracle.ongoing_trials or oracle.tuner_ids:
+        return False
+    return bool(workers) or bool(oracle.trials)
+
+
+def search(
+    preset: Preset,
+    corpus: Corpus,
+    space: SearchSpace,
+    folder: str | os.PathLike[str],
+    *,
+    budget: Budget,
+    objective: str = "loss",
+    method: str = "random",
+    max_trials: int | None = None,
+    seeds: Sequence[int] = (1,),
+    seed: int = 1,
+    factor: int = 3,
+    vocabulary_size: int | None = None,
+    subwords: Mapping[str, Any] | None = None,
+    bleu_sentences: int = 200,
+    settings: Mapping[str, Any] | None = None,
+    precision: str = "auto",
+) -> Search:
+    """A search for the best point of a space; `run` starts or continues it.
+
+    Every trial is a run of `train_preset` in a folder of its own. A search that was
+    killed is continued by the same call: its trial goes on at its very update, and the
+    result is that of a search that nobody killed.
+
+    Args:
+        preset: what is trained where the space says nothing else.
+        corpus: has a split "validation", which the objective is measured on.
+        space: what varies.
+        folder: of the search.
+        budget: what every trial may spend.
+        objective: `"loss"` or `"bleu"`, on the validation split.
+        method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
+            gives all trials a part of the budget and continues the best of them.
+        max_trials: number of trials; `None` for all points of a space of up to 20, and
+            20 of a larger one. Hyperband decides it by itself.
+        seeds: one run of each trial for each; its score is their mean.
+        seed: determines the points.
+        factor: in Hyperband, one of so many trials is continued.
+        vocabulary_size: that of all trials; `None` for the preset's.
+        subwords: as for `train_preset`.
+        bleu_sentences: number of validation sentences, for `"bleu"`.
+        settings: fields of `TrainingConfig`, such as `{"patience": 3}`.
+        precision: as for `train_preset`.
+
+    Raises:
+        ValueError: an argument is wrong, or a package of the extra `tune` is missing.
+
+    Example:
+
+    ```python
+    corpus = kav.data.load_corpus("multi30k", "en", "de")
+    preset = kav.presets.get("kav/hc-sa/multi30k")
+    space = kav.tuning.named_space("you2020/offsets", preset)
+    budget = kav.tuning.Budget(updates=6000)
+    search = kav.tuning.search(preset, corpus, space, "runs/offsets", budget=budget)
+    result = search.run()
+    model, tokenizer = kav.training.load_run(result.run_folder())
+    ```
+    """
+    check_choice("objective", objective, OBJECTIVES)
+    check_choice("method", method, METHODS)
+    check_packages(method)
+    check_optional_integer("max_trials", max_trials)
+    check_integer("seed", seed)
+    check_integer("factor", factor, minimum=2)
+    check_integer("bleu_sentences", bleu_sentences)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ValueError(f"`seeds` must be different integers. Received: {seeds}")
+    points = space.points(preset)
+    if max_trials is None:
+        max_trials = int(points) if points <= DEFAULT_TRIALS else DEFAULT_TRIALS
+    trials = Trials(
+        preset,
+        corpus,
+        space,
+        budget,
+        objective,
+        tuple(check_integer("seeds", value, minimum=0) for value in seeds),
+        vocabulary_size,
+        bleu_sentences,
+        dict(settings or {}),
+        precision,
+        dict(subwords or {}),
+    )
+    return Search(trials, Path(folder), method, max_trials, seed, factor)
+
+
+def check_packages(method: str) -> None:
+    """Raises unless the packages of a method are installed.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    needed = NEEDED | ({"sklearn": "scikit-learn"} if method == "bayesian" else {})
+    missing = [needed[name] for name in needed if not importlib.util.find_spec(name)]
+    if missing:
+        raise ValueError(
+            f"A search needs {' and '.join(missing)}: pip install "
+            f"{' '.join(missing)}, or the extra `tune` of this package"
+        )
+
+
+def check_same_search(
+    folder: Path, saved: Mapping[str, Any], given: Mapping[str, Any]
+) -> None:
+    """Raises unless a search may be continued with these settings.
+
+    Raises:
+        ValueError: a setting other than a higher number of trials differs.
+    """
+    free = ("max_trials",)
+    for name in given:
+        if name not in free and saved.get(name) != given[name]:
+            raise ValueError(
+                f"{folder} holds a search with another `{name}`: give that, or choose "
+                f"another folder. Received: {given[name]!r:.60} instead of "
+                f"{saved.get(name)!r:.60}"
+            )

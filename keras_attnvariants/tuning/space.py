@@ -1,0 +1,293 @@
+"""A search space: what varies between the trials of a search, declared as data."""
+
+import difflib
+import itertools
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+from typing import NamedTuple
+
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training import NoamSchedule
+from keras_attnvariants.tuning.attention import NONE
+from keras_attnvariants.tuning.attention import PLACES
+from keras_attnvariants.tuning.attention import Candidate
+from keras_attnvariants.tuning.attention import candidates
+from keras_attnvariants.tuning.attention import configuration
+from keras_attnvariants.tuning.values import Range
+from keras_attnvariants.tuning.values import chosen
+from keras_attnvariants.tuning.values import declare
+from keras_attnvariants.tuning.values import to_values
+
+# What may be searched about how a model is trained.
+TRAINING = (
+    "learning_rate",
+    "warmup_steps",
+    "batch_tokens",
+    "label_smoothing",
+    "clipnorm",
+    "beta_1",
+    "beta_2",
+    "epsilon",
+)
+PARTS = ("sizes", "training", "attention", "per_layer", "systems")
+# Up to so many combinations of sizes are checked before a search starts.
+CHECKED = 64
+
+
+class TrialArguments(NamedTuple):
+    """What a point of a space is for `train_preset`.
+
+    Attributes:
+        sizes: options of the model.
+        settings: fields of `TrainingConfig`.
+        batch_tokens: positions of an update; `None` for those of the preset.
+    """
+
+    sizes: dict[str, Any]
+    settings: dict[str, Any]
+    batch_tokens: int | None
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """What varies between trials; everything else is as in the preset.
+
+    A dimension is a list of values, a `Range`, or one value that differs from the
+    preset's and is not searched.
+
+    Attributes:
+        sizes: by option of the preset or argument of the model: `num_layers`,
+            `hidden_dim`, `dropout`, …
+        training: by name: `learning_rate` (the highest rate of a linear rise and an
+            inverse square-root decay) and `warmup_steps` of that rise, `batch_tokens`,
+            `label_smoothing`, `clipnorm`, `beta_1`, `beta_2`, `epsilon`.
+        attention: by role (`encoder`, `decoder`, `cross`): `"all"`, or a list of names
+            of variants and of tables with a `variant` and its constructor arguments.
+            `"none"` is the place without a sub-layer.
+        per_layer: whether attention is chosen for each layer by itself.
+        systems: by name, a table of named sets of sizes, one of which is chosen.
+
+    Raises:
+        ValueError: a name is unknown or a dimension is empty.
+
+    Example:
+
+    >>> from keras_attnvariants import presets
+    >>> space = SearchSpace(
+    ...     sizes={"num_layers": [2, 4]},
+    ...     attention={"encoder": [
+    ...         "DotProductAttention", {"variant": "LocalAttention", "n": [3, 5, 7]}]},
+    ... )
+    >>> space.points(presets.get("kav/base/multi30k"))
+    16
+    """
+
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    attention: Mapping[str, Any] = field(default_factory=dict)
+    per_layer: bool = False
+    systems: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_names("training", self.training, TRAINING)
+        check_names("attention", self.attention, PLACES)
+        if not any((self.sizes, self.training, self.attention, self.systems)):
+            raise ValueError("A search space must have a dimension. Received: none")
+        for part in (self.sizes, self.training):
+            for name, values in part.items():
+                to_values(name, values)
+        for role, given in self.attention.items():
+            candidates(role, given)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "SearchSpace":
+        """A space from the tables of a file.
+
+        Raises:
+            ValueError: a key is unknown; the message names the nearest one.
+        """
+        check_names("space", values, PARTS)
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The space as a dict that `repr` tells from any other space."""
+        return {part: getattr(self, part) for part in PARTS if getattr(self, part)}
+
+    def hyperparameters(self, preset: Preset) -> Any:
+        """All dimensions, as `keras_tuner.HyperParameters`."""
+        from keras_tuner import HyperParameters
+
+        hyperparameters = HyperParameters()
+        for name, systems in self.systems.items():
+            declare(hyperparameters, name, tuple(systems))
+        for name, values in self._numbers().items():
+            declare(hyperparameters, name, values)
+        for role, given in self._candidates().items():
+            for name, condition in self._layers(role, preset):
+                if condition is None:
+                    declare_attention(hyperparameters, name, given)
+                    continue
+                with hyperparameters.conditional_scope(*condition):
+                    declare_attention(hyperparameters, name, given)
+        return hyperparameters
+
+    def arguments(self, preset: Preset, stored: Mapping[str, Any]) -> TrialArguments:
+        """A point of the space as arguments of `train_preset`.
+
+        Args:
+            preset: the preset that is searched.
+            stored: values by the names of `hyperparameters`.
+        """
+        sizes: dict[str, Any] = {}
+        for name, systems in self.systems.items():
+            sizes.update(systems[stored[name]])
+        values = {
+            name: chosen(dimension, stored[name])
+            for name, dimension in self._numbers().items()
+        }
+        sizes |= {name: values[name] for name in self.sizes}
+        training = {name: values[name] for name in self.training}
+        for role, given in self._candidates().items():
+            layers = []
+            for name, condition in self._layers(role, preset):
+                if condition and stored[condition[0]] not in condition[1]:
+                    continue
+                found = {entry.variant: entry for entry in given}[stored[name]]
+                arguments = found.arguments(name, stored)
+                layer = configuration(found.variant, arguments, sizes, preset)
+                layers.append(layer)
+            sizes[PLACES[role]] = layers if self.per_layer else layers[0]
+        batch_tokens = training.pop("batch_tokens", None)
+        if {"learning_rate", "warmup_steps"} & training.keys():
+            training["learning_rate"] = NoamSchedule.from_peak(
+                training.pop("learning_rate", 1e-3), training.pop("warmup_steps", 1000)
+            )
+        return TrialArguments(sizes, training, batch_tokens)
+
+    def points(self, preset: Preset) -> float:
+        """Number of different points, which may be infinite."""
+        return count_points(self.hyperparameters(preset).space)
+
+    def check(self, preset: Preset, vocabulary_size: int | None = None) -> None:
+        """Raises unless every dimension can be built; no array is allocated.
+
+        Raises:
+            ValueError: a variant, an option or a size does not fit the preset.
+        """
+        fixed = {name: to_values(name, given) for name, given in self.sizes.items()}
+        ends = [
+            (values.minimum, values.maximum) if isinstance(values, Range) else values
+            for values in fixed.values()
+        ]
+        combinations = itertools.islice(itertools.product(*ends), CHECKED)
+        some = [dict(zip(fixed, values, strict=True)) for values in combinations]
+        for sizes in some:
+            preset.check(vocabulary_size, **sizes)
+        for systems in self.systems.values():
+            for sizes in systems.values():
+                preset.check(vocabulary_size, **some[0], **sizes)
+        for role, given in self._candidates().items():
+            for entry in given:
+                for sizes, arguments in itertools.product(some[:1], corners(entry)):
+                    layer = configuration(entry.variant, arguments, sizes, preset)
+                    place = {PLACES[role]: layer}
+                    preset.check(vocabulary_size, **sizes, **place)
+
+    def _numbers(self) -> dict[str, Any]:
+        given = {**self.sizes, **self.training}
+        return {name: to_values(name, values) for name, values in given.items()}
+
+    def _candidates(self) -> dict[str, tuple[Candidate, ...]]:
+        return {role: candidates(role, given) for role, given in self.attention.items()}
+
+    def _layers(
+        self, role: str, preset: Preset
+    ) -> list[tuple[str, tuple[str, list[Any]] | None]]:
+        """Name and condition of the choices of a place, one or one per layer."""
+        if not self.per_layer:
+            return [(role, None)]
+        depth = "num_layers"
+        if role != "encoder" and preset.options.get("num_decoder_layers"):
+            depth = "num_decoder_layers"
+        if depth not in self.sizes:
+            return [(f"{role}/{i}", None) for i in range(preset.options[depth])]
+        values = to_values(depth, self.sizes[depth])
+        counts = (
+            range(int(values.minimum), int(values.maximum) + 1)
+            if isinstance(values, Range)
+            else values
+        )
+        return [
+            (f"{role}/{i}", (depth, [n for n in counts if n > i]))
+            for i in range(max(counts))
+        ]
+
+
+def declare_attention(
+    hyperparameters: Any, name: str, given: Sequence[Candidate]
+) -> None:
+    """Add the choice between variants, and their options."""
+    declare(hyperparameters, name, [entry.variant for entry in given])
+    for entry in given:
+        entry.declare(hyperparameters, name)
+
+
+def corners(entry: Candidate) -> list[dict[str, Any]]:
+    """Arguments of a candidate in which every value of an option occurs once."""
+    if entry.variant == NONE:
+        return [{}]
+    ends = {
+        name: [values.minimum, values.maximum]
+        if isinstance(values, Range)
+        else list(values)
+        for name, values in entry.options.items()
+    }
+    rows = max(map(len, ends.values()), default=0)
+    tables = [{k: v[i % len(v)] for k, v in ends.items()} for i in range(rows)]
+    return [*tables, *map(dict, entry.examples)] or [{}]
+
+
+def count_points(dimensions: Sequence[Any]) -> float:
+    """Number of points that keras-tuner's dimensions and their conditions span."""
+
+    def count(dimension: Any) -> float:
+        conditions = [(c, c.conditions[-1]) for c in dimensions if c.conditions]
+        below = [(c, last) for c, last in conditions if last.name == dimension.name]
+        if not below:
+            return number_of_values(dimension)
+        return sum(
+            math.prod(count(c) for c, last in below if value in last.values)
+            for value in dimension.values
+        )
+
+    return math.prod(count(d) for d in dimensions if not d.conditions)
+
+
+def number_of_values(dimension: Any) -> float:
+    """Number of values of one of keras-tuner's dimensions."""
+    if hasattr(dimension, "min_value"):
+        is_whole = type(dimension).__name__ == "Int"
+        bounds = dimension.min_value, dimension.max_value
+        return Range(*bounds, step=dimension.step or (1 if is_whole else None)).count
+    return len(dimension.values)
+
+
+def check_names(
+    what: str, given: Mapping[str, Any], known: Sequence[str] | Any
+) -> None:
+    """Raises unless all keys are known.
+
+    Raises:
+        ValueError: one is not; the message names the nearest one.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), list(known), n=1)
+            hint = (
+                f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
+            )
+            raise ValueError(f"`{what}` has no {name!r}. {hint} Received: {name!r}")

@@ -1,0 +1,189 @@
+"""A trial: a point of the space, trained as runs of ours, each in a folder."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.models.saving import TOKENIZER
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training import TimeLimit
+from keras_attnvariants.training import TrainingResult
+from keras_attnvariants.training import train_preset
+from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.tuning.memory import forget_peak
+from keras_attnvariants.tuning.memory import peak_mib
+from keras_attnvariants.tuning.records import OBJECTIVES
+from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.tuning.records import measure_runs
+from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.locks import LOCK
+
+# What keras-tuner's Hyperband adds to the values of a trial.
+EPOCHS = "tuner/epochs"
+PARENT = "tuner/trial_id"
+HYPERBAND = "tuner/"
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What all trials of a search share.
+
+    Attributes:
+        preset: what is trained where the space says nothing else.
+        corpus: with a split "validation", which the objective is measured on.
+        space: what varies.
+        budget: what each trial may spend.
+        objective: `"loss"` or `"bleu"`.
+        seeds: one run of each trial for each; its score is their mean.
+        vocabulary_size: the same for all trials, or losses could not be compared.
+        bleu_sentences: number of validation sentences for `"bleu"`.
+        settings: fields of `TrainingConfig`, such as `patience`.
+        precision: dtype policy, or `"auto"`.
+        subwords: options of the vocabulary.
+    """
+
+    preset: Preset
+    corpus: Corpus
+    space: SearchSpace
+    budget: Budget
+    objective: str = "loss"
+    seeds: tuple[int, ...] = (1,)
+    vocabulary_size: int | None = None
+    bleu_sentences: int = 200
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "auto"
+    subwords: Mapping[str, Any] = field(default_factory=dict)
+
+    def prepare(self, folder: Path) -> None:
+        """Train the vocabulary of all trials, unless it is there."""
+        if not (folder / TOKENIZER).is_file():
+            files = self.corpus.files("train")
+            size = self.vocabulary_size or self.preset.options["vocabulary_size"]
+            tokenizer = Tokenizer.train(files, size, **self.subwords)
+            write_file(folder / TOKENIZER, tokenizer.model_bytes)
+
+    def run(self, folder: Path, values: Mapping[str, Any]) -> TrialRecord:
+        """Train a trial, or continue it; and write its record.
+
+        Args:
+            folder: of the trial, in that of the search.
+            values: the point of the space, as keras-tuner stores it.
+        """
+        forget_peak()
+        if parent := values.get(PARENT):
+            copy_runs(folder.with_name(f"trial_{parent}"), folder)
+        arguments = self.space.arguments(self.preset, values)
+        sizes = self._with_length_ratio(folder.parent, arguments.sizes)
+        epochs = values.get(EPOCHS, self.budget.validations)
+        results = {}
+        for seed in self.seeds:
+            run = folder / f"seed-{seed}"
+            run.mkdir(parents=True, exist_ok=True)
+            if not (run / TOKENIZER).exists():
+                tokenizer = (folder.parent / TOKENIZER).read_bytes()
+                write_file(run / TOKENIZER, tokenizer)
+            chosen = arguments._replace(sizes=sizes)
+            results[seed] = self._train(run, seed, epochs, chosen)
+            keras.utils.clear_session()
+        scores = {seed: self._score(result) for seed, result in results.items()}
+        best = max if OBJECTIVES[self.objective][1] else min
+        speed, minutes = measure_runs([folder / f"seed-{s}" for s in self.seeds])
+        record = TrialRecord(
+            trial=folder.name.removeprefix("trial_"),
+            values={k: v for k, v in values.items() if not k.startswith(HYPERBAND)},
+            scores=tuple(scores.values()),
+            updates=max(result.step for result in results.values()),
+            parameters=self.preset.count(self.vocabulary_size, **sizes),
+            tokens_per_second=speed,
+            memory_mib=peak_mib(),
+            minutes=minutes,
+            best_seed=best(scores, key=scores.__getitem__),
+        )
+        record.write(folder)
+        return record
+
+    def _train(
+        self, run: Path, seed: int, epochs: int, arguments: Any
+    ) -> TrainingResult:
+        batch_tokens = arguments.batch_tokens or self.preset.training.batch_tokens
+        period = self.budget.period(batch_tokens)
+        limit = self.budget.time_limit(epochs)
+        settings = {
+            "save_every": max(1, min(100, period)),
+            "log_every": max(1, min(100, period // 2)),
+            **self.settings,
+            **arguments.settings,
+            "steps": self.budget.steps(batch_tokens, epochs),
+            "validate_every": period,
+        }
+        return train_preset(
+            self.preset,
+            self.corpus,
+            run,
+            vocabulary_size=self.vocabulary_size,
+            subwords=self.subwords,
+            batch_tokens=batch_tokens,
+            sizes=arguments.sizes,
+            settings=settings,
+            precision=self.precision,
+            seed=seed,
+            bleu_sentences=self.bleu_sentences if self.objective == "bleu" else 0,
+            samples=0,
+            callbacks=[] if limit is None else [TimeLimit(limit)],
+            verbose=0,
+        )
+
+    def _score(self, result: TrainingResult) -> float:
+        """That of the better model, which `load_run` loads."""
+        found = [s for s in (result.best, result.averaged) if s is not None]
+        return max(found) if OBJECTIVES[self.objective][1] else min(found)
+
+    def _with_length_ratio(
+        self, folder: Path, sizes: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Sizes in which hard-coded cross-attention has the ratio of the corpus."""
+        place = "cross_attention"
+        value = sizes.get(place)
+        layers = value if isinstance(value, list) else [value]
+        name = f"{PACKAGE}>HardCodedCrossAttention"
+        if not any(layer and layer["class_name"] == name for layer in layers):
+            return dict(sizes)
+        from keras_attnvariants.data import TokenizedCorpus
+
+        tokenizer = Tokenizer.load(folder / TOKENIZER)
+        ratio = {"length_ratio": TokenizedCorpus(self.corpus, tokenizer).length_ratio()}
+        filled = [
+            {**layer, "config": {**ratio, **layer["config"]}}
+            if layer and layer["class_name"] == name
+            else layer
+            for layer in layers
+        ]
+        return {**sizes, place: filled if isinstance(value, list) else filled[0]}
+
+
+def copy_runs(parent: Path, folder: Path) -> None:
+    """Copy the runs of a trial, so that another one continues them.
+
+    A run appears under its name when it is complete; one that is there already, since
+    the trial was killed, stays as it is.
+    """
+    for run in sorted(parent.glob("seed-*")):
+        target, draft = folder / run.name, folder / f"{TEMPORARY}{run.name}"
+        if target.exists():
+            continue
+        shutil.rmtree(draft, ignore_errors=True)
+        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(LOCK))
+        with contextlib.suppress(FileExistsError):
+            os.rename(draft, target)
