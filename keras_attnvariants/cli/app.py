@@ -23,6 +23,7 @@ from keras_attnvariants.cli.presets import presets
 from keras_attnvariants.cli.serve import serve
 from keras_attnvariants.cli.train import train
 from keras_attnvariants.cli.translate import translate
+from keras_attnvariants.cli.tune import tune
 
 
 class OneLineErrors(TyperGroup):
@@ -84,6 +85,7 @@ def root(
 
 COMMANDS = (
     train,
+    tune,
     evaluate,
     translate,
     export,

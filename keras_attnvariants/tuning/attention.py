@@ -5,7 +5,10 @@ import inspect
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
+
+import keras
 
 from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
@@ -130,11 +133,44 @@ def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
     found = get(name)
     distinct: dict[str, Mapping[str, Any]] = {}
     for number in found.fitting(role):
-        config = found.cls(**found.examples[number]).get_config()
-        kept = [key for key in found.examples[number] if key not in NOT_SEARCHED]
-        arguments = {key: config[key] for key in kept}
+        arguments = {
+            key: serialized(value)
+            for key, value in found.examples[number].items()
+            if key not in NOT_SEARCHED
+        }
         distinct.setdefault(repr(sorted(arguments.items())), arguments)
     return tuple(distinct.values())
+
+
+def serialized(value: Any) -> Any:
+    """A constructor argument in the form that Keras serializes it to."""
+    if isinstance(value, tuple):
+        return list(value)
+    return keras.saving.serialize_keras_object(value)
+
+
+def fitting_examples(
+    entry: Candidate, role: str, preset: Preset, some_sizes: Sequence[Mapping[str, Any]]
+) -> Candidate | None:
+    """A candidate with those of its examples that fit the sizes of the model.
+
+    Returns:
+        The candidate; `None` if none of its examples fits.
+    """
+
+    def fits(arguments: Mapping[str, Any]) -> bool:
+        try:
+            for sizes in some_sizes:
+                layer = configuration(entry.variant, arguments, sizes, preset)
+                preset.check(**sizes, **{PLACES[role]: layer})
+        except ValueError:
+            return False
+        return True
+
+    if not entry.examples:
+        return entry
+    kept = tuple(arguments for arguments in entry.examples if fits(arguments))
+    return replace(entry, examples=kept) if kept else None
 
 
 @functools.cache

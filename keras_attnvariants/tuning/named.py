@@ -117,7 +117,7 @@ def named_space(name: str, preset: Preset) -> SearchSpace:
     >>> named_space("you2020/offsets", preset).points(preset)
     4
     """
-    check_names("space", {name: None}, SPACES)
+    check_names("space", [name], SPACES)
     missing = {"num_layers", "num_heads", "intermediate_dim"} - preset.options.keys()
     if missing:
         raise ValueError(

@@ -11,6 +11,7 @@ import numpy as np
 from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
+from keras_tuner.src.engine import conditions
 from keras_tuner.src.engine.oracle import LOCKS
 from keras_tuner.src.engine.oracle import THREADS
 from keras_tuner.src.engine.trial import TrialStatus
@@ -19,6 +20,9 @@ from keras_attnvariants.utils.files import write_file
 
 # Draws without a new point after which a random search takes the space for exhausted.
 MAX_COLLISIONS = 2000
+# It prints the value of each condition that is sent to a worker.
+conditions.print = lambda *values: None
+
 ENDED = (TrialStatus.COMPLETED, TrialStatus.FAILED)
 
 

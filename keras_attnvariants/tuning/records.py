@@ -181,10 +181,18 @@ class SearchResult:
                 f"{r.tokens_per_second:,.0f}",
                 f"{r.memory_mib:,.0f} MiB",
                 f"{r.minutes:.1f}",
-                ", ".join(f"{k} {label(v)}" for k, v in r.values.items()),
+                ", ".join(f"{short(k)} {label(v)}" for k, v in r.values.items()),
             )
         table.caption = "* on the front of quality against number of parameters"
         return table
+
+
+def short(dimension: str) -> str:
+    """The name of a dimension without the choice that it depends on."""
+    place, *rest = dimension.split("/")
+    if rest and rest[0].isdigit():
+        place = f"{place} {rest.pop(0)}"
+    return rest[-1] if rest else place
 
 
 def names_of_dimensions(records: Iterable[TrialRecord]) -> list[str]:
@@ -205,11 +213,8 @@ def read_result(
 def measure_runs(folders: Sequence[Path]) -> tuple[float, float]:
     """Target tokens per second and minutes of some runs, from their logs."""
     events = [read_log(folder / LOG) for folder in folders]
-    speeds = [
-        e["tokens_per_second"]
-        for log in events
-        for e in log[1:]
-        if "tokens_per_second" in e
-    ]
+    name = "tokens_per_second"
+    # The first line includes compilation.
+    speeds = [event[name] for log in events for event in log[1:] if name in event]
     minutes = statistics.fmean(log[-1]["seconds"] for log in events) / 60
     return statistics.median(speeds or [0.0]), minutes

@@ -202,9 +202,8 @@ class Search:
 
         oracle = self.oracle()
         oracle.keeps_ongoing = True
-        oracle._set_project_dir(
-            self.folder.resolve().parent, self.folder.resolve().name
-        )
+        folder = self.folder.resolve()
+        oracle._set_project_dir(folder.parent, folder.name)
         if Path(oracle._get_oracle_fname()).exists():
             oracle.reload()
         address = chief or free_address()

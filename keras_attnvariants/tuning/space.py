@@ -3,6 +3,8 @@
 import difflib
 import itertools
 import math
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +14,13 @@ from typing import NamedTuple
 
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import NoamSchedule
+from keras_attnvariants.tuning.attention import ALL
 from keras_attnvariants.tuning.attention import NONE
 from keras_attnvariants.tuning.attention import PLACES
 from keras_attnvariants.tuning.attention import Candidate
 from keras_attnvariants.tuning.attention import candidates
 from keras_attnvariants.tuning.attention import configuration
+from keras_attnvariants.tuning.attention import fitting_examples
 from keras_attnvariants.tuning.values import Range
 from keras_attnvariants.tuning.values import chosen
 from keras_attnvariants.tuning.values import declare
@@ -126,7 +130,7 @@ class SearchSpace:
             declare(hyperparameters, name, tuple(systems))
         for name, values in self._numbers().items():
             declare(hyperparameters, name, values)
-        for role, given in self._candidates().items():
+        for role, given in self._candidates(preset).items():
             for name, condition in self._layers(role, preset):
                 if condition is None:
                     declare_attention(hyperparameters, name, given)
@@ -151,7 +155,7 @@ class SearchSpace:
         }
         sizes |= {name: values[name] for name in self.sizes}
         training = {name: values[name] for name in self.training}
-        for role, given in self._candidates().items():
+        for role, given in self._candidates(preset).items():
             layers = []
             for name, condition in self._layers(role, preset):
                 if condition and stored[condition[0]] not in condition[1]:
@@ -178,19 +182,13 @@ class SearchSpace:
         Raises:
             ValueError: a variant, an option or a size does not fit the preset.
         """
-        fixed = {name: to_values(name, given) for name, given in self.sizes.items()}
-        ends = [
-            (values.minimum, values.maximum) if isinstance(values, Range) else values
-            for values in fixed.values()
-        ]
-        combinations = itertools.islice(itertools.product(*ends), CHECKED)
-        some = [dict(zip(fixed, values, strict=True)) for values in combinations]
+        some = self._some_sizes()
         for sizes in some:
             preset.check(vocabulary_size, **sizes)
         for systems in self.systems.values():
             for sizes in systems.values():
                 preset.check(vocabulary_size, **some[0], **sizes)
-        for role, given in self._candidates().items():
+        for role, given in self._candidates(preset).items():
             for entry in given:
                 for sizes, arguments in itertools.product(some[:1], corners(entry)):
                     layer = configuration(entry.variant, arguments, sizes, preset)
@@ -201,8 +199,32 @@ class SearchSpace:
         given = {**self.sizes, **self.training}
         return {name: to_values(name, values) for name, values in given.items()}
 
-    def _candidates(self) -> dict[str, tuple[Candidate, ...]]:
-        return {role: candidates(role, given) for role, given in self.attention.items()}
+    def _candidates(self, preset: Preset) -> dict[str, tuple[Candidate, ...]]:
+        """The candidates of each place, with those of their examples that fit."""
+        some = self._some_sizes()
+        found = {}
+        for role, given in self.attention.items():
+            fitting = [
+                fitting_examples(entry, role, preset, some)
+                for entry in candidates(role, given)
+            ]
+            found[role] = tuple(entry for entry in fitting if entry is not None)
+            if not found[role] or (given != ALL and None in fitting):
+                raise ValueError(
+                    f"A variant of `attention.{role}` has no registered example that "
+                    f"fits the sizes of the model: give its options. Received: {given}"
+                )
+        return found
+
+    def _some_sizes(self) -> list[dict[str, Any]]:
+        """Combinations of sizes; of a range, its ends."""
+        fixed = {name: to_values(name, given) for name, given in self.sizes.items()}
+        ends = [
+            (values.minimum, values.maximum) if isinstance(values, Range) else values
+            for values in fixed.values()
+        ]
+        combinations = itertools.islice(itertools.product(*ends), CHECKED)
+        return [dict(zip(fixed, values, strict=True)) for values in combinations]
 
     def _layers(
         self, role: str, preset: Preset
@@ -276,9 +298,7 @@ def number_of_values(dimension: Any) -> float:
     return len(dimension.values)
 
 
-def check_names(
-    what: str, given: Mapping[str, Any], known: Sequence[str] | Any
-) -> None:
+def check_names(what: str, given: Iterable[str], known: Collection[str]) -> None:
     """Raises unless all keys are known.
 
     Raises:
@@ -286,8 +306,6 @@ def check_names(
     """
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(str(name), list(known), n=1)
-            hint = (
-                f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known)}."
-            )
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {[*known]}."
             raise ValueError(f"`{what}` has no {name!r}. {hint} Received: {name!r}")

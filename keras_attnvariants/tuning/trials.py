@@ -26,6 +26,7 @@ from keras_attnvariants.tuning.records import OBJECTIVES
 from keras_attnvariants.tuning.records import TrialRecord
 from keras_attnvariants.tuning.records import measure_runs
 from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.tuning.space import TrialArguments
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import LOCK
@@ -115,7 +116,7 @@ class Trials:
         return record
 
     def _train(
-        self, run: Path, seed: int, epochs: int, arguments: Any
+        self, run: Path, seed: int, epochs: int, arguments: TrialArguments
     ) -> TrainingResult:
         batch_tokens = arguments.batch_tokens or self.preset.training.batch_tokens
         period = self.budget.period(batch_tokens)

@@ -35,6 +35,4 @@ def toy_search(corpus, folder, space=SPACE, **options):
         "precision": "float32",
         "settings": {"save_every": 1, "average_last": 2},
     }
-    return tuning.search(
-        toy_preset(), corpus, space, folder, **{**defaults, **options}
-    )
+    return tuning.search(toy_preset(), corpus, space, folder, **{**defaults, **options})

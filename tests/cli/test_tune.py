@@ -1,0 +1,76 @@
+"""`kav tune`: wrong calls are refused in one line, before any work."""
+
+import pytest
+
+from tests.cli.conftest import check_error
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture
+def tune(kav, tmp_path, corpus_folder):
+    def run(*options, space="you2020/offsets", data=corpus_folder):
+        folder = tmp_path / "search"
+        where = ("--data", data, "--source", "xx", "--target", "yy")
+        result = kav("tune", *where, "--search", folder, "--space", space, *options)
+        assert not folder.exists()
+        return result
+
+    return run
+
+
+def test_a_budget_is_needed_and_one_only(tune):
+    check_error(tune(), "must be one of `updates`, `minutes` and `tokens`", "0 of them")
+    check_error(tune("--updates", 5, "--minutes", 1), "2 of them")
+
+
+def test_a_misspelt_space(tune):
+    result = tune("--updates", 5, space="you2020/ofsets")
+    check_error(result, "Did you mean 'you2020/offsets'")
+
+
+@pytest.mark.parametrize(
+    "text, phrases",
+    [
+        ("sizes = [", ["is no TOML"]),
+        ("[size]\ndropout = [0.1]", ["has no 'size'", "Did you mean 'sizes'"]),
+        ("[sizes]\ndropot = [0.1, 0.2]", ["dropot"]),
+        ('[attention]\nencoder = ["Locl"]', ["LocalAttention"]),
+        ("[training]\nlabel_smoothing = [0.0, 0.1]\n", ["objective 'bleu'"]),
+    ],
+)
+def test_a_wrong_file(tune, tmp_path, text, phrases):
+    path = tmp_path / "space.toml"
+    path.write_text(text)
+    check_error(tune("--updates", 5, space=path), *phrases)
+
+
+def test_a_missing_file(tune, tmp_path):
+    check_error(tune("--updates", 5, space=tmp_path / "no.toml"), "no.toml")
+
+
+def test_too_small_a_space_for_hyperband(tune):
+    result = tune("--updates", 90, "--method", "hyperband")
+    check_error(result, "needs 17 different points", "a space with 4")
+
+
+def test_a_corpus_without_validation(tune, tmp_path, corpus_folder):
+    data = tmp_path / "corpus"
+    data.mkdir()
+    for language in ("xx", "yy"):
+        file = corpus_folder / f"train.{language}"
+        (data / file.name).write_text(file.read_text())
+    result = tune("--updates", 5, data=data)
+    check_error(result, "needs a corpus with a split 'validation'")
+
+
+@pytest.mark.parametrize(
+    "options, phrase",
+    [
+        (("--workers", 0), "`--workers 0` needs `--chief`"),
+        (("--worker", "a"), "`--worker` needs `--chief`"),
+        (("--chief", "here"), "`--chief` must be host:port"),
+    ],
+)
+def test_wrong_workers(tune, options, phrase):
+    check_error(tune("--updates", 5, *options), phrase)

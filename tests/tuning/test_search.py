@@ -1,0 +1,138 @@
+"""Searches of a few tiny trials: killed, promoted, in parallel; what they leave."""
+
+import json
+
+import pytest
+
+from keras_attnvariants import training
+from keras_attnvariants import tuning
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.tuning.trials import copy_runs
+from tests.faults import tuning as faults
+from tests.toy_runs import write_corpus
+from tests.tuning.toy import SPACE
+from tests.tuning.toy import toy_preset
+from tests.tuning.toy import toy_search
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = write_corpus(tmp_path_factory.mktemp("reversed"))
+    return load_corpus(folder, "xx", "yy", cache_dir=folder / "cache")
+
+
+@pytest.mark.slow
+def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(tmp_path):
+    """Killed in the second of two trials, between two saved states."""
+    first, other = (tmp_path / name for name in ("killed", "undisturbed"))
+    for folder in (first, other):
+        folder.mkdir()
+        write_corpus(folder)
+    update = faults.UPDATES + 4
+    assert faults.run_until_killed(first, 2, update) == -9, (
+        first / "printed"
+    ).read_text()[-2000:]
+    search = faults.make(first, 2)
+    assert [r.trial for r in search.result().records] == ["0"]
+    [run] = first.glob("search/trial_1/seed-1")
+    assert not (run / "best").exists() or read_log(run / "log.jsonl")
+    killed = search.run()
+    undisturbed = faults.make(other, 2).run()
+    assert len(killed.records) == 2
+    faults.compare(killed, undisturbed)
+    # Continued with the same call, it has nothing left to do.
+    assert faults.make(first, 2).run().records == killed.records
+    with pytest.raises(ValueError, match="a search with another `seed`"):
+        corpus = search.trials.corpus
+        toy_search(corpus, search.folder, max_trials=2, seed=5).run()
+
+
+@pytest.mark.slow
+def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path):
+    """Three trials of two updates, of which the best goes on from there."""
+    search = toy_search(
+        corpus,
+        tmp_path / "search",
+        method="hyperband",
+        budget=tuning.Budget(updates=6, validations=3),
+        seeds=(1, 2),
+    )
+    result = search.run()
+    states = [json.loads(p.read_text()) for p in tmp_path.glob("search/*/trial.json")]
+    [promoted] = [
+        s for s in states if "tuner/trial_id" in s["hyperparameters"]["values"]
+    ][:1]
+    parent = promoted["hyperparameters"]["values"]["tuner/trial_id"]
+    for seed in (1, 2):
+        logs = [
+            read_log(tmp_path / f"search/trial_{number}/seed-{seed}/log.jsonl")
+            for number in (parent, promoted["trial_id"])
+        ]
+        before, after = ([e for e in log if e["event"] == "period"] for log in logs)
+        assert [event["step"] for event in before] == [2]
+        assert [event["step"] for event in after] == [2, 4, 6]
+        assert after[0] == before[0]  # copied, not trained anew
+    best = result.best()
+    assert len(best.scores) == 2 and best.updates in (2, 6)
+    model, tokenizer = training.load_run(result.run_folder())
+    assert model.vocabulary_size == tokenizer.vocabulary_size == 50
+    assert best.parameters == model.count_params()
+    assert best.memory_mib > 0 and best.minutes > 0
+
+
+def test_runs_are_copied_whole_or_not_at_all(tmp_path):
+    parent, child = tmp_path / "trial_0", tmp_path / "trial_1"
+    (parent / "seed-1").mkdir(parents=True)
+    (parent / "seed-1/log.jsonl").write_text("parent")
+    (parent / "seed-1/lock.json").write_text("")
+    (child / "tmp-seed-1").mkdir(parents=True)  # cut short by a kill
+    copy_runs(parent, child)
+    assert [p.name for p in child.iterdir()] == ["seed-1"]
+    assert [p.name for p in (child / "seed-1").iterdir()] == ["log.jsonl"]
+    (child / "seed-1/log.jsonl").write_text("child")
+    copy_runs(parent, child)
+    assert (child / "seed-1/log.jsonl").read_text() == "child"
+
+
+def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path):
+    space = tuning.SearchSpace(training={"label_smoothing": [0.0, 0.1]})
+    with pytest.raises(ValueError, match="objective 'bleu'"):
+        toy_search(corpus, tmp_path, space).check()
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"objective": "ter"}, "`objective` must be one of"),
+        ({"method": "grid"}, "`method` must be one of"),
+        ({"max_trials": 0}, "`max_trials` must be a positive integer"),
+        ({"seeds": (1, 1)}, "`seeds` must be different"),
+        ({"seed": 0}, "`seed` must be a positive integer"),
+    ],
+)
+def test_wrong_arguments(corpus, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        toy_search(corpus, tmp_path, **options)
+
+
+def test_missing_packages_are_named(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="pip install .*scikit-learn"):
+        toy_search(corpus, tmp_path, method="bayesian")
+
+
+def test_a_hypermodel_builds_the_models_of_a_space():
+    preset = toy_preset()
+    hypermodel = tuning.PresetHyperModel(preset, SPACE)
+    hyperparameters = SPACE.hyperparameters(preset)
+    hyperparameters.values["encoder"] = "HardCodedAttention"
+    hyperparameters.ensure_active_values()
+    model = hypermodel.build(hyperparameters)
+    [block] = model.encoder_blocks
+    assert type(block.self_attention).__name__ == "HardCodedAttention"

@@ -1,0 +1,147 @@
+"""What a space spans, and which arguments its points are."""
+
+import pytest
+
+from keras_attnvariants import attention
+from keras_attnvariants import presets
+from keras_attnvariants import tuning
+from keras_attnvariants.tuning.values import Range
+from keras_attnvariants.tuning.values import choices
+from keras_attnvariants.tuning.values import chosen
+from tests.tuning.toy import toy_preset
+
+PRESET = presets.get("kav/hc-sa/multi30k")
+PLACES = {"encoder": "encoder_attention", "decoder": "decoder_attention"}
+
+
+def space(**parts):
+    return tuning.SearchSpace(**parts)
+
+
+@pytest.mark.parametrize(
+    "name, layers, points",
+    [
+        ("you2020/offsets", 4, 4),
+        ("you2020/all-offsets", 4, 6 * 3),
+        ("loem2022/layer-hybrids", 4, 5),
+        ("loem2022/layer-hybrids", 6, 7),
+    ],
+)
+def test_a_space_by_name_has_the_sizes_of_its_paper(name, layers, points):
+    preset = toy_preset("kav/hc-sa/multi30k", num_layers=layers)
+    named = tuning.named_space(name, preset)
+    assert named.points(preset) == points
+    named.check(preset)
+
+
+def test_the_offsets_are_those_of_table_6():
+    named = tuning.named_space("you2020/offsets", PRESET)
+    sizes = named.arguments(PRESET, {"offsets": "ll | lc"}).sizes
+    layers = [entry["config"]["offsets"] for entry in sizes["encoder_attention"]]
+    assert layers == [[-1, -1], [-1, 1], [-1, 1], [-1, -1]]
+    assert sizes["decoder_attention"]["config"]["offsets"] == [-1, 0]
+
+
+def test_the_hybrids_have_ngrams_in_the_lowest_layers():
+    named = tuning.named_space("loem2022/layer-hybrids", PRESET)
+    for count in range(5):
+        sizes = named.arguments(PRESET, {"lowest": f"m = {count}"}).sizes
+        for place in PLACES.values():
+            names = [entry["class_name"] for entry in sizes[place]]
+            kinds = [name.rpartition(">")[2] for name in names]
+            attention_above = ["DotProductAttention"] * (4 - count)
+            assert kinds == ["NeuralNgram"] * count + attention_above
+
+
+@pytest.mark.parametrize("role", ["encoder", "decoder", "cross"])
+def test_every_registered_variant_can_be_searched(role):
+    everything = space(attention={role: "all"})
+    [place] = [
+        dimension
+        for dimension in everything.hyperparameters(PRESET).space
+        if dimension.name == role
+    ]
+    assert set(place.values) == set(attention.variants(role))
+    everything.check(PRESET)
+
+
+def test_options_of_a_variant_are_searched_where_it_is_chosen():
+    candidates = ["DotProductAttention", {"variant": "LocalAttention", "n": [3, 5]}]
+    both = space(attention={"encoder": candidates})
+    assert both.points(PRESET) == 1 + 2
+    values = {"encoder": "LocalAttention", "encoder/LocalAttention/n": 5}
+    layer = both.arguments(PRESET, values).sizes["encoder_attention"]
+    assert layer["config"]["n"] == 5 and layer["config"]["num_heads"] == 4
+
+
+def test_layers_are_chosen_one_by_one_as_far_as_there_are_any():
+    candidates = ["DotProductAttention", "none"]
+    layers = {"sizes": {"num_layers": [1, 3]}, "attention": {"encoder": candidates}}
+    mixed = space(**layers, per_layer=True)
+    names = [d.name for d in mixed.hyperparameters(PRESET).space]
+    assert [f"encoder/{i}" in names for i in range(4)] == [True, True, True, False]
+    values = {"num_layers": 1, "encoder/0": "none"}
+    assert mixed.arguments(PRESET, values).sizes["encoder_attention"] == [None]
+
+
+def test_training_is_searched():
+    dimensions = {"learning_rate": [1e-3, 2e-3], "batch_tokens": [512, 1024]}
+    arguments = space(training=dimensions).arguments(
+        PRESET, {"learning_rate": 2e-3, "batch_tokens": 1024}
+    )
+    assert arguments.batch_tokens == 1024
+    assert arguments.settings["learning_rate"].peak == pytest.approx(2e-3)
+
+
+def test_values_that_workers_receive_in_single_precision_are_found():
+    values = (0.1, 0.3)
+    assert chosen(values, 0.30000001192092896) == 0.3
+    assert chosen(Range(0.1, 0.9), 0.30000001192092896) == 0.3
+    assert choices([[1, 2], [3]]) == ["[1, 2]", "[3]"]
+    assert chosen([[1, 2], [3]], "[3]") == [3]
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        ({}, "must have a dimension"),
+        ({"training": {"learningrate": [1]}}, "Did you mean 'learning_rate'"),
+        ({"attention": {"encodr": "all"}}, "Did you mean 'encoder'"),
+        ({"attention": {"encoder": ["LocalAttentoin"]}}, "Did you mean LocalAttention"),
+        ({"attention": {"cross": ["NeuralNgram"]}}, "cannot serve as cross attention"),
+        (
+            {"attention": {"encoder": [{"variant": "LocalAttention", "m": 3}]}},
+            "no such argument",
+        ),
+        ({"sizes": {"dropout": []}}, "must list different values"),
+        ({"sizes": {"dropout": {"min": 0.1}}}, "a table with min, max"),
+        ({"sizes": {"dropout": {"min": 0.3, "max": 0.1}}}, "must be below `maximum`"),
+    ],
+)
+def test_a_wrong_space_is_refused(parts, message):
+    with pytest.raises(ValueError, match=message):
+        tuning.SearchSpace.from_dict(parts)
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        ({"sizes": {"hidden_dim": [128, 130]}}, "130"),
+        ({"sizes": {"hiden_dim": [128]}}, "hiden_dim"),
+        (
+            {"attention": {"encoder": [{"variant": "LocalAttention", "n": [3, 0]}]}},
+            "`n` must be",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_found_before_the_search(parts, message):
+    with pytest.raises(ValueError, match=message):
+        space(**parts).check(PRESET)
+
+
+def test_unknown_names_of_spaces():
+    with pytest.raises(ValueError, match="Did you mean 'you2020/offsets'"):
+        tuning.named_space("you2020/offset", PRESET)
+    lstm = presets.get("kav/lstm/multi30k")
+    with pytest.raises(ValueError, match="needs a Transformer"):
+        tuning.named_space("you2020/offsets", lstm)
