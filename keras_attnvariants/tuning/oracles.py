@@ -55,10 +55,12 @@ class Recoverable:
     Attributes:
         keeps_ongoing: whether trials that others were running stay theirs on `reload`,
             as for a chief whose workers go on; otherwise they are run again.
+        has_stopped: whether the last that asked was told that there are no more trials.
         failure: why the search has failed, or None.
     """
 
     keeps_ongoing = False
+    has_stopped = False
     failure: SearchFailedError | None = None
 
     def __init__(self, **options: Any) -> None:
@@ -72,6 +74,7 @@ class Recoverable:
             trial = super().create_trial(tuner_id)  # type: ignore[misc]
             if trial.status == TrialStatus.STOPPED and self.ongoing_trials:
                 trial.status = TrialStatus.IDLE
+            self.has_stopped = trial.status == TrialStatus.STOPPED
             return trial
 
     def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:

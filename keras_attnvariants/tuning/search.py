@@ -67,6 +67,7 @@ class Search:
             chief: address, `"host:port"`, at which this process hands out trials to
                 workers on other machines.
         """
+        check_integer("workers", workers, minimum=1 if chief is None else 0)
         with lock_folder(self.folder):
             self._open()
             if workers == 1 and chief is None:
@@ -228,7 +229,7 @@ def has_ended(oracle: Any, local: Any, workers: int) -> bool:
         return False
     if oracle.ongoing_trials or oracle.tuner_ids:
         return False
-    return bool(workers) or bool(oracle.trials)
+    return bool(workers) or bool(oracle.has_stopped)
 
 
 def search(

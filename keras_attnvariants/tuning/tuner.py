@@ -73,9 +73,7 @@ class RunTuner(BaseTuner):
         """Train a trial, or continue it where it was killed."""
         folder = Path(self.get_trial_dir(trial.trial_id))
         try:
-            record = self._trials.run(folder, trial.hyperparameters.values)
-        except FolderInUseError:
-            raise  # another worker has not quite ended: later
+            record = self._run(folder, trial.hyperparameters.values)
         except OSError as error:
             raise FatalError(str(error)) from error
         except Exception as error:
@@ -88,6 +86,14 @@ class RunTuner(BaseTuner):
         (folder / ERROR).unlink(missing_ok=True)
         print(line(record, OBJECTIVES[self._trials.objective][0]))
         return {self.oracle.objective.name: record.score}
+
+    def _run(self, folder: Path, values: dict[str, Any]) -> TrialRecord:
+        """The record of a trial, as soon as no other process is at work on it."""
+        while True:
+            try:
+                return self._trials.run(folder, values)
+            except FolderInUseError:
+                time.sleep(PAUSE)
 
     def load_model(self, trial: Any) -> keras.Model:
         """The model of the best run of a trial."""

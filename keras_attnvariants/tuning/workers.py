@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import signal
 import socket
 import threading
 import time
@@ -30,6 +31,8 @@ class WorkersDiedError(ValueError):
 class Heartbeat:
     """Context in which a worker gives signs of life, as a file that changes.
 
+    A process that a chief has started ends with the chief, its state saved.
+
     Args:
         folder: of the search, which chief and workers share.
         name: of the worker.
@@ -54,6 +57,10 @@ class Heartbeat:
             with contextlib.suppress(OSError):
                 write_file(self._path, uuid.uuid4().hex.encode())
             if self._ended.wait(BEAT):
+                return
+            chief = multiprocessing.parent_process()
+            if chief is not None and not chief.is_alive():
+                os.kill(os.getpid(), signal.SIGTERM)
                 return
 
 
