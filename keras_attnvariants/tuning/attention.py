@@ -162,7 +162,8 @@ def fitting_examples(
         try:
             for sizes in some_sizes:
                 layer = configuration(entry.variant, arguments, sizes, preset)
-                preset.check(**sizes, **{PLACES[role]: layer})
+                overrides: dict[str, Any] = {**sizes, PLACES[role]: layer}
+                preset.check(**overrides)
         except ValueError:
             return False
         return True

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from keras_tuner import Oracle
 from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
@@ -49,7 +50,7 @@ def exclusive(oracle: Any) -> Iterator[None]:
             THREADS[oracle] = None
 
 
-class Recoverable:
+class Recoverable(Oracle):
     """A mixin for oracles: files that are whole, and trials that are never lost.
 
     Attributes:
@@ -71,7 +72,7 @@ class Recoverable:
     def create_trial(self, tuner_id: str) -> Any:
         """As keras-tuner's; a worker waits while others may lose their trials."""
         with exclusive(self):
-            trial = super().create_trial(tuner_id)  # type: ignore[misc]
+            trial = super().create_trial(tuner_id)
             if trial.status == TrialStatus.STOPPED and self.ongoing_trials:
                 trial.status = TrialStatus.IDLE
             self.has_stopped = trial.status == TrialStatus.STOPPED
@@ -80,7 +81,7 @@ class Recoverable:
     def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:
         """As keras-tuner's."""
         with exclusive(self):
-            return super().update_trial(trial_id, metrics, step)  # type: ignore[misc]
+            return super().update_trial(trial_id, metrics, step)
 
     def end_trial(self, trial: Any) -> None:
         """As keras-tuner's; what is saved no longer has the trial among the ongoing.
@@ -89,7 +90,7 @@ class Recoverable:
             SearchFailedError: too many trials in a row failed.
         """
         with exclusive(self):
-            super().end_trial(trial)  # type: ignore[misc]
+            super().end_trial(trial)
             self.save()
 
     def give_back(self, tuner_id: str) -> str | None:
@@ -117,7 +118,7 @@ class Recoverable:
 
     def reload(self) -> None:
         """As keras-tuner's, without trials that were not begun or have ended."""
-        super().reload()  # type: ignore[misc]
+        super().reload()
         # A kill may have come between the file of a trial and that of the oracle: the
         # trial is drawn again, from the same seed.
         known = sorted(set(self.start_order) & self.trials.keys())
@@ -139,7 +140,7 @@ class Recoverable:
 
     def _check_consecutive_failures(self) -> None:
         try:
-            super()._check_consecutive_failures()  # type: ignore[misc]
+            super()._check_consecutive_failures()
         except RuntimeError as error:
             self.failure = SearchFailedError(
                 f"{self.max_consecutive_failed_trials} trials in a row failed; their "

@@ -186,8 +186,8 @@ class SearchSpace:
         for sizes in some:
             preset.check(vocabulary_size, **sizes)
         for systems in self.systems.values():
-            for sizes in systems.values():
-                preset.check(vocabulary_size, **some[0], **sizes)
+            for system in systems.values():
+                preset.check(vocabulary_size, **some[0], **system)
         for role, given in self._candidates(preset).items():
             for entry in given:
                 for sizes, arguments in itertools.product(some[:1], corners(entry)):
