@@ -47,6 +47,6 @@ def test_records_are_read_as_written_and_listed(result, tmp_path):
     assert first.score == 5 and first.spread == pytest.approx(2**0.5)
     assert result.run_folder() == tmp_path / "trial_0/seed-2"
     result.to_csv(tmp_path / "trials.csv")
-    rows = list(csv.DictReader((tmp_path / "trials.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "trials.csv").read_text().splitlines()))
     assert rows[0]["bleu"] == "5.0" and rows[0]["encoder/LocalAttention/n"] == "3"
     assert result.__rich__().row_count == 4
