@@ -87,7 +87,7 @@ class SearchSpace:
     ...         "DotProductAttention", {"variant": "LocalAttention", "n": [3, 5, 7]}]},
     ... )
     >>> space.points(presets.get("kav/base/multi30k"))
-    16
+    10
     """
 
     sizes: Mapping[str, Any] = field(default_factory=dict)
