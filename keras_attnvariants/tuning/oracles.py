@@ -63,6 +63,9 @@ class Recoverable(Oracle):
     keeps_ongoing = False
     has_stopped = False
     failure: SearchFailedError | None = None
+    trials: dict[str, Any]
+    ongoing_trials: dict[str, Any]
+    _retry_queue: list[str]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
