@@ -78,8 +78,9 @@ def joint_kernels(model: keras.layers.Layer) -> dict[tuple[int, ...], Tensor]:
     found = {}
     for layer in nested_layers(model):
         group = getattr(layer, "joint_projections", ())
-        widths = {dense.units for dense in group}
-        if len(widths) == 1 and all(is_plain_matrix(dense) for dense in group):
+        if not all(is_plain_matrix(dense) for dense in group):
+            continue
+        if len({tuple(dense.kernel.shape) for dense in group}) == 1:
             kernels = [ops.convert_to_tensor(dense.kernel) for dense in group]
             found[tuple(map(id, group))] = ops.concatenate(kernels, axis=1)
     return found

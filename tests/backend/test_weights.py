@@ -96,3 +96,12 @@ def test_joint_projections_are_those_of_the_layers(options, is_joint):
     assert bool(joint_kernels(layer)) == is_joint
     for mine, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+
+
+def test_projections_of_unequal_inputs_stay_apart():
+    layer = Projections()
+    layer.parts[0].build((None, 4))
+    for part in layer.parts[1:]:
+        part.build((None, 6))
+    with cast_matrices(layer):
+        assert not joint_kernels(layer)
