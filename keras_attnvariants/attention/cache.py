@@ -52,7 +52,7 @@ class KeyValueCache:
     value_dim: int
     dtype: str
 
-    def initial(self, batch: Size, beams: int, slots: int) -> State:
+    def initial(self, batch: Size, beams: int, slots: Size) -> State:
         """An empty cache with room for `slots` positions."""
         entries = slots * beams
         lead = (batch, self.num_heads, entries)
@@ -64,7 +64,7 @@ class KeyValueCache:
             },
         }
 
-    def slot(self, position: Size, slots: int) -> Size:
+    def slot(self, position: Size, slots: Size) -> Size:
         """The slot of a position.
 
         Raises:
@@ -73,7 +73,7 @@ class KeyValueCache:
         check_position(position, slots)
         return position
 
-    def positions(self, position: Size, slots: int) -> Tensor:
+    def positions(self, position: Size, slots: Size) -> Tensor:
         """The position stored in each slot, int32 `[slots]`."""
         return ops.arange(slots, dtype="int32")
 
@@ -81,11 +81,12 @@ class KeyValueCache:
         """Returns the state with the keys and values `[B, H, K, D]` of a position."""
         beams, slots = sizes(state)
         slot = self.slot(position, slots)
-        own = np.tile(np.eye(beams, dtype=bool), slots)  # [K, slots * K]
-        is_written = ops.equal(np.arange(slots * beams, dtype="int32") // beams, slot)
+        entries = ops.arange(slots * beams, dtype="int32")
+        is_own = ops.equal(entries % beams, np.arange(beams, dtype="int32")[:, None])
+        is_written = ops.equal(entries // beams, slot)
         shared = state[SHARED]
         return {
-            "history": ops.where(is_written, own, state["history"]),
+            "history": ops.where(is_written, is_own, state["history"]),
             SHARED: {
                 "key": write_at(shared["key"], key, slot * beams, axis=2),
                 "value": write_at(shared["value"], value, slot * beams, axis=2),
@@ -113,17 +114,17 @@ class KeyValueCache:
 class RingCache(KeyValueCache):
     """A cache of the last `slots` positions; a new one overwrites the oldest."""
 
-    def slot(self, position: Size, slots: int) -> Size:
+    def slot(self, position: Size, slots: Size) -> Size:
         return position % slots
 
-    def positions(self, position: Size, slots: int) -> Tensor:
+    def positions(self, position: Size, slots: Size) -> Tensor:
         slot = ops.arange(slots, dtype="int32")
         return position - (position - slot) % slots
 
 
-def sizes(state: State) -> tuple[int, int]:
+def sizes(state: State) -> tuple[int, Size]:
     """The numbers of beams and slots of a state."""
-    beams, entries = state["history"].shape[1:]
+    _, beams, entries = ops.shape(state["history"])
     return beams, entries // beams
 
 

@@ -10,8 +10,10 @@ from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.int8 import Dense
+from keras_attnvariants.backend.int8 import Quantized
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
 from keras_attnvariants.backend.int8 import portable
+from keras_attnvariants.backend.int8 import quantized_matrices
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
@@ -22,11 +24,13 @@ from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.weights import cast_matrices
 from keras_attnvariants.backend.weights import project_jointly
+from keras_attnvariants.backend.weights import weights_to_cast
 
 __all__ = [
     "Dense",
     "Dropout",
     "LayerNormalization",
+    "Quantized",
     "ReversibleEmbedding",
     "at_least",
     "at_most",
@@ -39,8 +43,10 @@ __all__ = [
     "name",
     "portable",
     "project_jointly",
+    "quantized_matrices",
     "reshape",
     "scan",
     "take",
+    "weights_to_cast",
     "write_at",
 ]

@@ -9,6 +9,7 @@ import contextlib
 import contextvars
 import gc
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -18,6 +19,7 @@ from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.onednn import onednn_product
+from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
 
@@ -70,9 +72,13 @@ class Dense(keras.layers.Dense):
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        if not is_fast_for(self):
+        floats = dequantized(self.kernel)
+        if floats is not None:
+            outputs = float_product(inputs, floats)
+        elif is_fast_for(self):
+            outputs = multiply(inputs, self.kernel, self.kernel_scale)
+        else:
             return super().quantized_call(inputs, training)
-        outputs = multiply(inputs, self.kernel, self.kernel_scale)
         if self.bias is not None:
             outputs = ops.add(outputs, self.bias)
         return outputs if self.activation is None else self.activation(outputs)
@@ -100,20 +106,85 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
-        is_plain = reverse and self.tie_weights and self.logit_soft_cap is None
-        if not is_plain or not is_fast_for(self):
+        floats = dequantized(self.embeddings)
+        if floats is not None and not reverse:
+            return ops.take(floats, inputs, axis=0)
+        if floats is not None:
+            return float_product(inputs, ops.transpose(floats))
+        if not reverse or not is_fast_for(self):
             return super().quantized_call(inputs, reverse)
         return multiply(inputs, self.embeddings, self.embeddings_scale, True)
 
 
-def is_fast_for(layer: keras.layers.Layer) -> bool:
-    """Whether a quantized layer may be computed by `multiply`, here and now."""
-    is_plain_int8 = (
-        layer.quantization_mode == "int8"
+@dataclass(frozen=True)
+class Quantized:
+    """A matrix of 8-bit integers that a layer multiplies with.
+
+    Attributes:
+        integers: int8 `[I, O]`, or `[O, I]` if `transposed`.
+        scale: `[O]`, integers per unit of the floats that they stand for.
+        transposed: whether the integers are transposed.
+        dtype: in which the layer computes.
+    """
+
+    integers: keras.Variable
+    scale: keras.Variable
+    transposed: bool
+    dtype: str
+
+    def floats(self) -> Tensor:
+        """The floats that the integers stand for, in the shape of these."""
+        scale = ops.cast(self.scale.value, "float32")
+        floats = ops.cast(self.integers.value, "float32")
+        floats /= scale[:, None] if self.transposed else scale
+        return ops.cast(floats, self.dtype)
+
+
+def quantized_matrices(model: keras.layers.Layer) -> list[Quantized]:
+    """The quantized matrices that may be given as floats, see `dequantized`."""
+    layers = [layer for layer in nested_layers(model) if is_plain_int8(layer)]
+    return [
+        Quantized(layer.kernel, layer.kernel_scale, False, layer.compute_dtype)
+        if isinstance(layer, Dense)
+        else Quantized(
+            layer.embeddings, layer.embeddings_scale, True, layer.compute_dtype
+        )
+        for layer in layers
+    ]
+
+
+def dequantized(integers: keras.Variable) -> Tensor | None:
+    """The floats that a `keras.StatelessScope` gives in the place of integers, or none.
+
+    In such a scope, layers multiply with the floats, and do not round their inputs.
+    """
+    value = integers.value
+    is_float = keras.backend.is_float_dtype(value.dtype)
+    return ops.convert_to_tensor(value) if is_float else None
+
+
+def float_product(inputs: Tensor, matrix: Tensor) -> Tensor:
+    """`[..., I]` times `[I, O]`, as one product of matrices: `[..., O]`."""
+    shape = ops.shape(inputs)
+    rows = ops.reshape(inputs, (-1, shape[-1]))
+    return ops.reshape(ops.matmul(rows, matrix), (*shape[:-1], matrix.shape[-1]))
+
+
+def is_plain_int8(layer: keras.layers.Layer) -> bool:
+    """Whether a layer is one of this file, quantized in the usual way."""
+    return (
+        isinstance(layer, (Dense, ReversibleEmbedding))
+        and layer.quantization_mode == "int8"
         and layer.inputs_quantizer is not None
         and not layer.lora_enabled
+        and getattr(layer, "tie_weights", True)
+        and getattr(layer, "logit_soft_cap", None) is None
     )
-    return is_plain_int8 and is_fast_here()
+
+
+def is_fast_for(layer: keras.layers.Layer) -> bool:
+    """Whether a quantized layer may be computed by `multiply`, here and now."""
+    return is_plain_int8(layer) and is_fast_here()
 
 
 def is_fast_here() -> bool:

@@ -7,6 +7,7 @@ from keras import ops
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 # TensorFlow copies a slice element by element: the larger the elements, the better.
@@ -48,7 +49,7 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
     the size of `new` only.
 
     Args:
-        x: tensor of any dtype but bool; its sizes from `axis` on are known.
+        x: tensor of any dtype but bool; its sizes after `axis` are known.
         new: of the shape and dtype of `x`, but with fewer positions on `axis`.
         position: int32 scalar, such that all of `new` is within `x`.
         axis: not negative.
@@ -80,7 +81,7 @@ def tensorflow_write(
     if width % per_word:
         per_word = 1
 
-    def to_words(part: Tensor, positions: int) -> Tensor:
+    def to_words(part: Tensor, positions: Size) -> Tensor:
         # [rows, words]
         size = positions * width // per_word
         if per_word == 1:
@@ -89,7 +90,7 @@ def tensorflow_write(
 
     step = width // per_word
     written = tf.raw_ops.TensorStridedSliceUpdate(
-        input=to_words(x, x.shape[axis]),
+        input=to_words(x, ops.shape(x)[axis]),
         begin=tf.stack([0, position * step]),
         end=tf.stack([0, (position + new.shape[axis]) * step]),
         strides=[1, 1],

@@ -9,6 +9,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.int8 import dequantized
+from keras_attnvariants.backend.int8 import is_plain_int8
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
@@ -55,13 +57,22 @@ def cast_weights(model: keras.layers.Layer) -> keras.StatelessScope:
     """A scope in which the weights of a model have the dtype in which they are used."""
     scope = keras.StatelessScope()
     for variable in model.variables:
+        scope.add_update((variable, variable.value))
+    for weight in model.weights:
         # As tensors, or TensorFlow would read each again wherever it is used.
-        scope.add_update((variable, ops.convert_to_tensor(variable.value)))
+        if read := getattr(weight.value, "read_value", None):
+            scope.add_update((weight, read()))
+    for weight, dtype in weights_to_cast(model):
+        scope.add_update((weight, ops.cast(weight, dtype)))
+    return scope
+
+
+def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable, str]]:
+    """What layers read in another dtype than it has, and that dtype."""
     for layer in nested_layers(model):
         for weight in weights_of(layer):
             if weight.dtype != layer.compute_dtype:
-                scope.add_update((weight, ops.cast(weight, layer.compute_dtype)))
-    return scope
+                yield weight, layer.compute_dtype
 
 
 def weights_of(layer: keras.layers.Layer) -> list[keras.Variable]:
@@ -78,18 +89,22 @@ def joint_kernels(model: keras.layers.Layer) -> dict[tuple[int, ...], Tensor]:
     found = {}
     for layer in nested_layers(model):
         group = getattr(layer, "joint_projections", ())
-        if not all(is_plain_matrix(dense) for dense in group):
-            continue
-        if len({tuple(dense.kernel.shape) for dense in group}) == 1:
-            kernels = [ops.convert_to_tensor(dense.kernel) for dense in group]
-            found[tuple(map(id, group))] = ops.concatenate(kernels, axis=1)
+        kernels = [only_matrix(dense) for dense in group]
+        matrices = [kernel for kernel in kernels if kernel is not None]
+        alike = len({tuple(matrix.shape) for matrix in matrices}) == 1
+        if alike and len(matrices) == len(kernels):
+            found[tuple(map(id, group))] = ops.concatenate(matrices, axis=1)
     return found
 
 
-def is_plain_matrix(dense: keras.layers.Dense) -> bool:
-    """Whether a layer is a product with a matrix, and nothing else."""
+def only_matrix(dense: keras.layers.Dense) -> Tensor | None:
+    """The matrix of floats of a layer that multiplies with it and does nothing else."""
     activation = dense.activation in (None, keras.activations.linear)
-    return activation and dense.bias is None and dense.quantization_mode is None
+    if not activation or dense.bias is not None:
+        return None
+    if dense.quantization_mode is None:
+        return ops.convert_to_tensor(dense.kernel)
+    return dequantized(dense.kernel) if is_plain_int8(dense) else None
 
 
 def project_jointly(

@@ -53,6 +53,7 @@ def beam_search(
     return_alignments: bool = False,
     no_repeat_ngram: Any = 0,
     return_token_log_probs: bool = False,
+    needed: Tensor | None = None,
 ) -> Hypotheses:
     """Finds the translations of the highest length-normalized log probability.
 
@@ -84,6 +85,8 @@ def beam_search(
             limit. If all hypotheses of a sentence are stuck, they end, even before
             `min_length`.
         return_token_log_probs: whether to return the log probability of each token.
+        needed: int32 scalar, how many of the `n_best` have to be the best there are;
+            the search ends with them. The others are the best so far. By default all.
 
     Returns:
         `Hypotheses`: ids, scores, log_probs, lengths and what else was asked for.
@@ -112,6 +115,7 @@ def beam_search(
         search = _BeamSearch(
             model, constraints, normalization, beam_size, n_best, *wanted
         )
+        search.needed = needed
         return search.hypotheses(search.run())
 
 
@@ -131,6 +135,7 @@ class _BeamSearch(StagedSearch):
 
     State = _BeamState
     RESULTS = ("finished", "scores", "alignments")
+    needed: Tensor | None = None
 
     def __init__(
         self,
@@ -207,7 +212,10 @@ class _BeamSearch(StagedSearch):
         survivors = ops.where(is_end, IMPOSSIBLE, candidates.log_probs)
         log_probs, choice = ops.top_k(survivors, self.beams)
         live = select(Beams(survivors, candidates.paths), log_probs, choice)
-        done = self.is_decided(log_probs[:, 0], scores[:, -1], state.position)
+        worst = scores[:, -1]
+        if self.needed is not None:
+            worst = ops.take(scores, self.needed - 1, axis=1)
+        done = self.is_decided(log_probs[:, 0], worst, state.position)
         alignments: Tensor = ()
         if self.with_alignments:
             is_now = ops.equal(ops.arange(self.max_length), state.position)

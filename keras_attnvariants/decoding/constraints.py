@@ -5,6 +5,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_attnvariants.backend import at_least
+from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.checks import check_lengths_of_each
 from keras_attnvariants.decoding.checks import check_ngrams
@@ -22,6 +24,7 @@ from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.token_ids import count_tokens
 from keras_attnvariants.decoding.token_ids import to_token_ids
 from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 # The id of UNK, unless a model has an `unk_id`.
@@ -57,7 +60,8 @@ class Constraints:
     Attributes:
         source_ids: int32 `[B, S]`.
         empty: bool `[B]`, true for sentences without any token.
-        max_length: the largest number of positions in the batch, a Python integer.
+        max_length: the largest number of positions in the batch; a Python integer
+            unless it follows from a width that is not known before the graph runs.
         pad_id, eos_id: the ids of PAD and EOS.
         limits: int32 `[B]`, the number of positions of each sentence.
 
@@ -98,20 +102,19 @@ class Constraints:
         self.max_length = self._longest(min_length, max_length, model.max_length)
         self.limits = self._limits(source_lengths, limits)
 
-    def _longest(self, min_length: Any, max_length: Any, model_max_length: int) -> int:
+    def _longest(self, min_length: Any, max_length: Any, model_max_length: int) -> Size:
         """The largest number of positions in the batch."""
         # A prefix of unknown width counts as empty here; EOS then cuts it off.
         prefix_length = (self._prefix.shape[1] or 1) - 1
         least = 1 + max(largest(min_length, model_max_length - 1), prefix_length)
-        width = self.source_ids.shape[1]
-        width = model_max_length if width is None else width
-        default = min(max(width + self._extra_length, least), model_max_length)
-        longest = default
+        width = ops.shape(self.source_ids)[1]
+        default = at_most(at_least(width + self._extra_length, least), model_max_length)
+        longest: Size = default
         if max_length is not None:
             longest = largest(max_length, unknown=model_max_length)
             if (0,) in known_values(max_length):
-                longest = max(longest, default)
-        if longest < least:
+                longest = at_least(default, longest)
+        if isinstance(longest, int) and longest < least:
             raise ValueError(
                 f"`prefix` must be shorter than the number of positions ({longest}), "
                 f"one of which is for EOS. Received: {prefix_length} columns"

@@ -3,6 +3,9 @@
 In the first stage there is room for little more than that, and so attention has fewer
 positions to read. The second stage has room for all positions. Where a batch may have
 any size, it continues without the sentences that are finished.
+
+Where the width of the sources is not known before the graph runs, both stages are one
+loop around the loop of positions, so that the graph holds a decoding step once.
 """
 
 import copy
@@ -13,11 +16,14 @@ from typing import Self
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import at_most
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.states import pad_state
 from keras_attnvariants.decoding.states import replace_rows
 from keras_attnvariants.decoding.states import take_rows
+from keras_attnvariants.decoding.states import with_structure_of
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 # How many positions more than the sources have columns the first stage has.
@@ -72,14 +78,48 @@ class StagedSearch:
 
     def run(self) -> Any:
         """The state at the end of the search."""
-        source_length = self.constraints.source_ids.shape[1]
+        source_length = ops.shape(self.constraints.source_ids)[1]
+        if not isinstance(source_length, int):
+            return self.run_in_one_loop(source_length)
         first, *second = stage_limits(source_length, self.max_length)
         state = self.advance_by(first, self.initial(room=first))
         if second:
             state = self.run_second_stage(self.max_length - first, state)
         return state
 
-    def advance_by(self, positions: int, state: Any) -> Any:
+    def run_in_one_loop(self, source_length: Tensor) -> Any:
+        """The results of the search, with `()` for all other fields of its state."""
+        first = at_most(source_length + MARGIN, self.max_length)
+        state = self.initial(room=first)
+        results = [getattr(state, name) for name in self.RESULTS]
+
+        def stage(
+            room: Tensor, rows: Tensor, results: Any, context: Any, state: Any
+        ) -> tuple[Any, ...]:
+            search, state = self.of_rows(rows, context), self.State(*state)
+            state = search.advance_by(room - state.position, state)
+            results = [
+                replace_rows(old, getattr(state, name), rows)
+                for old, name in zip(results, self.RESULTS, strict=True)
+            ]
+            going = ops.cast(ops.nonzero(ops.logical_not(state.done))[0], "int32")
+            context = with_structure_of(context, take_rows(context, going))
+            state = self.with_room_for_all(state, going, context)
+            rows = ops.take(rows, going)
+            return self.max_length, rows, results, context, tuple(state)
+
+        rows = ops.arange(ops.shape(state.done)[0], dtype="int32")
+        start = first, rows, results, self.context, tuple(state)
+        _, _, results, *_ = ops.while_loop(
+            lambda room, rows, *_: ops.shape(rows)[0] > 0,
+            stage,
+            start,
+            maximum_iterations=2,
+        )
+        empty = dict.fromkeys(self.State._fields, ())
+        return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))
+
+    def advance_by(self, positions: Size, state: Any) -> Any:
         """Advances by a number of positions, or until all sentences are done."""
         state = ops.while_loop(
             lambda *state: ops.any(ops.logical_not(self.State(*state).done)),
@@ -93,10 +133,7 @@ class StagedSearch:
         """Advances the sentences that are not done, with room for all positions."""
         rows = unfinished(state.done)
         search = self.of_rows(rows, take_rows(self.context, rows))
-        parts = take_rows(state._replace(position=())._asdict(), rows)
-        part = self.State(**{**parts, "position": state.position})
-        larger = self.model.initial_state(search.context, self.beams, self.max_length)
-        part = part._replace(model_state=pad_state(part.model_state, larger))
+        part = self.with_room_for_all(state, rows, search.context)
         part = search.advance_by(positions, part)
         changed = {
             name: replace_rows(getattr(state, name), getattr(part, name), rows)
@@ -104,15 +141,28 @@ class StagedSearch:
         }
         return state._replace(**changed)
 
+    def with_room_for_all(self, state: Any, rows: Tensor | None, context: Any) -> Any:
+        """The state of some sentences, or all of them, with room for all positions.
 
-def stage_limits(source_length: int | None, max_length: int) -> tuple[int, ...]:
+        Args:
+            state: of more sentences.
+            rows: int32 `[n]`, or `None` for all.
+            context: of the sentences to keep.
+        """
+        parts = take_rows(state._replace(position=())._asdict(), rows)
+        part = self.State(**{**parts, "position": state.position})
+        larger = self.model.initial_state(context, self.beams, self.max_length)
+        return part._replace(model_state=pad_state(part.model_state, larger))
+
+
+def stage_limits(source_length: int, max_length: int) -> tuple[int, ...]:
     """The position at which each stage ends.
 
     Args:
-        source_length: number of columns of the sources; `None` if unknown.
+        source_length: number of columns of the sources.
         max_length: the largest number of positions.
     """
-    if source_length is None or source_length + MARGIN + MIN_SECOND_STAGE > max_length:
+    if source_length + MARGIN + MIN_SECOND_STAGE > max_length:
         return (max_length,)
     return source_length + MARGIN, max_length
 

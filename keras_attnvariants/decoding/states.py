@@ -72,7 +72,8 @@ def pad_state(state: NestedTensors, larger: NestedTensors) -> NestedTensors:
 def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
     """`x` `[B, ...]` padded with zeros to the sizes after the first of `larger`."""
     missing = [
-        0 if old == new else new - old
-        for old, new in zip(x.shape[1:], larger.shape[1:], strict=True)
+        0 if isinstance(old, int) and old == new else new - old
+        for old, new in zip(ops.shape(x)[1:], ops.shape(larger)[1:], strict=True)
     ]
-    return ops.pad(x, [(0, 0), *[(0, n) for n in missing]]) if any(missing) else x
+    is_same = all(isinstance(n, int) and n == 0 for n in missing)
+    return x if is_same else ops.pad(x, [(0, 0), *[(0, n) for n in missing]])

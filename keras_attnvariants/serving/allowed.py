@@ -71,9 +71,10 @@ COMPUTING = frozenset(
 )
 # What a server runs besides when it loads the weights, and nothing else.
 RESTORING = frozenset({"AssignVariableOp", "RestoreV2"})
-# What TensorFlow adds to save them again; a server never runs it.
+# What TensorFlow adds to save them again or to free them; a server never runs it.
 SAVING = frozenset(
     """
-    DisableCopyOnRead MergeV2Checkpoints SaveV2 ShardedFilename StaticRegexFullMatch
+    DestroyResourceOp DisableCopyOnRead MergeV2Checkpoints SaveV2 ShardedFilename
+    StaticRegexFullMatch
     """.split()
 )

@@ -187,7 +187,7 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    with backend.portable():
+    with backend.portable(), builder.weights.scope():
         functions = {
             name: signature.graph.get_concrete_function()
             for name, signature in signatures.items()

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-# A search allocates its caches for the longest translation that its source width
-# allows, so a short sentence should not pay for the limit.
-_NARROWEST_BUCKET = 32
+# Beyond the narrowest, each is wider than the one before by half at most: a request
+# costs little more than its longest source needs.
+_BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,8 @@ class Options:
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """Source widths, each twice the one before, up to `max_tokens`."""
-        widths, width = [], _NARROWEST_BUCKET
-        while width < self.max_tokens:
-            widths.append(width)
-            width *= 2
-        return (*widths, self.max_tokens)
+        """Source widths in ascending order, the last of them `max_tokens`."""
+        widths = list(_BUCKETS)
+        while widths[-1] < self.max_tokens:
+            widths.append(2 * widths[-2])
+        return (*(w for w in widths if w < self.max_tokens), self.max_tokens)

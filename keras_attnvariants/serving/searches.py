@@ -1,6 +1,4 @@
-"""The searches of an exported model: one graph for each width of sources."""
-
-import functools
+"""The search of an exported model: one graph, for sources of any width."""
 
 import keras
 import tensorflow as tf
@@ -13,6 +11,9 @@ from keras_attnvariants.utils.typing import Tensor
 
 class BucketedSearch:
     """Searches in the narrowest bucket that holds all sources of a request.
+
+    A bucket is a width to which sources are padded. The graph is the same for all of
+    them, but TensorFlow prepares its products for every new shape.
 
     Args:
         model: a step model.
@@ -32,34 +33,46 @@ class BucketedSearch:
         self.options = options
         self.n_best = n_best
         self.return_alignments = return_alignments
-        # One function per bucket, which all signatures share.
+        # One function, which all signatures share.
         inputs = [
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([], tf.int32),
         ]
-        self.by_width = {
-            width: tf.function(functools.partial(self.search, width), inputs)
-            for width in options.buckets
-        }
+        self.shared = tf.function(self.search, inputs, autograph=False)
 
-    def __call__(self, ids: Tensor, lengths: Tensor) -> Hypotheses:
+    def __call__(
+        self, ids: Tensor, lengths: Tensor, count: int | None = None
+    ) -> Hypotheses:
         """The translations of ids, cut to the longest of them.
 
         Args:
             ids: int32 `[B, S]`; what is beyond the lengths may be anything.
             lengths: int32 `[B]`, at most the width of the widest bucket.
+            count: translations of each sentence, from 1 to `n_best`, the default.
+                Fewer are found sooner.
         """
-        longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
-        *narrower, _ = self.by_width
-        widths = tf.constant(narrower, tf.int32)
-        bucket = tf.reduce_sum(tf.cast(longest > widths, tf.int32))
-        branches = [lambda run=run: run(ids, lengths) for run in self.by_width.values()]
-        found = Hypotheses(*tf.switch_case(bucket, branches))
+        count = self.n_best if count is None else count
+        found = Hypotheses(*self.shared(ids, lengths, count))
+        parts = (None if part is None else part[:, :count] for part in found)
+        found = Hypotheses(*parts)
         steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
         alignments = found.alignments
         if alignments is not None:
             alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
         return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
+
+    def search(self, ids: Tensor, lengths: Tensor, count: Tensor) -> Hypotheses:
+        """The search, in the bucket of the longest source."""
+        return beam_search(
+            self.model,
+            self.padded(ids, lengths),
+            beam_size=self.options.beam_size,
+            length_penalty=self.options.length_penalty,
+            n_best=self.n_best,
+            return_alignments=self.return_alignments,
+            needed=count,
+        )
 
     def padded(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Ids `[B, S]`, padded to the width of the bucket of the longest source."""
@@ -70,18 +83,3 @@ class BucketedSearch:
         ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
         is_token = tf.sequence_mask(lengths, width)
         return tf.where(is_token, ids, self.model.pad_id)
-
-    def search(self, width: int, ids: Tensor, lengths: Tensor) -> Hypotheses:
-        """The search of one bucket."""
-        ids = ids[:, :width]
-        ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])
-        ids = tf.ensure_shape(ids, [None, width])
-        is_token = tf.sequence_mask(lengths, width)
-        return beam_search(
-            self.model,
-            tf.where(is_token, ids, self.model.pad_id),
-            beam_size=self.options.beam_size,
-            length_penalty=self.options.length_penalty,
-            n_best=self.n_best,
-            return_alignments=self.return_alignments,
-        )

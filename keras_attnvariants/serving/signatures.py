@@ -1,5 +1,6 @@
 """The functions of an exported model: requests in, translations out."""
 
+import functools
 from collections.abc import Callable
 
 import keras
@@ -21,6 +22,7 @@ from keras_attnvariants.serving.rows import status_of_search
 from keras_attnvariants.serving.rows import without_failed
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.text import GraphTokenizer
+from keras_attnvariants.serving.weights import StoredWeights
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -35,7 +37,9 @@ class Signatures:
     def __init__(self, model: keras.Model, options: Options) -> None:
         self.model = model
         self.options = options
+        self.best: Callable[[Tensor, Tensor], Hypotheses]
         self.best = BucketedSearch(model, options)
+        self.weights = StoredWeights(model)
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""
@@ -52,7 +56,8 @@ class Signatures:
         """What the functions need besides their graphs."""
         module = tf.Module()
         # Tracking the model would store Keras' own functions and metadata too.
-        module.weights = [weight.value for weight in self.model.weights]
+        module.weights = self.weights.variables
+        module.dequantized = self.weights.dequantized
         return module
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
@@ -107,9 +112,10 @@ class TextSignatures(Signatures):
     ) -> None:
         super().__init__(model, options)
         self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
-        self.several = BucketedSearch(
-            model, options, options.n_best, return_alignments=True
-        )
+        # The best one and several come from the same graph.
+        self.several = BucketedSearch(model, options, options.n_best)
+        self.best = functools.partial(self.several, count=1)
+        self.aligned = BucketedSearch(model, options, return_alignments=True)
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(
             lambda source_ids, target_ids: score_tokens(model, source_ids, target_ids),
@@ -160,7 +166,7 @@ class TextSignatures(Signatures):
     def align(self, text: Tensor) -> dict[str, Tensor]:
         """The best translation of each text: its tokens, and what each comes from."""
         ids, lengths, is_cut = self.encode(text)
-        found, status = self.find(self.several, ids, lengths)
+        found, status = self.find(self.aligned, ids, lengths)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
         best = found.ids[:, 0, :steps]
         is_end = tf.equal(best, self.model.eos_id)

@@ -13,9 +13,10 @@ def share_constants(path: str | os.PathLike[str]) -> None:
     """Keeps one constant of each value in each function of a SavedModel.
 
     Every use of a Python number or of a dynamic shape traces constants of its own, so
-    that nearly half of the nodes of a decoding graph are constants, of few values. The
-    file is rewritten in place. `fingerprint.pb`, a checksum of the file before, which
-    loaders can do without, is removed.
+    that nearly half of the nodes of a decoding graph are constants, of few values.
+    Shapes that TensorFlow infers again are left out too. The file is rewritten in
+    place. `fingerprint.pb`, a checksum of the file before, which loaders can do
+    without, is removed.
 
     Args:
         path: folder of one version that nobody reads yet.
@@ -31,7 +32,7 @@ def share_constants(path: str | os.PathLike[str]) -> None:
 
 
 def share_in_function(function: Any) -> None:
-    """Keeps one constant of each value in a `FunctionDef`."""
+    """Keeps one constant of each value in a `FunctionDef`, and no inferred shapes."""
     first: dict[bytes, str] = {}
     replaced: dict[str, str] = {}
     for node in function.node_def:
@@ -45,6 +46,8 @@ def share_in_function(function: Any) -> None:
     ]
     for node in kept:
         redirect(node.input, replaced)
+        # TensorFlow infers them again.
+        node.attr.pop("_output_shapes", None)
     for results in (function.ret, function.control_ret):
         for name, source in results.items():
             results[name] = redirected(source, replaced)

@@ -301,3 +301,15 @@ def test_stops_when_nothing_better_can_follow():
     positions.clear()
     beam_search(model, [[1], [2]], beam_size=2)
     assert positions == list(range(40))
+
+
+@pytest.mark.parametrize("needed", [1, 2])
+def test_a_search_may_end_with_the_best_few(model, sources, needed):
+    options = {"max_length": 12, "beam_size": 3}
+    found = search(model, sources, n_best=4, needed=needed, **options)
+    fewer = search(model, sources, n_best=needed, **options)
+    np.testing.assert_array_equal(found.ids[:, :needed], fewer.ids)
+    np.testing.assert_array_equal(found.scores[:, :needed], fewer.scores)
+    every = search(model, sources, n_best=4, **options)
+    assert (found.scores[:, needed:] <= every.scores[:, needed:]).all()
+    assert (found.scores[:, 3] < every.scores[:, 3]).any()

@@ -1,5 +1,7 @@
 """Searches in two stages find what they find in one."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from keras_attnvariants.decoding.staged_search import stage_limits
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
+from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 from tests.selection import mostly_slow
@@ -25,7 +28,6 @@ FIRST = SOURCES.shape[1] + module.MARGIN
 @pytest.mark.parametrize(
     "source_length, max_length, expected",
     [
-        (None, 100, (100,)),
         (10, 100, (10 + module.MARGIN, 100)),
         (10, 10 + module.MARGIN + module.MIN_SECOND_STAGE - 1, (33,)),
         (10, 10 + module.MARGIN + module.MIN_SECOND_STAGE, (18, 34)),
@@ -89,6 +91,37 @@ def test_stages_change_nothing(in_one_stage, xla):
     same(search(model, sources, xla=xla, **options), expected)
 
 
+class TracedModel(RecurrentModel):
+    """Counts how often its step is traced."""
+
+    traced = 0
+
+    def step(self, *arguments, **options):
+        self.traced += 1
+        return super().step(*arguments, **options)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_one_loop_serves_sources_of_any_width(beam_size):
+    import tensorflow as tf
+
+    model = TracedModel(seed=3, eos_bias=-1.0)
+    options = {"beam_size": beam_size, "return_alignments": True}
+    sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
+    run = tf.function(
+        functools.partial(beam_search, model, **options),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    for padding in (0, 5):
+        padded = np.pad(sources, ((0, 0), (0, padding)))
+        found = numpy(run(padded))
+        assert model.traced == 1
+        same(found, search(RecurrentModel(seed=3, eos_bias=-1.0), padded, **options))
+        is_late = found.lengths[:, 0] > padded.shape[1] + module.MARGIN
+        assert is_late.any() and not is_late.all()
+
+
 PLACES = [
     (role, name, number)
     for role in ("decoder", "cross")
@@ -116,5 +149,11 @@ def test_every_state_grows(monkeypatch, role, name, number):
     options = {"beam_size": 2, "return_alignments": True, "min_length": FIRST + 3}
     options["max_length"] = FIRST + module.MIN_SECOND_STAGE
     found = search(model, SOURCES, **options)
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        spec = tf.TensorSpec([None, None], tf.int32)
+        run = tf.function(functools.partial(beam_search, model, **options), [spec])
+        same(numpy(run(SOURCES)), found)
     monkeypatch.setattr(module, "MIN_SECOND_STAGE", 1000)
     same(found, search(model, SOURCES, **options))

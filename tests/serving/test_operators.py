@@ -17,6 +17,7 @@ from keras_attnvariants.serving.allowed import RESTORING
 from keras_attnvariants.serving.allowed import SAVING
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
 from keras_attnvariants.serving.operators import unservable
+from keras_attnvariants.serving.weights import StoredWeights
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
 from tests.serving.tools import sharp_model
@@ -71,7 +72,7 @@ def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
     served = tf.saved_model.load(path).signatures["translate_ids"]
     found = served(source_ids=tf.constant(ids), lengths=tf.constant([4]))
     search = jit(lambda ids: beam_search(model, ids, beam_size=2), xla=False)
-    with portable():
+    with portable(), StoredWeights(model).scope():
         expected = search(tf.constant(ids))
     length = int(expected.lengths[0, 0])
     np.testing.assert_array_equal(found["ids"][0, :length], expected.ids[0, 0, :length])

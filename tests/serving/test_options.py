@@ -3,11 +3,12 @@
 from keras_attnvariants.serving.options import Options
 
 
-def test_buckets_double_up_to_the_limit():
+def test_buckets_grow_up_to_the_limit():
     def buckets(max_tokens):
         return Options(4, 0.6, 4, 64, 4096, max_tokens).buckets
 
-    assert buckets(256) == (32, 64, 128, 256)
-    assert buckets(100) == (32, 64, 100)
-    assert buckets(32) == (32,)
+    assert buckets(256) == (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+    assert buckets(600)[-4:] == (256, 384, 512, 600)
+    assert buckets(100) == (8, 16, 24, 32, 48, 64, 96, 100)
+    assert buckets(32) == (8, 16, 24, 32)
     assert buckets(5) == (5,)

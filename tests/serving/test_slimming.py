@@ -61,11 +61,9 @@ def test_a_tiny_model_has_a_small_graph(exported):
 
 
 @pytest.mark.slow
-def test_the_quickstart_model_has_a_graph_of_less_than_10_megabytes(
-    tokenizer, tmp_path
-):
+def test_the_quickstart_model_has_a_graph_of_less_than_5_megabytes(tokenizer, tmp_path):
     model = presets.get("kav/hc-sa/bible").build(vocabulary_size=4000)
-    assert size_of_graph(export(model, tokenizer, tmp_path)) < 10e6
+    assert size_of_graph(export(model, tokenizer, tmp_path)) < 5e6
 
 
 def test_sharing_changes_no_result(tmp_path):
