@@ -1,7 +1,9 @@
 """`kav export`: a SavedModel for TensorFlow Serving."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 
 import typer
@@ -10,11 +12,34 @@ from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import in_precision
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import LengthPenalty
-from keras_attnvariants.cli.options import PrecisionOption
+from keras_attnvariants.cli.options import Precision
 
+if TYPE_CHECKING:
+    import keras
+
+
+class ExportPrecision(StrEnum):
+    """What an exported model computes in, and how its weights are stored."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    AUTO = "auto"
+
+
+ExportPrecisionOption = Annotated[
+    ExportPrecision | None,
+    typer.Option(
+        "--precision",
+        help="What the model computes in, and stores; default: as in training. int8 "
+        "is stored, and computed in bfloat16; auto: what is fastest on this machine.",
+        show_default=False,
+    ),
+]
 RequiredModel = Annotated[
     Path,
     typer.Option(
@@ -103,7 +128,7 @@ def export(
     version: Version = None,
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
-    precision: PrecisionOption = None,
+    precision: ExportPrecisionOption = None,
     n_best: NBest = None,
     max_batch: MaxBatch = 64,
     max_characters: MaxCharacters = 4096,
@@ -130,7 +155,9 @@ def export(
         from keras_attnvariants.serving.export import new_version
 
         new_version(output, version)
-        loaded, tokenizer = load(model, precision)
+        loaded, tokenizer = load(model)
+        if precision is not None:
+            loaded = exported_in(loaded, precision)
         path = kav.serving.export(
             loaded,
             None if ids_only else tokenizer,
@@ -155,3 +182,15 @@ def export(
                 typer.echo(file)
         if not ids_only:
             typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
+
+
+def exported_in(model: "keras.Model", precision: ExportPrecision) -> "keras.Model":
+    """The model in the precision that was asked for; says what `auto` takes."""
+    from keras_attnvariants.serving.fastest import fastest_precision
+
+    if precision == ExportPrecision.AUTO:
+        precision = ExportPrecision(fastest_precision())
+        typer.echo(f"Precision: {precision}, the fastest on this machine")
+    if precision == ExportPrecision.INT8:
+        model = in_precision(model, Precision.BFLOAT16)
+    return in_precision(model, Precision(precision.value))
