@@ -71,10 +71,11 @@ COMPUTING = frozenset(
 )
 # What a server runs besides when it loads the weights, and nothing else.
 RESTORING = frozenset({"AssignVariableOp", "RestoreV2"})
-# What TensorFlow adds to save them again or to free them; a server never runs it.
+# What makes weights of stored ones when they are loaded, and frees them in the end.
+MAKING = frozenset({"AssignVariableOp", "DestroyResourceOp"})
+# What TensorFlow adds to save them again; a server never runs it.
 SAVING = frozenset(
     """
-    DestroyResourceOp DisableCopyOnRead MergeV2Checkpoints SaveV2 ShardedFilename
-    StaticRegexFullMatch
+    DisableCopyOnRead MergeV2Checkpoints SaveV2 ShardedFilename StaticRegexFullMatch
     """.split()
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.serving.allowed import COMPUTING
+from keras_attnvariants.serving.allowed import MAKING
 from keras_attnvariants.serving.allowed import RESTORING
 from keras_attnvariants.serving.allowed import SAVING
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
@@ -23,6 +24,10 @@ from keras_attnvariants.utils.folders import read_manifest
 
 # Servers' owners add files here, such as requests to warm up with.
 _OWNERS = "assets.extra/"
+
+
+# The signature that a server runs once, when it loads the model.
+INITIALIZATION = "__saved_model_init_op"
 
 
 def verify(
@@ -95,33 +100,53 @@ def forbidden_operators(
 
 
 def parts(graph: Any) -> Iterator[tuple[set[str], frozenset[str]]]:
-    """All nodes of a `MetaGraphDef`, in three parts that have no node in common.
+    """All nodes of a `MetaGraphDef`, in four parts that have no node in common.
 
     Yields:
         The operators of a part, and those that are allowed there besides: in what only
-        saves weights, in what only restores them, and in all the rest.
+        saves weights, in what only restores them, in what only makes or frees others of
+        them, and in all the rest.
     """
     functions = {f.signature.name: f.node_def for f in graph.graph_def.library.function}
     nodes = {node.name: node for node in graph.graph_def.node}
     saver = graph.saver_def
     saving = reached(nodes, functions, [saver.save_tensor_name])
     restoring = reached(nodes, functions, [saver.restore_op_name])
-    outputs = [
-        tensor.name
-        for signature in graph.signature_def.values()
-        for tensor in signature.outputs.values()
-    ]
+    outputs, initial = (
+        [
+            tensor.name
+            for name, signature in graph.signature_def.items()
+            if (name == INITIALIZATION) == is_initial
+            for tensor in signature.outputs.values()
+        ]
+        for is_initial in (False, True)
+    )
     served = reached(nodes, functions, outputs)
-    # Loading in Python runs functions of objects, such as `_initialize`.
-    served |= with_called(graph.object_graph_def.concrete_functions, functions)
+    # Loading in Python runs functions of objects.
+    of_resources = functions_of_resources(graph.object_graph_def)
+    others = set(graph.object_graph_def.concrete_functions) - of_resources
+    served |= with_called(others, functions)
+    making = reached(nodes, functions, initial) | with_called(of_resources, functions)
     rest = nodes.keys() | functions.keys()
     for names, extra in (
         (saving - restoring - served, SAVING | RESTORING),
         (restoring - served, RESTORING),
+        (making - restoring - served, MAKING),
     ):
         yield operators_of(names, nodes, functions), extra
         rest = rest - names
     yield operators_of(rest, nodes, functions), frozenset()
+
+
+def functions_of_resources(objects: Any) -> set[str]:
+    """Names of the functions that make, fill and free what is not restored."""
+    return {
+        name
+        for node in objects.nodes
+        if node.WhichOneof("kind") == "resource"
+        for child in node.children
+        for name in objects.nodes[child.node_id].function.concrete_functions
+    }
 
 
 def reached(

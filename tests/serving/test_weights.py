@@ -11,6 +11,7 @@ from keras_attnvariants.backend import jit
 from keras_attnvariants.backend import quantized_matrices
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.weights import StoredWeights
 from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
@@ -62,6 +63,7 @@ def test_an_export_is_as_large_as_its_precision_and_translates_as_here(
     assert size_of_variables(path) <= at_most * count
     with StoredWeights(model).scope():
         expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    verify(path)
     found, _ = served(path)
     ids = np.asarray(found["ids"])
     np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
