@@ -71,8 +71,8 @@ COMPUTING = frozenset(
 )
 # What a server runs besides when it loads the weights, and nothing else.
 RESTORING = frozenset({"AssignVariableOp", "RestoreV2"})
-# What makes weights of stored ones when they are loaded, and frees them in the end.
-MAKING = frozenset({"AssignVariableOp", "DestroyResourceOp"})
+# What makes weights of stored ones when they are loaded.
+MAKING = frozenset({"AssignVariableOp"})
 # What TensorFlow adds to save them again; a server never runs it.
 SAVING = frozenset(
     """

@@ -57,6 +57,8 @@ def stored(weight: keras.Variable, dtype: str | None) -> tf.Variable:
 class Dequantized(tf.saved_model.experimental.TrackableResource):
     """A matrix of floats that is made from one of 8-bit integers at loading.
 
+    It is not freed with what was loaded, because signatures may outlive that.
+
     Args:
         matrix: the integers and their scale.
 
@@ -83,6 +85,3 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
         tf.raw_ops.AssignVariableOp(
             resource=self.resource_handle, value=self.matrix.floats()
         )
-
-    def _destroy_resource(self) -> None:
-        tf.raw_ops.DestroyResourceOp(resource=self.resource_handle)
