@@ -59,7 +59,7 @@ class SentenceSignatures(TextSignatures):
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(
                 self.model,
-                self.best.padded(ids, lengths),
+                self.several.padded(ids, lengths),
                 beam_size=self.options.beam_size,
                 prefix=prefix_ids,
                 block_unknown=block_unknown,
@@ -75,7 +75,7 @@ class SentenceSignatures(TextSignatures):
         options, is_valid = read_options(SAMPLE_OPTIONS, values)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
-            return sample(self.model, self.best.padded(ids, lengths), **options)
+            return sample(self.model, self.several.padded(ids, lengths), **options)
 
         outputs, found = self.translated(text, is_valid, search)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
