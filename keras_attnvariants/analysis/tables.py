@@ -1,6 +1,5 @@
 """What an analysis returns: rows that print, that are saved, and that are drawn."""
 
-import csv
 import io
 import os
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import rich.table
 from rich.console import Console
 from rich.text import Text
 
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.tables import write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,10 +57,8 @@ class Table:
         Raises:
             OSError: the file cannot be written.
         """
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([self.columns, *(map(exact, row) for row in self.rows)])
-        write_file(Path(path), text.getvalue().encode("utf-8"))
+        rows = (map(exact, row) for row in self.rows)
+        write_csv(Path(path), [self.columns, *rows])
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> "Figure":
         """Draws the rows; needs matplotlib.

@@ -1,8 +1,6 @@
 """What a trial showed, kept beside its runs; the front of quality against cost."""
 
-import csv
 import dataclasses
-import io
 import json
 import math
 import operator
@@ -22,6 +20,7 @@ from keras_attnvariants.tuning.values import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.tables import write_csv
 
 RECORD = "record.json"
 # By objective, the validation metric and whether more of it is better.
@@ -154,14 +153,14 @@ class SearchResult:
         """Write all trials, one a line."""
         dimensions = names_of_dimensions(self.records)
         fields = [f.name for f in dataclasses.fields(TrialRecord)][3:]
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["trial", self.objective, "spread", *fields, *dimensions])
+        rows: list[list[Any]] = [
+            ["trial", self.objective, "spread", *fields, *dimensions]
+        ]
         for r in self.records:
             cost = [getattr(r, name) for name in fields]
             values = [r.values.get(name, "") for name in dimensions]
-            writer.writerow([r.trial, r.score, r.spread, *cost, *values])
-        write_file(Path(path), text.getvalue().encode())
+            rows.append([r.trial, r.score, r.spread, *cost, *values])
+        write_csv(Path(path), rows)
 
     def __rich__(self) -> Table:
         front = self.front()
