@@ -4,6 +4,8 @@ import contextlib
 import resource
 from pathlib import Path
 
+from keras_attnvariants.utils.lines import split_lines
+
 STATUS = Path("/proc/self/status")
 
 
@@ -16,7 +18,7 @@ def forget_peak() -> None:
 def peak_mib() -> float:
     """MiB since `forget_peak`; without support for it, since the process started."""
     with contextlib.suppress(OSError):
-        for line in STATUS.read_text().splitlines():
+        for line in split_lines(STATUS.read_text()):
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

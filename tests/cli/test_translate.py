@@ -135,7 +135,7 @@ def test_two_sources_of_text(kav, tmp_path):
 
 def test_two_models_to_translate_with(kav, tmp_path):
     result = kav("translate", "a", "--saved-model", tmp_path, "--model", tmp_path)
-    check_error(result, "either --model or --saved-model")
+    check_error(result, "one of --model, --saved-model and --server")
 
 
 def test_a_text_file_that_is_missing(kav, run_folder, tmp_path):

@@ -23,7 +23,26 @@ TRANSLATE = "text --model RUN"
 ANALYSE = "RUN --output HERE/out --data CORPUS --source xx --target yy"
 LOCALITY = f"{ANALYSE} --analysis locality"
 
+TUNE = "--data CORPUS --source xx --target yy --search HERE/search"
+OFFSETS = f"{TUNE} --space you2020/offsets"
+
 CALLS = {
+    "tune": [
+        ("", "--data"),
+        (f"{TUNE} --updates 5", "--space"),
+        (f"{TUNE} --updates 5 --space you2020/ofsets", "you2020/offsets"),
+        (OFFSETS, "must be one of `updates`, `minutes` and `tokens`"),
+        (f"{OFFSETS} --updates 5 --minutes 1", "2 of them"),
+        (f"{OFFSETS} --updates 0", "--updates"),
+        (f"{OFFSETS} --minutes 0", "--minutes"),
+        (f"{OFFSETS} --updates 5 --trials 0", "--trials"),
+        (f"{OFFSETS} --updates 5 --seeds 0", "--seeds"),
+        (f"{OFFSETS} --updates 5 --method grid", "--method"),
+        (f"{OFFSETS} --updates 5 --objective chrf", "--objective"),
+        (f"{OFFSETS} --updates 5 --workers 0", "`--workers 0` needs `--chief`"),
+        (f"{OFFSETS} --updates 5 --worker a", "`--worker` needs `--chief`"),
+        (f"{OFFSETS} --updates 5 --chief here", "`--chief` must be host:port"),
+    ],
     "train": [
         ("", "--data"),
         ("--data CORPUS --source xx --target yy", "--run"),
@@ -295,6 +314,8 @@ def no_work(monkeypatch):
         monkeypatch.setattr(module, name, work)
 
 
+# keras-tuner imports what its libraries discourage.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("command", "call", "phrase"),
     [(name, *call) for name, calls in CALLS.items() for call in calls],
