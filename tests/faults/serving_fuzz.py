@@ -21,26 +21,10 @@ from tests.faults.serving import MODEL
 from tests.faults.serving import ServerProcess
 from tests.faults.serving import export_tiny
 from tests.faults.serving import temporary
+from tests.serving.tools import RUBBISH
 
 SENTENCES = 3  # among the strings of a request
 SECONDS = 60
-PARTS = [
-    b"\0",
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    "שלום".encode(),
-    b"abc ",
-    b" ",
-    "\u202eabc\u202c".encode(),
-    "e\u0301\u0323".encode(),
-    "😀👩‍👩‍👧".encode(),
-    b"\xef\xbb\xbf",
-    "\u2028".encode(),
-    b"\n",
-    b"</s><s><unk><pad>",
-    b"\x7f",
-]
 
 
 def rubbish(draw: random.Random) -> bytes:
@@ -50,7 +34,7 @@ def rubbish(draw: random.Random) -> bytes:
         return draw.choice([b"\0", b"a", b"\xf0\x9f\x98", b"\xe2\x96\x81"]) * 65_536
     if kind < 0.4:
         return draw.randbytes(draw.randint(0, 300))
-    return b"".join(draw.choices(PARTS, k=draw.randint(0, 40)))
+    return b"".join(draw.choices(RUBBISH, k=draw.randint(0, 40)))
 
 
 class Wire:

@@ -12,6 +12,7 @@ from keras_attnvariants.serving import verify
 from tests.serving.tools import ALL_VARIANTS
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
+from tests.serving.tools import RUBBISH
 from tests.serving.tools import SENTENCES
 from tests.serving.tools import VARIANTS
 from tests.serving.tools import OtherProcess
@@ -325,25 +326,8 @@ def test_wrong_types_are_refused(signature, inputs, expected, exported, server):
 
 def test_rubbish_is_translated_to_valid_text(exported, server):
     rng = np.random.default_rng(6)
-    parts = [
-        b"\0",
-        b"\xff",
-        b"\xc3",
-        b"\xed\xa0\x80",
-        "שלום".encode(),
-        b"abc ",
-        b" ",
-        "\u202eabc\u202c".encode(),
-        "e\u0301\u0323".encode(),
-        "😀👩‍👩‍👧".encode(),
-        b"\xef\xbb\xbf",
-        "\u2028".encode(),
-        b"\n",
-        b"</s><s><unk><pad>",
-        b"\x7f",
-    ]
     rubbish = [
-        b"".join(parts[i] for i in rng.integers(0, len(parts), rng.integers(1, 30)))
+        b"".join(RUBBISH[i] for i in rng.integers(0, len(RUBBISH), rng.integers(1, 30)))
         if number % 3
         else rng.bytes(int(rng.integers(1, 200)))
         for number in range(296)

@@ -35,6 +35,24 @@ MIXED = ("sh-x", "lowest-2-ngram", "megatron")
 # back amplify rounding: with 3, one of 50 translations in float32 is not that in
 # float64, with 2 none.
 SHARPNESS = {"context": 2.0}
+# Bytes of which rubbish is made: broken UTF-8, directions, special tokens.
+RUBBISH = [
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    "שלום".encode(),
+    b"abc ",
+    b" ",
+    "\u202eabc\u202c".encode(),
+    "e\u0301\u0323".encode(),
+    "😀👩‍👩‍👧".encode(),
+    b"\xef\xbb\xbf",
+    "\u2028".encode(),
+    b"\n",
+    b"</s><s><unk><pad>",
+    b"\x7f",
+]
 LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
 
