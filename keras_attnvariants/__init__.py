@@ -29,6 +29,7 @@ _ROOMS = (
     "analysis",
     "serving",
     "tuning",
+    "experiments",
     "cli",
 )
 

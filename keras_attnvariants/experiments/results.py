@@ -1,0 +1,392 @@
+"""What a comparison found: everything that its tables and its page are made of."""
+
+import os
+import statistics
+from dataclasses import dataclass
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+
+from keras_attnvariants.experiments.records import read_record
+from keras_attnvariants.experiments.records import write_record
+
+# Metrics of which less is better.
+LOWER_IS_BETTER = ("TER",)
+
+
+class Cost(NamedTuple):
+    """A measure of what a system costs.
+
+    Attributes:
+        label: for people to read, with its unit.
+        more_is_better: whether more of it is cheaper.
+    """
+
+    label: str
+    more_is_better: bool = False
+
+
+# By name, in the order of the tables; see `ComparisonResult.costs`.
+COSTS = {
+    "parameters": Cost("parameters"),
+    "updates": Cost("updates"),
+    "seconds": Cost("training, s"),
+    "cpu_seconds": Cost("training, CPU s"),
+    "tokens_per_second": Cost("training, tokens/s", more_is_better=True),
+    "memory_mib": Cost("peak memory, MiB"),
+    "sentences_per_second": Cost("decoding, sentences/s", more_is_better=True),
+}
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """A test set.
+
+    Attributes:
+        name: in all tables.
+        sentences: number of sentences.
+        origin: the split and, if it is not that of the training data, the corpus.
+    """
+
+    __test__ = False  # what pytest would take for tests
+
+    name: str
+    sentences: int
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class SystemResult:
+    """A system, which was trained once with each seed.
+
+    Attributes:
+        name: in all tables.
+        preset: what it was built from.
+        changes: options of the preset and settings of the training that are its own.
+        parameters: number of parameters.
+        published_preset: the preset whose published figures stand beside ours, or `""`.
+        published: what the paper prints, by figure and direction: `"bleu en-de"`.
+        published_differences: the same minus the figures of the paper's baseline.
+        sentences_per_second: speed of decoding; `None` until it was measured.
+        output_tokens_per_second: the same in words of the translations.
+    """
+
+    name: str
+    preset: str
+    parameters: int
+    changes: dict[str, Any] = field(default_factory=dict)
+    published_preset: str = ""
+    published: dict[str, float] = field(default_factory=dict)
+    published_differences: dict[str, float] = field(default_factory=dict)
+    sentences_per_second: float | None = None
+    output_tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A line of the log of a run; what it does not have is `None`.
+
+    Attributes:
+        update: number of updates so far.
+        seconds: since training began, without interruptions.
+        loss: of training, with label smoothing.
+        validation_loss, validation_bleu: at the end of a period.
+    """
+
+    update: int
+    seconds: float
+    loss: float | None = None
+    validation_loss: float | None = None
+    validation_bleu: float | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A run that has ended.
+
+    Attributes:
+        system: name of the system.
+        seed: of its weights, dropout and batches.
+        updates: number of updates.
+        seconds: of training with validations, on the wall.
+        cpu_seconds: the same, of the processors together.
+        tokens_per_second: target tokens in training, median over the log.
+        memory_mib: largest resident memory of its process.
+        validation_loss: that of the model that translated; `None` without validation.
+        curve: its log.
+    """
+
+    system: str
+    seed: int
+    updates: int
+    seconds: float
+    cpu_seconds: float
+    tokens_per_second: float
+    memory_mib: float
+    validation_loss: float | None
+    curve: tuple[CurvePoint, ...] = ()
+
+
+@dataclass(frozen=True)
+class ScoreSummary:
+    """A system under one metric on one test set.
+
+    Attributes:
+        system, test_set: their names.
+        metric: `"BLEU"`, `"chrF2"`, `"TER"` (lower is better).
+        seeds: of the runs.
+        values: a score for each of them.
+        mean: of the values.
+        deviation: their standard deviation; `None` for one.
+        low, high: interval of the mean by Student's t; `None` for one value.
+        signature: sacrebleu's.
+    """
+
+    system: str
+    test_set: str
+    metric: str
+    seeds: tuple[int, ...]
+    values: tuple[float, ...]
+    mean: float
+    deviation: float | None
+    low: float | None
+    high: float | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system minus the baseline, under one metric on one test set.
+
+    Each p-value has a sibling after the correction of Holm for the number of systems
+    (`…_holm`). `None` means that there are too few seeds.
+
+    Attributes:
+        system, test_set, metric: what is compared.
+        difference: of the means over seeds.
+        low, high: interval of the difference over seeds (Welch).
+        welch: p-value of Welch's t-test over seeds.
+        paired: p-value of the t-test over pairs of runs with the same seed.
+        bootstrap: p-value of the paired bootstrap over sentences.
+        randomization: p-value of approximate randomisation over sentences.
+        sentence_low, sentence_high: interval of the difference over sentences
+            (bootstrap, all seeds at once).
+    """
+
+    system: str
+    test_set: str
+    metric: str
+    difference: float
+    low: float | None
+    high: float | None
+    welch: float | None
+    welch_holm: float | None
+    paired: float | None
+    paired_holm: float | None
+    bootstrap: float
+    bootstrap_holm: float
+    randomization: float
+    randomization_holm: float
+    sentence_low: float
+    sentence_high: float
+
+
+@dataclass(frozen=True)
+class AnalysisTable:
+    """A table of `kav.analysis`.
+
+    Attributes:
+        analysis: its name, as `kav analyse --analysis` has it.
+        title: of the table.
+        system: which one was analysed; `""` for a table of all.
+        seed: of the run that was.
+        test_set: name of the test set, or of other data.
+        columns: names of the columns.
+        rows: the rows.
+        sentences, skipped: how many were analysed, and how many could not be.
+        source: where the paper shows it, such as `"You et al. 2020, Fig. 2"`.
+        finding: what the paper found.
+        definition: what the paper leaves open, and what was done here.
+    """
+
+    analysis: str
+    title: str
+    system: str
+    seed: int
+    test_set: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    sentences: int
+    skipped: int = 0
+    source: str = ""
+    finding: str = ""
+    definition: str = ""
+
+
+@dataclass(frozen=True)
+class SampleSentence:
+    """A sentence of a test set and its translations.
+
+    Attributes:
+        test_set: its name.
+        number: of the sentence, from 0.
+        source, reference: the texts.
+        translations: by name of the system, of its first seed.
+    """
+
+    test_set: str
+    number: int
+    source: str
+    reference: str
+    translations: dict[str, str]
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """The weights of one layer of a system on a sample sentence and its reference.
+
+    Attributes:
+        system: its name.
+        test_set, number: the sentence, which is one of the samples.
+        place: `"encoder"`, `"decoder"` or `"cross"`.
+        layer: its number, from 1 at the bottom.
+        queries, keys: texts of rows and columns. Row `i` of the decoder is the position
+            that predicts the token after `queries[i]`; in cross-attention `queries`
+            are the predicted tokens.
+        heads: `[H][T][S]`; phrase attention: of tokens.
+        query_order, key_order: number of tokens of a query and of what it attends to.
+        is_quadrant: whether `heads` is one matrix, the mean over heads, for phrases of
+            these orders; otherwise, it is between tokens.
+    """
+
+    system: str
+    test_set: str
+    number: int
+    place: str
+    layer: int
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    heads: tuple[tuple[tuple[float, ...], ...], ...]
+    query_order: int = 1
+    key_order: int = 1
+    is_quadrant: bool = False
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How the results were made.
+
+    Attributes:
+        command: that makes them.
+        comparison: the text of its file.
+        versions: of the software, by name.
+        hardware: the machine, by property.
+        corpus: sha256 of files of the corpus, by name of the split.
+        date: when the results were put together.
+        settings: number of processes at a time, threads of each, precision, ….
+    """
+
+    command: str
+    comparison: str
+    versions: dict[str, str]
+    hardware: dict[str, str]
+    corpus: dict[str, str]
+    date: str
+    settings: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """All that a comparison found.
+
+    Attributes:
+        title: of the comparison.
+        data: name of the training data.
+        source_language, target_language: codes.
+        budget: what each run could spend, in words.
+        baseline: name of the system that the others are compared with.
+        seeds: of the runs of each system.
+        confidence: of all intervals.
+        metrics: in the order of the file; the first decides "better" and "worse".
+        test_sets, systems: in the order of the file.
+        runs: those that have ended.
+        missing: systems and seeds of those that have not, such as `"base 3"`.
+        scores: for each test set, metric and system with a run.
+        differences: the same for each system but the baseline.
+        analyses: in the order of the file.
+        samples: sentences with translations.
+        attention: weights on some of them.
+        origin: how the results were made.
+    """
+
+    title: str
+    data: str
+    source_language: str
+    target_language: str
+    budget: str
+    baseline: str
+    seeds: tuple[int, ...]
+    confidence: float
+    metrics: tuple[str, ...]
+    test_sets: tuple[TestSet, ...]
+    systems: tuple[SystemResult, ...]
+    runs: tuple[RunResult, ...]
+    missing: tuple[str, ...]
+    scores: tuple[ScoreSummary, ...]
+    differences: tuple[Difference, ...]
+    analyses: tuple[AnalysisTable, ...]
+    samples: tuple[SampleSentence, ...]
+    attention: tuple[AttentionLayer, ...]
+    origin: Origin
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Writes everything as JSON.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        write_record(Path(path), self)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "ComparisonResult":
+        """What `write` wrote.
+
+        Raises:
+            DamagedFolderError: the file is missing or damaged.
+        """
+        return read_record(Path(path), cls)
+
+    def system(self, name: str) -> SystemResult:
+        """The system of this name."""
+        return next(system for system in self.systems if system.name == name)
+
+    def score(self, system: str, test_set: str, metric: str) -> ScoreSummary | None:
+        """A score; `None` if there is none yet."""
+        return _find(self.scores, system, test_set, metric)
+
+    def difference(self, system: str, test_set: str, metric: str) -> Difference | None:
+        """A difference to the baseline; `None` if there is none."""
+        return _find(self.differences, system, test_set, metric)
+
+    def costs(self, system: str) -> dict[str, float | None]:
+        """What a system costs, by the names of `COSTS`: means over its runs.
+
+        What was not measured is `None`.
+        """
+        runs = [run for run in self.runs if run.system == system]
+        measured = self.system(system)
+        costs: dict[str, float | None] = {}
+        for name in COSTS:
+            values = [getattr(run, name) for run in runs if hasattr(run, name)]
+            own = getattr(measured, name, None)
+            costs[name] = statistics.fmean(values) if values else own
+        return costs
+
+
+def _find(rows: Any, system: str, test_set: str, metric: str) -> Any:
+    wanted = system, test_set, metric
+    for row in rows:
+        if (row.system, row.test_set, row.metric) == wanted:
+            return row
+    return None
