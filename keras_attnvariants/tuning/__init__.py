@@ -6,6 +6,9 @@ Needs the extra `tune`; keras-tuner is imported when a search starts, not before
 from typing import Any
 
 from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.tuning.locality import Proposal
+from keras_attnvariants.tuning.locality import propose
+from keras_attnvariants.tuning.locality import propose_hybrids
 from keras_attnvariants.tuning.named import SPACES
 from keras_attnvariants.tuning.named import named_space
 from keras_attnvariants.tuning.records import SearchResult
@@ -14,18 +17,25 @@ from keras_attnvariants.tuning.search import Search
 from keras_attnvariants.tuning.search import search
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.values import Range
+from keras_attnvariants.tuning.verdict import Judgement
+from keras_attnvariants.tuning.verdict import judge
 
 __all__ = [
     "SPACES",
     "Budget",
+    "Judgement",
     "PresetHyperModel",
+    "Proposal",
     "Range",
     "RunTuner",
     "Search",
     "SearchResult",
     "SearchSpace",
     "TrialRecord",
+    "judge",
     "named_space",
+    "propose",
+    "propose_hybrids",
     "search",
 ]
 

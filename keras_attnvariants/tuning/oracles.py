@@ -65,6 +65,7 @@ class Recoverable(Oracle):
     failure: SearchFailedError | None = None
     trials: dict[str, Any]
     ongoing_trials: dict[str, Any]
+    end_order: list[str]
     _retry_queue: list[str]
 
     def __init__(self, **options: Any) -> None:
@@ -89,10 +90,14 @@ class Recoverable(Oracle):
     def end_trial(self, trial: Any) -> None:
         """As keras-tuner's; what is saved no longer has the trial among the ongoing.
 
+        A worker that got no answer says it again: a trial ends once.
+
         Raises:
             SearchFailedError: too many trials in a row failed.
         """
         with exclusive(self):
+            if trial.trial_id in self.end_order:
+                return
             super().end_trial(trial)
             self.save()
 

@@ -1,11 +1,7 @@
 """A search: its oracle, its folder, and the processes that run its trials."""
 
-import dataclasses
-import importlib.util
-import json
 import math
 import os
-import time
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,23 +10,23 @@ from typing import Any
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.records import OBJECTIVES
 from keras_attnvariants.tuning.records import SearchResult
 from keras_attnvariants.tuning.records import read_result
+from keras_attnvariants.tuning.settings import METHODS
+from keras_attnvariants.tuning.settings import check_packages
+from keras_attnvariants.tuning.settings import check_same_search
+from keras_attnvariants.tuning.settings import describe
+from keras_attnvariants.tuning.settings import wait_for_search
+from keras_attnvariants.tuning.settings import write_settings
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.trials import Trials
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import lock_folder
 
-SETTINGS = "search.json"
-METHODS = ("random", "bayesian", "hyperband")
-NEEDED = {"keras_tuner": "keras-tuner", "tensorboard": "tensorboard"}
 # Trials of a search in a space without end.
 DEFAULT_TRIALS = 20
 # A trial that failed for another reason than its point is run again once.
@@ -73,7 +69,9 @@ class Search:
             if workers == 1 and chief is None:
                 self._tuner().search()
             else:
-                self._serve(workers, chief)
+                from keras_attnvariants.tuning.chief import hand_out
+
+                hand_out(self.oracle(), self.folder, self.join, workers, chief)
             return self.result()
 
     def join(self, chief: str, name: str) -> None:
@@ -83,12 +81,21 @@ class Search:
             chief: its address, `"host:port"`.
             name: of this worker. One that is started again under its name continues
                 its trial.
+
+        Raises:
+            ValueError: the folder holds another search, or no chief answers.
         """
         from keras_attnvariants.tuning.workers import Heartbeat
+        from keras_attnvariants.tuning.workers import check_worker_name
         from keras_attnvariants.tuning.workers import keras_tuner_names
 
-        with keras_tuner_names(chief, name), Heartbeat(self.folder, name):
-            self._tuner().search()
+        check_worker_name(name)
+        check_packages(self.method)
+        with keras_tuner_names(chief, name):
+            wait_for_search(self.folder, chief)
+            check_same_search(self.folder, self.settings())
+            with Heartbeat(self.folder, name):
+                self._tuner().search()
 
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
@@ -167,69 +174,21 @@ class Search:
 
     def _open(self) -> None:
         """Check and write the settings, and what all trials need."""
-        path = self.folder / SETTINGS
         settings = self.settings()
-        if path.exists():
-            check_same_search(self.folder, read_json(path), settings)
+        check_same_search(self.folder, settings)
         self.check()
-        write_file(path, f"{json.dumps(settings, indent=1)}\n".encode())
+        write_settings(self.folder, settings)
         self.trials.prepare(self.folder)
 
     def settings(self) -> dict[str, Any]:
         """What decides the result of the search, in a form that JSON can hold."""
-        trials = self.trials
-        settings = {
-            "space": trials.space.to_dict(),
-            "budget": dataclasses.asdict(trials.budget),
-            "objective": trials.objective,
-            "seeds": trials.seeds,
-            "vocabulary_size": trials.vocabulary_size,
-            "settings": trials.settings,
-            "precision": trials.precision,
-            "method": self.method,
-            "max_trials": self.max_trials,
-            "seed": self.seed,
-            "factor": self.factor,
-            **describe_data({}, trials.preset, trials.corpus, trials.subwords),
-        }
-        return json.loads(json.dumps(settings, default=repr))
-
-    def _serve(self, workers: int, chief: str | None) -> None:
-        """Hand out trials until there are none and all workers know it."""
-        from keras_attnvariants.tuning.workers import LocalWorkers
-        from keras_attnvariants.tuning.workers import Watchdog
-        from keras_attnvariants.tuning.workers import free_address
-        from keras_attnvariants.tuning.workers import serving
-
-        oracle = self.oracle()
-        oracle.keeps_ongoing = True
-        folder = self.folder.resolve()
-        oracle._set_project_dir(folder.parent, folder.name)
-        if Path(oracle._get_oracle_fname()).exists():
-            oracle.reload()
-        address = chief or free_address()
-        watchdog = Watchdog(oracle, self.folder)
-        with (
-            serving(oracle, address),
-            LocalWorkers(self.join, address, workers) as local,
-        ):
-            while oracle.failure is None:
-                time.sleep(0.5)
-                watchdog.look()
-                local.look()
-                if has_ended(oracle, local, workers):
-                    break
-        if oracle.failure is not None:
-            raise oracle.failure
-
-
-def has_ended(oracle: Any, local: Any, workers: int) -> bool:
-    """Whether no trial is left, and no worker waits for one."""
-    if workers and not local.have_ended:
-        return False
-    if oracle.ongoing_trials or oracle.tuner_ids:
-        return False
-    return bool(workers) or bool(oracle.has_stopped)
+        return describe(
+            self.trials,
+            method=self.method,
+            max_trials=self.max_trials,
+            seed=self.seed,
+            factor=self.factor,
+        )
 
 
 def search(
@@ -318,36 +277,3 @@ def search(
         dict(subwords or {}),
     )
     return Search(trials, Path(folder), method, max_trials, seed, factor)
-
-
-def check_packages(method: str) -> None:
-    """Raises unless the packages of a method are installed.
-
-    Raises:
-        ValueError: says how to install what is missing.
-    """
-    needed = NEEDED | ({"sklearn": "scikit-learn"} if method == "bayesian" else {})
-    missing = [needed[name] for name in needed if not importlib.util.find_spec(name)]
-    if missing:
-        raise ValueError(
-            f"A search needs {' and '.join(missing)}: pip install "
-            f"{' '.join(missing)}, or the extra `tune` of this package"
-        )
-
-
-def check_same_search(
-    folder: Path, saved: Mapping[str, Any], given: Mapping[str, Any]
-) -> None:
-    """Raises unless a search may be continued with these settings.
-
-    Raises:
-        ValueError: a setting other than a higher number of trials differs.
-    """
-    free = ("max_trials",)
-    for name in given:
-        if name not in free and saved.get(name) != given[name]:
-            raise ValueError(
-                f"{folder} holds a search with another `{name}`: give that, or choose "
-                f"another folder. Received: {given[name]!r:.60} instead of "
-                f"{saved.get(name)!r:.60}"
-            )

@@ -2,7 +2,6 @@
 
 import difflib
 import itertools
-import math
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ from keras_attnvariants.tuning.attention import configuration
 from keras_attnvariants.tuning.attention import fitting_examples
 from keras_attnvariants.tuning.values import Range
 from keras_attnvariants.tuning.values import chosen
+from keras_attnvariants.tuning.values import count_points
 from keras_attnvariants.tuning.values import declare
 from keras_attnvariants.tuning.values import to_values
 
@@ -271,31 +271,6 @@ def corners(entry: Candidate) -> list[dict[str, Any]]:
     rows = max(map(len, ends.values()), default=0)
     tables = [{k: v[i % len(v)] for k, v in ends.items()} for i in range(rows)]
     return [*tables, *map(dict, entry.examples)] or [{}]
-
-
-def count_points(dimensions: Sequence[Any]) -> float:
-    """Number of points that keras-tuner's dimensions and their conditions span."""
-
-    def count(dimension: Any) -> float:
-        conditions = [(c, c.conditions[-1]) for c in dimensions if c.conditions]
-        below = [(c, last) for c, last in conditions if last.name == dimension.name]
-        if not below:
-            return number_of_values(dimension)
-        return sum(
-            math.prod(count(c) for c, last in below if value in last.values)
-            for value in dimension.values
-        )
-
-    return math.prod(count(d) for d in dimensions if not d.conditions)
-
-
-def number_of_values(dimension: Any) -> float:
-    """Number of values of one of keras-tuner's dimensions."""
-    if hasattr(dimension, "min_value"):
-        is_whole = type(dimension).__name__ == "Int"
-        bounds = dimension.min_value, dimension.max_value
-        return Range(*bounds, step=dimension.step or (1 if is_whole else None)).count
-    return len(dimension.values)
 
 
 def check_names(what: str, given: Iterable[str], known: Collection[str]) -> None:

@@ -19,6 +19,7 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
+from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.memory import forget_peak
 from keras_attnvariants.tuning.memory import peak_mib
@@ -31,6 +32,8 @@ from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import LOCK
 
+# What all trials compute in, if a search chose it.
+PRECISION = "precision.txt"
 # What keras-tuner's Hyperband adds to the values of a trial.
 EPOCHS = "tuner/epochs"
 PARENT = "tuner/trial_id"
@@ -68,12 +71,14 @@ class Trials:
     subwords: Mapping[str, Any] = field(default_factory=dict)
 
     def prepare(self, folder: Path) -> None:
-        """Train the vocabulary of all trials, unless it is there."""
+        """Train the vocabulary of all trials and choose their precision, once."""
         if not (folder / TOKENIZER).is_file():
             files = self.corpus.files("train")
             size = self.vocabulary_size or self.preset.options["vocabulary_size"]
             tokenizer = Tokenizer.train(files, size, **self.subwords)
             write_file(folder / TOKENIZER, tokenizer.model_bytes)
+        if self.precision == "auto" and not (folder / PRECISION).is_file():
+            write_file(folder / PRECISION, faster_precision().encode())
 
     def run(self, folder: Path, values: Mapping[str, Any]) -> TrialRecord:
         """Train a trial, or continue it; and write its record.
@@ -119,6 +124,9 @@ class Trials:
         self, run: Path, seed: int, epochs: int, arguments: TrialArguments
     ) -> TrainingResult:
         batch_tokens = arguments.batch_tokens or self.preset.training.batch_tokens
+        precision = self.precision
+        if precision == "auto":
+            precision = (run.parents[1] / PRECISION).read_text()
         period = self.budget.period(batch_tokens)
         limit = self.budget.time_limit(epochs)
         settings = {
@@ -138,7 +146,7 @@ class Trials:
             batch_tokens=batch_tokens,
             sizes=arguments.sizes,
             settings=settings,
-            precision=self.precision,
+            precision=precision,
             seed=seed,
             bleu_sentences=self.bleu_sentences if self.objective == "bleu" else 0,
             samples=0,

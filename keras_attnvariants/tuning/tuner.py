@@ -1,5 +1,6 @@
 """The tuner: a trial is a run of ours, which a kill does not lose."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,17 @@ class RunTuner(BaseTuner):
         folder: of the search; each trial has a folder in it.
     """
 
+    oracle: Any
+
     def __init__(self, oracle: Any, trials: Trials, folder: Path) -> None:
         self._trials = trials
         folder = folder.resolve()
         super().__init__(oracle, directory=folder.parent, project_name=folder.name)
+        if self._is_worker():
+            from keras_attnvariants.tuning.client import PatientOracle
+
+            host, port = (os.environ[f"KERASTUNER_ORACLE_{n}"] for n in ("IP", "PORT"))
+            self.oracle = PatientOracle(self.oracle, f"{host}:{port}")
 
     def _populate_initial_space(self) -> None:
         """The space was declared with the oracle; what is left is its state."""
@@ -52,6 +60,7 @@ class RunTuner(BaseTuner):
         """Run trials until the oracle has no more.
 
         Raises:
+            ChiefGoneError: this is a worker, and no chief answers.
             OSError: the disk is full, or a folder cannot be written.
             SearchFailedError: too many trials in a row failed.
             SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.

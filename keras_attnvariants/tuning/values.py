@@ -122,3 +122,28 @@ def chosen(values: Range | Sequence[Any], stored: Any) -> Any:
     if isinstance(forms[0], float):
         return min(values, key=lambda value: abs(value - stored))
     return values[forms.index(stored)]
+
+
+def count_points(dimensions: Sequence[Any]) -> float:
+    """Number of points that keras-tuner's dimensions and their conditions span."""
+
+    def count(dimension: Any) -> float:
+        conditions = [(c, c.conditions[-1]) for c in dimensions if c.conditions]
+        below = [(c, last) for c, last in conditions if last.name == dimension.name]
+        if not below:
+            return number_of_values(dimension)
+        return sum(
+            math.prod(count(c) for c, last in below if value in last.values)
+            for value in dimension.values
+        )
+
+    return math.prod(count(d) for d in dimensions if not d.conditions)
+
+
+def number_of_values(dimension: Any) -> float:
+    """Number of values of one of keras-tuner's dimensions."""
+    if hasattr(dimension, "min_value"):
+        is_whole = type(dimension).__name__ == "Int"
+        bounds = dimension.min_value, dimension.max_value
+        return Range(*bounds, step=dimension.step or (1 if is_whole else None)).count
+    return len(dimension.values)

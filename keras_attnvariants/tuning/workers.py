@@ -1,27 +1,27 @@
-"""Several workers: a chief that hands out trials, and processes that run them."""
+"""Workers: signs of life, names, and processes that are started again."""
 
 import contextlib
 import multiprocessing
 import os
+import re
 import signal
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.utils.files import write_file
 
 WORKERS = "workers"
-# Seconds between two signs of life, and without one until a worker counts as dead.
+# Seconds between two signs of life.
 BEAT = 5.0
-SILENCE = 60.0
 # How often a process is started again in a search.
 MAX_RESTARTS = 10
+# keras-tuner takes whoever has this in its name for the chief.
+CHIEF = "chief"
 
 
 class WorkersDiedError(ValueError):
@@ -64,42 +64,17 @@ class Heartbeat:
                 return
 
 
-class Watchdog:
-    """Gives the trials of silent workers back to the oracle.
+def check_worker_name(name: str) -> None:
+    """Raises unless a worker may have this name.
 
-    Clocks of machines may differ: what counts is when this process saw a change.
-
-    Args:
-        oracle: a `Recoverable` oracle.
-        folder: of the search.
-        silence: seconds without a sign of life until a worker counts as dead.
+    Raises:
+        ValueError: it is no name of a file, or has a meaning for keras-tuner.
     """
-
-    def __init__(self, oracle: Any, folder: Path, silence: float = SILENCE) -> None:
-        self._oracle = oracle
-        self._folder = folder / WORKERS
-        self._silence = silence
-        self._seen: dict[str, tuple[str, float]] = {}
-
-    def look(self) -> list[str]:
-        """Look at all workers that have a trial, or may still ask for one.
-
-        Returns:
-            The names of those that are dead.
-        """
-        dead = []
-        now = time.monotonic()
-        for name in {*self._oracle.ongoing_trials, *self._oracle.tuner_ids}:
-            path = self._folder / name
-            sign = path.read_text() if path.exists() else ""
-            if self._seen.get(name, ("", 0.0))[0] != sign or name not in self._seen:
-                self._seen[name] = sign, now
-            elif now - self._seen[name][1] > self._silence:
-                dead.append(name)
-                del self._seen[name]
-                if (trial := self._oracle.give_back(name)) is not None:
-                    print(f"Worker {name} is gone; another continues trial {trial}.")
-        return dead
+    if not re.fullmatch(r"[\w-][\w.-]*", name) or CHIEF in name:
+        raise ValueError(
+            "The name of a worker must consist of letters, digits, `.`, `-` and `_`, "
+            f"without {CHIEF!r}. Received: {name!r}"
+        )
 
 
 @contextlib.contextmanager
@@ -123,35 +98,6 @@ def keras_tuner_names(address: str, name: str) -> Iterator[None]:
                 os.environ[key] = value
 
 
-@contextlib.contextmanager
-def serving(oracle: Any, address: str) -> Iterator[None]:
-    """Context in which keras-tuner's service answers workers.
-
-    Raises:
-        OSError: the address is in use.
-    """
-    import grpc
-    from keras_tuner.src import protos
-    from keras_tuner.src.distribute.oracle_chief import OracleServicer
-
-    # Otherwise two chiefs could share a port.
-    options = [("grpc.so_reuseport", 0)]
-    server = grpc.server(ThreadPoolExecutor(max_workers=8), options=options)
-    servicer = OracleServicer(oracle)
-    protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
-    try:
-        bound = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise OSError(f"`chief` must be a free address. Received: {address}") from error
-    if not bound:
-        raise OSError(f"`chief` must be a free address. Received: {address}")
-    server.start()
-    try:
-        yield
-    finally:
-        server.stop(grace=1).wait()
-
-
 class LocalWorkers:
     """Processes on this machine, started again under their names if they die.
 
@@ -167,7 +113,8 @@ class LocalWorkers:
     ) -> None:
         self._run = run
         self._address = address
-        self._names = [f"{socket.gethostname()}-{i + 1}" for i in range(count)]
+        host = socket.gethostname().replace(CHIEF, "host")
+        self._names = [f"{host}-{i + 1}" for i in range(count)]
         self._processes: dict[str, Any] = {}
         self._restarts = 0
 

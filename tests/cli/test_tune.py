@@ -11,8 +11,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def tune(kav, tmp_path, corpus_folder):
     def run(*options, space="you2020/offsets", data=corpus_folder):
         folder = tmp_path / "search"
-        where = ("--data", data, "--source", "xx", "--target", "yy")
-        result = kav("tune", *where, "--search", folder, "--space", space, *options)
+        where = ["--data", data, "--source", "xx", "--target", "yy"]
+        if space is not None:
+            where += ["--space", space]
+        result = kav("tune", *where, "--search", folder, *options)
         assert not folder.exists()
         return result
 
@@ -43,6 +45,22 @@ def test_a_wrong_file(tune, tmp_path, text, phrases):
     path = tmp_path / "space.toml"
     path.write_text(text)
     check_error(tune("--updates", 5, space=path), *phrases)
+
+
+def test_a_search_has_one_subject(tune, tmp_path, run_folder):
+    where = ("--from-locality", run_folder, "--updates", 5)
+    check_error(tune(*where), "either --space or --from-locality", "both")
+    check_error(tune("--updates", 5, space=None), "neither")
+    sizes = tune(*where, "--layers", 2, space=None)
+    check_error(sizes, "the sizes of its run", "{'num_layers': 2}")
+    preset = tune(*where, "--preset", "kav/base/bible", space=None)
+    check_error(preset, "leave out --preset", "kav/base/bible")
+
+
+def test_a_baseline_that_is_no_run_of_a_preset(tune, tmp_path, run_folder):
+    check_error(tune("--from-locality", tmp_path, space=None), "with log.jsonl")
+    where = ("--from-locality", run_folder, "--updates", 5)
+    check_error(tune(*where, space=None), "must be one of a preset")
 
 
 def test_a_missing_file(tune, tmp_path):

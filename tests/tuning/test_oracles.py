@@ -108,6 +108,14 @@ def test_another_worker_continues_the_trial_of_one_that_is_gone(tmp_path):
     assert oracle.create_trial("b").status == "STOPPED"
 
 
+def test_a_trial_that_is_reported_twice_ends_once(tmp_path):
+    oracle = make(tmp_path)
+    trial = oracle.create_trial("a")
+    end(oracle, trial)
+    end(oracle, trial)
+    assert oracle.end_order == [trial.trial_id]
+
+
 def test_a_restarted_chief_leaves_workers_their_trials(tmp_path):
     lost = make(tmp_path).create_trial("a")
     chief = make(tmp_path)

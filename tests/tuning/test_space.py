@@ -114,6 +114,8 @@ def test_values_that_workers_receive_in_single_precision_are_found():
             {"attention": {"encoder": [{"variant": "LocalAttention", "m": 3}]}},
             "no such argument",
         ),
+        ({"attention": {}}, "must have a dimension"),
+        ({"attention": {"encoder": []}}, "must list different variants"),
         ({"sizes": {"dropout": []}}, "must list different values"),
         ({"sizes": {"dropout": {"min": 0.1}}}, "a table with min, max"),
         ({"sizes": {"dropout": {"min": 0.3, "max": 0.1}}}, "must be below `maximum`"),

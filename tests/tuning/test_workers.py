@@ -3,8 +3,8 @@
 import time
 
 from keras_attnvariants.tuning import workers
+from keras_attnvariants.tuning.chief import Watchdog
 from keras_attnvariants.tuning.workers import Heartbeat
-from keras_attnvariants.tuning.workers import Watchdog
 
 
 class Oracle:

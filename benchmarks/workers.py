@@ -1,0 +1,96 @@
+"""Trials per hour of a search with one worker, and with two.
+
+    python -m benchmarks.workers --trials 8 --updates 300
+
+Both searches have the same trials and workers in processes of their own, which have
+the cores of the machine between them. "With start" counts from the call to its end,
+"under way" from the first trial to the end of the last, as in a long search. CPU says
+how many cores a search kept busy: one worker that uses both already leaves a second
+one little to gain.
+"""
+
+import argparse
+import os
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import keras_attnvariants as kav
+from keras_attnvariants.tuning.workers import free_address
+from tests.toy_runs import write_corpus
+from tests.tuning.toy import toy_preset
+
+
+class Measured(NamedTuple):
+    """Seconds of a search, from its call and from its first trial, and CPU seconds."""
+
+    with_start: float
+    under_way: float
+    cpu: float
+
+
+def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width: int):
+    """A search over learning rates; its trials all take equally long."""
+    preset = toy_preset(hidden_dim=width, intermediate_dim=2 * width, num_layers=2)
+    rates = kav.tuning.Range(1e-3, 1e-1, log=True)
+    return kav.tuning.search(
+        preset,
+        corpus,
+        kav.tuning.SearchSpace(training={"learning_rate": rates}),
+        folder,
+        budget=kav.tuning.Budget(updates=updates, validations=1),
+        max_trials=trials,
+        precision="float32",
+    )
+
+
+def measure(search: kav.tuning.Search, workers: int) -> Measured:
+    """Runs a search with workers in processes of their own."""
+    start, cpu = time.time(), children_seconds()
+    search.run(workers, chief=free_address())
+    end = time.time()
+    # The first file of a run, and the last of a trial.
+    vocabularies = search.folder.glob("trial_*/seed-1/tokenizer.model")
+    begun = min(path.stat().st_mtime for path in vocabularies)
+    records = search.folder.glob("trial_*/record.json")
+    ended = max(path.stat().st_mtime for path in records)
+    return Measured(end - start, ended - begun, children_seconds() - cpu)
+
+
+def children_seconds() -> float:
+    """CPU seconds of all processes of ours that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--trials", type=int, default=8, help="trials (8)")
+    parser.add_argument("--updates", type=int, default=300, help="of a trial (300)")
+    parser.add_argument("--width", type=int, default=32, help="of the model (32)")
+    options = parser.parse_args()
+    measured = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = write_corpus(Path(name))
+        corpus = kav.data.load_corpus(folder, "xx", "yy", cache_dir=folder / "cache")
+        print(f"{options.trials} trials, {len(os.sched_getaffinity(0))} cores")
+        for workers in (1, 2):
+            sizes = (options.trials, options.updates, options.width)
+            search = make(corpus, folder / f"search-{workers}", *sizes)
+            found = measured[workers] = measure(search, workers)
+            print(
+                f"{workers} worker(s): {3600 * options.trials / found.with_start:.0f} "
+                f"trials/hour with start, "
+                f"{3600 * options.trials / found.under_way:.0f} under way; "
+                f"{found.with_start:.0f} s, CPU {found.cpu / found.with_start:.2f}"
+            )
+    for field in ("with_start", "under_way"):
+        one, two = (getattr(measured[n], field) for n in (1, 2))
+        print(f"Two workers over one, {field.replace('_', ' ')}: {one / two:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Hybrids after where the heads of a trained baseline look.
+
+Layers whose heads look near get something cheaper than learned attention: hard-coded
+attention where every head keeps to one offset, n-grams where the weight lies within a
+window, attention to a window where it must be twice as wide. The others stay learned.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from typing import ClassVar
+from typing import NamedTuple
+
+from keras_attnvariants import presets
+from keras_attnvariants.analysis import Table
+from keras_attnvariants.analysis import locality
+from keras_attnvariants.analysis import read_pairs
+from keras_attnvariants.analysis import weight_by_distance
+from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training import load_run
+from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.training.settings import read_settings
+from keras_attnvariants.tuning.ladder import class_of
+from keras_attnvariants.tuning.ladder import classes
+from keras_attnvariants.tuning.ladder import hybrids
+from keras_attnvariants.tuning.ladder import learned_layers
+from keras_attnvariants.tuning.ladder import rungs
+from keras_attnvariants.tuning.ladder import stacks
+from keras_attnvariants.tuning.ladder import with_layers
+from keras_attnvariants.tuning.looks import Look
+from keras_attnvariants.tuning.looks import look
+from keras_attnvariants.tuning.settings import CONTENTS
+from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_positive
+
+DISTANCE = 2
+SHARE = 0.8
+SENTENCES = 1000
+# The dimension of the space.
+DIMENSION = "hybrid"
+
+
+class ProposedLayer(NamedTuple):
+    """What is proposed for a layer.
+
+    Attributes:
+        place, layer: the layer; numbers from 1, from the bottom.
+        near: share of its weight within the distance that counts as near.
+        offsets: the most frequent offset of each head, in tokens.
+        proposed: the cheapest rung that its heads allow.
+        variant: the attention of that rung.
+        saved: parameters that it needs fewer than learned attention.
+    """
+
+    place: str
+    layer: int
+    near: float
+    offsets: str
+    proposed: str
+    variant: str
+    saved: int
+
+
+@dataclass(frozen=True)
+class Proposal(Table):
+    """Hybrids of a baseline, and the measurement that they follow from.
+
+    Attributes:
+        rows, sentences, skipped: as in `kav.analysis.Table`; a row is a layer with
+            learned attention.
+        preset: the baseline.
+        hybrids: by name, the attention of each; the last is the baseline.
+    """
+
+    title: ClassVar[str] = "What could take the place of learned attention"
+
+    preset: Preset = dataclasses.field(kw_only=True)
+    hybrids: Mapping[str, Mapping[str, Any]] = dataclasses.field(kw_only=True)
+
+    @property
+    def space(self) -> SearchSpace:
+        """The space whose points are the hybrids and the baseline."""
+        return SearchSpace(systems={DIMENSION: self.hybrids})
+
+
+def propose_hybrids(
+    run: str | os.PathLike[str],
+    corpus: Corpus,
+    *,
+    distance: int = DISTANCE,
+    share: float = SHARE,
+    sentences: int = SENTENCES,
+) -> Proposal:
+    """Hybrids after where the heads of a run look on the validation split.
+
+    Args:
+        run: folder of a run of a preset with learned attention.
+        corpus: that of the run.
+        distance: what counts as near, in tokens.
+        share: of the weight of a layer that must be near, from 0 to 1.
+        sentences: number of validation sentences that are looked at.
+
+    Raises:
+        FileNotFoundError: the folder holds no run.
+        ValueError: an argument is out of range, the run is on another corpus, or it
+            has no learned attention.
+
+    Example:
+
+    ```python
+    proposal = kav.tuning.propose_hybrids("runs/base", corpus)
+    print(proposal)
+    search = kav.tuning.search(
+        proposal.preset, corpus, proposal.space, "runs/hybrids", budget=budget
+    )
+    print(kav.tuning.judge(search.run()))
+    ```
+    """
+    check_integer("sentences", sentences)
+    run = Path(run)
+    model, tokenizer = load_run(run)
+    preset = preset_of_run(run, corpus)
+    pairs = list(islice(read_pairs(corpus, "validation"), sentences))
+    return propose(model, tokenizer, pairs, preset, distance, share)
+
+
+def propose(
+    model: Any,
+    tokenizer: Any,
+    pairs: Sequence[tuple[str, str]],
+    preset: Preset,
+    distance: int = DISTANCE,
+    share: float = SHARE,
+) -> Proposal:
+    """Hybrids of a preset after where the heads of a model look.
+
+    Args:
+        model: with a method `attention_scores`, and the layers of the preset.
+        tokenizer: its tokenizer.
+        pairs: sentences and their translations.
+        preset: the baseline.
+        distance, share: as for `propose_hybrids`.
+
+    Raises:
+        ValueError: an argument is out of range, or the preset has no learned attention.
+    """
+    check_integer("distance", distance)
+    if check_positive("share", share) > 1:
+        raise ValueError(f"`share` must be at most 1. Received: {share}")
+    baseline = learned_layers(preset)
+    heads = locality(model, tokenizer, pairs)
+    weights = weight_by_distance(model, tokenizer, pairs, farthest=2 * distance)
+    by_layer = grouped(weights.rows, "place", "layer")
+    ladders: dict[tuple[str, int], dict[str, Any]] = {}
+    rows = []
+    for where, of_layer in grouped(heads.rows, "place", "layer").items():
+        if where in baseline:
+            seen = look(of_layer, {r.distance: r.weight for r in by_layer[where]})
+            rung = seen.rung(where[0], distance, share)
+            found = rungs(preset, where[0], baseline[where], seen, rung, distance)
+            ladders[where] = dict(found)
+            rows.append(proposed_layer(preset, where, seen, rung, ladders[where]))
+    return Proposal(
+        tuple(rows),
+        heads.sentences,
+        heads.skipped,
+        preset=preset,
+        hybrids=hybrids(preset, ladders),
+    )
+
+
+def proposed_layer(
+    preset: Preset,
+    where: tuple[str, int],
+    seen: Look,
+    rung: str,
+    ladder: Mapping[str, Any],
+) -> ProposedLayer:
+    """The row of a layer."""
+    changed = with_layers(preset, {where: ladder[rung]})
+    return ProposedLayer(
+        *where,
+        near=seen.near,
+        offsets=" ".join(f"{offset:+d}" for offset in seen.offsets),
+        proposed=rung,
+        variant=class_of(ladder[rung]),
+        saved=preset.count() - preset.count(**changed),
+    )
+
+
+def preset_of_run(run: Path, corpus: Corpus) -> Preset:
+    """The preset of a run in the sizes of the run.
+
+    Raises:
+        ValueError: the run is of no preset, has other attention than its preset, or is
+            on another corpus.
+    """
+    settings = read_settings(run)
+    data = settings.get("training", {}).get("data", {})
+    if "preset" not in data:
+        raise ValueError(f"The run must be one of a preset. Received: {run}")
+    preset = presets.get(data["preset"])
+    given = describe_data({}, preset, corpus, {})
+    if any(data.get(name) != given.get(name) for name in CONTENTS):
+        raise ValueError(
+            f"{run} is a run on another corpus: give that. Received: {corpus.name!r}"
+        )
+    config = settings["model"]["config"]
+    options = {key: config.get(key, value) for key, value in preset.options.items()}
+    found = stacks(config)
+    if "num_heads" in options:
+        # Not an argument of the model, but of its layers.
+        layers = [entry for place in found.values() for entry in place if entry]
+        heads = [entry["config"].get("num_heads", 0) for entry in layers]
+        options["num_heads"] = max(heads, default=options["num_heads"])
+    preset = dataclasses.replace(preset, options=options)
+    if classes(found) != classes(stacks(preset.config)):
+        raise ValueError(
+            f"The run must have the attention of its preset, {preset.name}. "
+            f"Received: {run}, with {classes(found)}"
+        )
+    return preset

@@ -1,0 +1,127 @@
+"""The settings of a search: checked, written into its folder, compared later."""
+
+import dataclasses
+import importlib.util
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+
+SETTINGS = "search.json"
+METHODS = ("random", "bayesian", "hyperband")
+NEEDED = {"keras_tuner": "keras-tuner", "tensorboard": "tensorboard"}
+# What differs if another corpus is given.
+CONTENTS = ("train_sentences", "validation_sentences")
+# A search may be given more trials.
+FREE_TO_CHANGE = ("max_trials",)
+# Seconds that a worker waits for a chief that has not begun, or is started again.
+PATIENCE = 600.0
+PAUSE = 1.0
+
+
+class ChiefGoneError(ValueError):
+    """No chief has answered for a long time."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"No chief has answered for {PATIENCE:g} seconds: start it again, and then "
+            f"this worker; its trial is kept. Received: {address!r}"
+        )
+
+
+def describe(trials: Trials, **oracle: Any) -> dict[str, Any]:
+    """What decides the result of a search, in a form that JSON can hold.
+
+    Args:
+        trials: what its trials share.
+        **oracle: what decides which points are tried.
+    """
+    settings = {
+        "space": trials.space.to_dict(),
+        "budget": dataclasses.asdict(trials.budget),
+        "objective": trials.objective,
+        "seeds": trials.seeds,
+        "vocabulary_size": trials.vocabulary_size,
+        "settings": trials.settings,
+        "precision": trials.precision,
+        **oracle,
+        **describe_data({}, trials.preset, trials.corpus, trials.subwords),
+    }
+    return json.loads(json.dumps(settings, default=serialized))
+
+
+def serialized(value: Any) -> Any:
+    """What JSON has no form for: a schedule by its configuration."""
+    if hasattr(value, "get_config"):
+        return keras.saving.serialize_keras_object(value)
+    return repr(value)
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a search into its folder."""
+    text = json.dumps(settings, indent=1)
+    write_file(folder / SETTINGS, f"{text}\n".encode())
+
+
+def wait_for_search(folder: Path, chief: str) -> None:
+    """Wait until a chief has begun a search.
+
+    Raises:
+        ChiefGoneError: it does not begin.
+    """
+    end = time.monotonic() + PATIENCE
+    while not (folder / SETTINGS).exists():
+        if time.monotonic() > end:
+            raise ChiefGoneError(chief)
+        time.sleep(PAUSE)
+
+
+def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
+    """Raises unless the folder holds no search, or one with these settings.
+
+    Raises:
+        ValueError: a setting other than a higher number of trials differs.
+    """
+    path = folder / SETTINGS
+    if not path.exists():
+        return
+    saved = read_json(path)
+    differing = [
+        name
+        for name in given
+        if name not in FREE_TO_CHANGE and saved.get(name) != given[name]
+    ]
+    if any(name in CONTENTS for name in differing):
+        raise ValueError(
+            f"{folder} holds a search on another corpus: give that, or choose another "
+            f"folder. Received: another content of {', '.join(differing)}"
+        )
+    for name in differing:
+        raise ValueError(
+            f"{folder} holds a search with another `{name}`: give that, or choose "
+            f"another folder. Received: {given[name]!r:.60} instead of "
+            f"{saved.get(name)!r:.60}"
+        )
+
+
+def check_packages(method: str) -> None:
+    """Raises unless the packages of a method are installed.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    needed = NEEDED | ({"sklearn": "scikit-learn"} if method == "bayesian" else {})
+    missing = [needed[name] for name in needed if not importlib.util.find_spec(name)]
+    if missing:
+        raise ValueError(
+            f"A search needs {' and '.join(missing)}: pip install "
+            f"{' '.join(missing)}, or the extra `tune` of this package"
+        )

@@ -1,0 +1,204 @@
+"""What became of a proposal: whether its hybrids are as good as the baseline."""
+
+import math
+import os
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.table import Table
+
+from keras_attnvariants.tuning.locality import DIMENSION
+from keras_attnvariants.tuning.looks import LEARNED
+from keras_attnvariants.tuning.records import OBJECTIVES
+from keras_attnvariants.tuning.records import SearchResult
+from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.tables import write_csv
+
+# By how much of the baseline's score a hybrid may be worse.
+TOLERANCE = 0.01
+CONFIDENCE = 0.95
+
+
+class HybridScore(NamedTuple):
+    """A hybrid beside the baseline.
+
+    Attributes:
+        hybrid: its name; `"learned"` is the baseline.
+        score: value of the objective, mean over the seeds.
+        parameters: of the model.
+        saved: parameters that it has fewer than the baseline.
+        worse: by how much of the baseline's score it is worse, mean over the seeds;
+            negative if it is better.
+        low, high: 95 % interval of that over the seeds; `None` for one seed.
+        verdict: `"confirmed"`, `"refuted"` or `"open"`; `"baseline"` for itself.
+    """
+
+    hybrid: str
+    score: float
+    parameters: int
+    saved: int
+    worse: float
+    low: float | None
+    high: float | None
+    verdict: str
+
+    def describe(self, metric: str) -> str:
+        """The score and its interval in words."""
+        seeds = "one seed, so without an interval"
+        if self.low is not None and self.high is not None:
+            seeds = f"95 % interval {self.low:+.2%} to {self.high:+.2%}"
+        return (
+            f"`{self.hybrid}`, {metric} {self.score:.4g}, {self.worse:+.2%} ({seeds})"
+        )
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The hybrids of a proposal after they were trained.
+
+    Attributes:
+        rows: the hybrids and the baseline, those with fewest parameters first.
+        metric: name of the score.
+        budget: what each could spend, in words.
+        tolerance: by how much of the baseline's score a hybrid may be worse.
+    """
+
+    rows: tuple[HybridScore, ...]
+    metric: str
+    budget: str
+    tolerance: float
+
+    @property
+    def sentence(self) -> str:
+        """Whether the proposal is confirmed or refuted."""
+        hybrids = [row for row in self.rows if row.verdict != "baseline"]
+        [baseline] = [row for row in self.rows if row.verdict == "baseline"]
+        bound = f"at most {self.tolerance:.0%} worse than the baseline"
+        end = f"; the baseline has {baseline.score:.4g}, after {self.budget} each."
+        for row in hybrids:
+            if row.verdict == "confirmed":
+                saved = f"saves {row.saved:,} of {baseline.parameters:,} parameters"
+                saved = saved if row.saved > 0 else "saves no parameters"
+                return (
+                    f"Confirmed: a hybrid is {bound} and {saved}: "
+                    f"{row.describe(self.metric)}{end}"
+                )
+        nearest = min(hybrids, key=lambda row: row.worse)
+        if all(row.verdict == "refuted" for row in hybrids):
+            start = f"Refuted: no hybrid is {bound}"
+        else:
+            start = (
+                f"Neither confirmed nor refuted that a hybrid is {bound}: more seeds"
+            )
+        return f"{start}; the nearest is {nearest.describe(self.metric)}{end}"
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the table, one hybrid a line."""
+        write_csv(Path(path), [HybridScore._fields, *self.rows])
+
+    def __rich__(self) -> Table:
+        table = Table(title=f"Hybrids and baseline after {self.budget} each")
+        for name in ("hybrid", self.metric, "parameters", "saved", "worse by"):
+            table.add_column(name, justify="left" if name == "hybrid" else "right")
+        table.add_column(f"{CONFIDENCE:.0%} interval")
+        table.add_column("")
+        for row in self.rows:
+            interval = "" if row.low is None else f"{row.low:+.2%} … {row.high:+.2%}"
+            table.add_row(
+                row.hybrid,
+                f"{row.score:.4g}",
+                f"{row.parameters:,}",
+                f"{row.saved:,}",
+                f"{row.worse:+.2%}",
+                interval,
+                row.verdict,
+            )
+        return table
+
+
+def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
+    """Whether hybrids are as good as the baseline that they follow from.
+
+    A hybrid is confirmed if it is worse by at most the tolerance. With several seeds,
+    it is the end of the interval that counts: the same seeds are compared, with
+    Student's distribution.
+
+    Args:
+        result: of a search in the space of a `Proposal`.
+        tolerance: by how much of the baseline's score a hybrid may be worse.
+
+    Raises:
+        ValueError: the baseline or all hybrids are missing, because their trials
+            failed or have not ended.
+    """
+    check_positive("tolerance", tolerance)
+    found = {record.values.get(DIMENSION): record for record in result.records}
+    baseline = found.pop(LEARNED, None)
+    if baseline is None or not found:
+        raise ValueError(
+            "A verdict needs the baseline and a hybrid that have ended. "
+            f"Received: {sorted(map(str, found))} and failures {result.failed}"
+        )
+    metric, higher_is_better = OBJECTIVES[result.objective]
+    sign = -1 if higher_is_better else 1
+    rows = [
+        hybrid_score(str(name), record, baseline, sign, tolerance)
+        for name, record in found.items()
+    ]
+    base = hybrid_score(LEARNED, baseline, baseline, sign, tolerance)
+    rows = sorted(rows, key=lambda row: row.parameters)
+    rows.append(base._replace(low=None, high=None, verdict="baseline"))
+    return Judgement(tuple(rows), metric, result.budget, tolerance)
+
+
+def hybrid_score(
+    name: str,
+    record: TrialRecord,
+    baseline: TrialRecord,
+    sign: int,
+    tolerance: float,
+) -> HybridScore:
+    """A hybrid beside the baseline.
+
+    Args:
+        name: of the hybrid.
+        record, baseline: their trials, over the same seeds.
+        sign: 1 if a high score is bad, otherwise -1.
+        tolerance: see `judge`.
+    """
+    scale = sign / abs(baseline.score)
+    pairs = zip(record.scores, baseline.scores, strict=True)
+    worse = [scale * (own - other) for own, other in pairs]
+    low, high = interval(worse)
+    verdict = "open"
+    if high <= tolerance:
+        verdict = "confirmed"
+    elif low > tolerance:
+        verdict = "refuted"
+    has_interval = len(worse) > 1
+    return HybridScore(
+        name,
+        record.score,
+        record.parameters,
+        baseline.parameters - record.parameters,
+        statistics.fmean(worse),
+        low if has_interval else None,
+        high if has_interval else None,
+        verdict,
+    )
+
+
+def interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's interval of a mean; of one value, that value twice."""
+    mean, count = statistics.fmean(values), len(values)
+    if count < 2:
+        return mean, mean
+    from scipy.stats import t
+
+    error = statistics.stdev(values) / math.sqrt(count)
+    reach = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
+    return mean - reach, mean + reach
