@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.models.saving import WEIGHTS
-from keras_attnvariants.serving.export import versions
+from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.training.loop import AVERAGED
 from keras_attnvariants.training.loop import BEST
 from keras_attnvariants.training.loop import CHECKPOINTS

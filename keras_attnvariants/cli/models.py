@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.errors import import_tensorflow_alone
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
@@ -131,11 +132,11 @@ def translators(
     sampling: Sampling | None = None,
 ) -> dict[Path, Translate]:
     """What translates lists of texts, by the folder that it comes from."""
-    import_tensorflow()
-    import keras_attnvariants as kav
-
     found: dict[Path, Translate] = {}
     if model is not None:
+        import_tensorflow()
+        import keras_attnvariants as kav
+
         loaded, tokenizer = load(model, precision)
         search = kav.models.SearchSettings.of(
             loaded, beam_size=beam_size, length_penalty=length_penalty
@@ -154,8 +155,32 @@ def translators(
         if sampling is not None:
             found[model] = functools.partial(sampling.translations, translator)
     if saved_model is not None:
-        found[saved_model] = kav.serving.SavedTranslator(saved_model).translate
+        found[saved_model] = exported(saved_model, no_repeat_ngram, sampling)
     return found
+
+
+def exported(
+    folder: Path, no_repeat_ngram: int = 0, sampling: Sampling | None = None
+) -> Translate:
+    """What translates lists of texts with a SavedModel.
+
+    Raises:
+        ValueError: its files have changed, or it is for token ids alone.
+    """
+    import_tensorflow_alone()
+    from keras_attnvariants.serving.saved import SavedTranslator
+
+    translator = SavedTranslator(folder)
+    if sampling is not None:
+        return functools.partial(sampling.translations, translator)
+    if no_repeat_ngram:
+
+        def without_repeats(texts: list[str]) -> list[str]:
+            found = translator.translate_with(texts, no_repeat_ngram=no_repeat_ngram)
+            return [best.text for best in found]
+
+        return without_repeats
+    return translator.translate
 
 
 def served(place: str) -> Translate:

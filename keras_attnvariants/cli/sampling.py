@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from keras_attnvariants import Translator
+    from keras_attnvariants.serving import SavedTranslator
 
 Sample = Annotated[
     bool,
@@ -52,7 +53,9 @@ class Sampling(NamedTuple):
     top_p: float = 1.0
     seed: int = 0
 
-    def translations(self, translator: "Translator", texts: list[str]) -> list[str]:
+    def translations(
+        self, translator: "Translator | SavedTranslator", texts: list[str]
+    ) -> list[str]:
         """A translation of each text, whatever the other texts are."""
         how = (self.temperature, self.top_k, self.top_p)
         seeds = [seed_of(self.seed, text) for text in texts]
@@ -60,7 +63,8 @@ class Sampling(NamedTuple):
 
 
 def check_search_options(
-    exported: Path | str | None,
+    saved_model: Path | None,
+    server: str | None,
     sample: bool,
     sampling: Sampling,
     no_repeat_ngram: int,
@@ -68,22 +72,28 @@ def check_search_options(
     """How to draw, or `None` if nothing is drawn.
 
     Args:
-        exported: folder of a SavedModel or a server that is asked, if any.
+        saved_model: folder of a SavedModel, if any.
+        server: that is asked, if any.
         sample, sampling, no_repeat_ngram: as given.
 
     Raises:
         ValueError: options of sampling are given without it, or options of searches
-            with an exported model.
+            with a server, or with an exported model that cannot have both.
     """
     if not sample and sampling != Sampling():
         raise ValueError(
             "--temperature, --top-k, --top-p and --seed need --sample. "
             f"Received: {sampling}"
         )
-    if exported is not None and (sample or no_repeat_ngram):
+    if server is not None and (sample or no_repeat_ngram):
         raise ValueError(
-            "--sample and --no-repeat-ngram apply to --model: a SavedModel offers them "
-            f"by signatures of its own. Received: {exported}"
+            "--sample and --no-repeat-ngram apply to --model and --saved-model: ask a "
+            f"server by `kav.serving.Client.predict`. Received: {server}"
+        )
+    if saved_model is not None and sample and no_repeat_ngram:
+        raise ValueError(
+            "--sample and --no-repeat-ngram go together with --model only: an exported "
+            f"model has a signature for each. Received: {saved_model}"
         )
     return sampling if sample else None
 

@@ -106,8 +106,9 @@ def translate(
             raise ValueError("Give either sentences or --input.")
         check_folders(model, saved_model, precision)
         drawn = Sampling(temperature, top_k, top_p, seed)
-        exported = saved_model or server
-        sampling = check_search_options(exported, sample, drawn, no_repeat_ngram)
+        sampling = check_search_options(
+            saved_model, server, sample, drawn, no_repeat_ngram
+        )
         check_files(input, output, resume, shard)
         part = None if shard is None else Shard.parse(shard)
         options: Settings = {

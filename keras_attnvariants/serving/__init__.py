@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.deployment import write_deployment
     from keras_attnvariants.serving.export import export
     from keras_attnvariants.serving.operators import operators
+    from keras_attnvariants.serving.results import SavedTranslation
+    from keras_attnvariants.serving.results import TargetScore
     from keras_attnvariants.serving.saved import SavedTranslator
     from keras_attnvariants.serving.status import Status
     from keras_attnvariants.serving.verify import verify
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncClient",
     "Client",
+    "SavedTranslation",
     "SavedTranslator",
     "Status",
+    "TargetScore",
     "export",
     "operators",
     "verify",
@@ -35,8 +39,10 @@ __all__ = [
 _HOME = {
     "AsyncClient": "client",
     "Client": "client",
+    "SavedTranslation": "results",
     "SavedTranslator": "saved",
     "Status": "status",
+    "TargetScore": "results",
     "export": "export",
     "operators": "operators",
     "verify": "verify",

@@ -13,7 +13,6 @@ from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving.deployment import write_batching
 from keras_attnvariants.serving.deployment import write_warm_up
-from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
@@ -25,6 +24,8 @@ from keras_attnvariants.serving.precision import exact_model
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.slimming import share_constants
+from keras_attnvariants.serving.versions import INFO
+from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
@@ -242,12 +243,6 @@ def new_version(path: Path, version: int | None) -> Path:
             f"Received: {version}"
         )
     return folder
-
-
-def versions(path: str | os.PathLike[str]) -> list[int]:
-    """The versions in a folder, in ascending order."""
-    names = (entry.name for entry in Path(path).glob("[0-9]*") if entry.is_dir())
-    return sorted(int(name) for name in names if name.isdecimal())
 
 
 def checked_options(model: keras.Model, **values: Any) -> Options:

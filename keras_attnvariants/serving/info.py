@@ -14,9 +14,7 @@ from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.status import STATUS_DOCS
-
-# TensorFlow leaves this folder of a SavedModel to its users.
-INFO = Path("assets.extra") / "model_info.json"
+from keras_attnvariants.serving.versions import INFO
 
 SIGNATURES = {
     "serving_default": "the best translation of each sentence",

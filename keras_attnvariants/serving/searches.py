@@ -19,7 +19,8 @@ class BucketedSearch:
         model: a step model.
         options: of the search, with the widths of the buckets.
         n_best: translations of each sentence.
-        return_alignments: whether to return attention over the source.
+        of_tokens: whether to return, for each token of a translation, attention over
+            the source and its log probability.
     """
 
     def __init__(
@@ -27,12 +28,12 @@ class BucketedSearch:
         model: keras.Model,
         options: Options,
         n_best: int = 1,
-        return_alignments: bool = False,
+        of_tokens: bool = False,
     ) -> None:
         self.model = model
         self.options = options
         self.n_best = n_best
-        self.return_alignments = return_alignments
+        self.of_tokens = of_tokens
         # One function, which all signatures share.
         inputs = [
             tf.TensorSpec([None, None], tf.int32),
@@ -57,10 +58,12 @@ class BucketedSearch:
         parts = (None if part is None else part[:, :count] for part in found)
         found = Hypotheses(*parts)
         steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
-        alignments = found.alignments
-        if alignments is not None:
-            alignments = alignments[:, :, :steps, : tf.shape(ids)[1]]
-        return found._replace(ids=found.ids[:, :, :steps], alignments=alignments)
+        if found.alignments is not None and found.token_log_probs is not None:
+            found = found._replace(
+                alignments=found.alignments[:, :, :steps, : tf.shape(ids)[1]],
+                token_log_probs=found.token_log_probs[:, :, :steps],
+            )
+        return found._replace(ids=found.ids[:, :, :steps])
 
     def search(self, ids: Tensor, lengths: Tensor, count: Tensor) -> Hypotheses:
         """The search, in the bucket of the longest source."""
@@ -70,7 +73,8 @@ class BucketedSearch:
             beam_size=self.options.beam_size,
             length_penalty=self.options.length_penalty,
             n_best=self.n_best,
-            return_alignments=self.return_alignments,
+            return_alignments=self.of_tokens,
+            return_token_log_probs=self.of_tokens,
             needed=count,
         )
 

@@ -115,7 +115,7 @@ class TextSignatures(Signatures):
         # The best one and several come from the same graph.
         self.several = BucketedSearch(model, options, options.n_best)
         self.best = functools.partial(self.several, count=1)
-        self.aligned = BucketedSearch(model, options, return_alignments=True)
+        self.aligned = BucketedSearch(model, options, of_tokens=True)
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(
             lambda source_ids, target_ids: score_tokens(model, source_ids, target_ids),
@@ -167,21 +167,14 @@ class TextSignatures(Signatures):
         """The best translation of each text: its tokens, and what each comes from."""
         ids, lengths, is_cut = self.encode(text)
         found, status = self.find(self.aligned, ids, lengths)
-        steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
-        best = found.ids[:, 0, :steps]
-        is_end = tf.equal(best, self.model.eos_id)
-        without_end = tf.where(is_end, self.model.pad_id, best)[:, :-1]
-        # Without a source or a translation no token was predicted.
-        is_predicted = tf.sequence_mask(found.lengths[:, 0], steps)
-        is_predicted &= (lengths > 0)[:, None]
-        log_probs = self.score_tokens(ids, without_end).log_probs
+        best = found.ids[:, 0]
         return {
             "translations": self.tokenizer.decode(best, found.lengths[:, 0]),
             "scores": found.scores[:, 0],
             "pieces": self.tokenizer.pieces(best),
             "source_pieces": self.tokenizer.pieces(ids),
-            "alignments": tf.identity(found.alignments)[:, 0, :steps],
-            "token_log_probs": tf.where(is_predicted, log_probs, 0.0),
+            "alignments": tf.identity(found.alignments)[:, 0],
+            "token_log_probs": tf.identity(found.token_log_probs)[:, 0],
             "truncated": is_cut,
             "status": status,
         }

@@ -1,6 +1,11 @@
 """`kav export`: what is wrong is told before any work; test_end_to_end exports."""
 
+import json
+
+import pytest
+
 from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
 
 
 def test_a_folder_that_is_no_model(kav, tmp_path):
@@ -13,3 +18,31 @@ def test_options_out_of_range(kav, run_folder, tmp_path):
     options = ("--model", run_folder, "--output", tmp_path / "out")
     check_error(kav("export", *options, "--max-tokens", 4000), "`max_tokens`", "4000")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_path):
+    names = ("translate_with", "sample")
+    chosen = [option for name in names for option in ("--signature", name)]
+    exported = ("--output", tmp_path, "--beam-size", 2, *chosen)
+    lines = stdout(kav("export", "--model", run_folder, *exported)).splitlines()
+    assert [line.split(":")[0].strip() for line in lines[1:-1]] == [
+        "serving_default",
+        *names,
+    ]
+    info = json.loads((tmp_path / "1/assets.extra/model_info.json").read_text())
+    assert list(info["signatures"]) == ["serving_default", *names]
+    for options in (
+        ["--sample", "--temperature", 1.5, "--top-k", 9, "--seed", 3],
+        ["--no-repeat-ngram", 1],
+    ):
+        call = ("translate", "be la ba le be la", "", "la be", *options)
+        expected = stdout(kav(*call, "--model", run_folder, "--beam-size", 2))
+        assert stdout(kav(*call, "--saved-model", tmp_path)) == expected
+
+
+def test_a_signature_that_there_is_not(kav, run_folder, tmp_path):
+    options = ("--model", run_folder, "--output", tmp_path / "out")
+    result = kav("export", *options, "--signature", "sing")
+    check_error(result, "`signatures`", "'translate_with'", "'sing'")
+    assert not list(tmp_path.rglob("saved_model.pb"))

@@ -79,9 +79,11 @@ def test_options_of_searches_that_cannot_be_honoured(kav, run_folder, tmp_path):
     model = ("--model", run_folder)
     check_error(kav("translate", "be", *model, "--top-k", 3), "--top-k", "--sample")
     (tmp_path / "saved_model.pb").touch()
-    saved = ("--saved-model", tmp_path)
+    saved = ("--saved-model", tmp_path, "--sample", "--no-repeat-ngram", 2)
+    check_error(kav("translate", "be", *saved), "go together with --model only")
     for options in (["--sample"], ["--no-repeat-ngram", 2]):
-        check_error(kav("translate", "be", *saved, *options), "apply to --model")
+        result = kav("translate", "be", "--server", "localhost:1/m", *options)
+        check_error(result, "apply to --model and --saved-model")
 
 
 def test_shards_one_after_another_are_the_whole(

@@ -74,6 +74,16 @@ def exported_for_ids(models, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def exported_with_options(models, tokenizer, tmp_path_factory) -> Path:
+    """The SavedModel of a model whose signatures take options for each sentence."""
+    folder = tmp_path_factory.mktemp("exported_with_options")
+    wanted = ("translate_with", "sample")
+    return export(
+        models["hc-sa"], tokenizer, folder, beam_size=3, signatures=wanted, **LIMITS
+    )
+
+
+@pytest.fixture(scope="session")
 def service(exported, tmp_path_factory) -> Iterator["Service"]:
     """A server of the first model, as `en-de` in version 1."""
     from tests.serving.service import service_of

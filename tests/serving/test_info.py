@@ -5,7 +5,6 @@ import json
 import tensorflow as tf
 
 from keras_attnvariants.serving.export import LARGE_SIGNATURES
-from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.info import OUTPUTS
 from keras_attnvariants.serving.info import SIGNATURES
 from keras_attnvariants.serving.info import signature_info
@@ -13,6 +12,7 @@ from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.operators import read_saved_model
 from keras_attnvariants.serving.status import STATUS_DOCS
+from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import LIMITS
 
 

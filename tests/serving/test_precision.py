@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
+from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model

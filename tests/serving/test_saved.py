@@ -2,17 +2,26 @@
 
 import shutil
 
+import numpy as np
 import pytest
 
+from keras_attnvariants import Translator
 from keras_attnvariants.serving import SavedTranslator
+from keras_attnvariants.serving import Status
 from keras_attnvariants.serving.operators import tokenizer_models
 from keras_attnvariants.utils.files import DamagedFolderError
+from tests.serving.tools import LIMITS
 from tests.serving.tools import sign
 
 
 @pytest.fixture(scope="module")
 def translator(exported):
     return SavedTranslator(exported["hc-sa"])
+
+
+@pytest.fixture(scope="module")
+def with_options(exported_with_options):
+    return SavedTranslator(exported_with_options)
 
 
 def test_any_number_of_texts_keeps_its_order(translator, exported, server, texts):
@@ -80,3 +89,87 @@ def test_the_newest_version_is_taken(exported, tmp_path):
 def test_other_folders_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=rf"Received: {tmp_path}"):
         SavedTranslator(tmp_path)
+
+
+def test_nbest_is_that_of_the_signature(translator, server, texts):
+    texts = [*texts[:40], ""]
+    found = translator.nbest(texts)
+    assert len(texts) > LIMITS["max_batch"]
+    served = server.call(translator.path, "nbest", text=texts[:5])
+    for best, translations, scores in zip(
+        found[:5], served["translations"], served["scores"], strict=True
+    ):
+        assert [each.text for each in best] == translations.tolist()
+        np.testing.assert_allclose([each.score for each in best], scores, rtol=1e-5)
+    assert [each.text for each in found[-1]] == [""]
+    assert found[-1][0].log_prob is None and found[-1][0].alignment is None
+
+
+def test_alignments_fit_their_pieces(translator, tokenizer, texts):
+    texts = [texts[0], "", " ".join(texts[1:3])]
+    found = translator.align(texts)
+    assert [each.text for each in found] == translator.translate(texts)
+    for text, each in zip(texts, found, strict=True):
+        [ids] = tokenizer.encode([text])
+        assert each.source_pieces == tuple(tokenizer.pieces[i] for i in ids)
+        assert each.pieces[-1] == "</s>"
+        assert each.alignment.shape == (len(each.pieces), len(ids))
+        assert len(each.token_log_probs) == len(each.pieces)
+        assert each.status == Status.OK and not each.truncated
+
+
+def test_scores_of_targets(translator, server, texts):
+    sources, targets = texts[:40], [*texts[40:79], ""]
+    found = translator.score(sources, targets)
+    served = server.call(
+        translator.path, "score", source=sources[:5], target=targets[:5]
+    )
+    for each, log_prob in zip(found, served["log_probs"], strict=False):
+        assert each.log_prob == pytest.approx(log_prob, rel=1e-4)
+        assert each.log_prob == pytest.approx(sum(each.token_log_probs), rel=1e-4)
+    assert found[-1].pieces == ("</s>",)
+    with pytest.raises(ValueError, match="equally many rows"):
+        translator.score(["a"], [])
+
+
+def test_options_are_for_all_or_for_each(with_options, texts):
+    texts = texts[:8]
+    usual = with_options.translate_with(texts)
+    assert [each.text for each in usual] == with_options.translate(texts)
+    assert {each.text for each in with_options.translate_with(texts, max_length=1)} == {
+        ""
+    }
+    mixed = with_options.translate_with(texts, max_length=[None, 1] * 4)
+    assert [each.text for each in mixed[::2]] == [each.text for each in usual[::2]]
+    assert {each.text for each in mixed[1::2]} == {""}
+    with pytest.raises(ValueError, match=r"`max_length` must be one, .*\(8\).* 2"):
+        with_options.translate_with(texts, max_length=[1, 2])
+    with pytest.raises(ValueError, match="position 3, .*'min_length': 5, 'max_len"):
+        with_options.translate_with(texts[:4], min_length=5, max_length=[None, 6, 7, 5])
+    with pytest.raises(ValueError, match="`min_length` must be int32"):
+        with_options.translate_with(texts, min_length=1.5)
+
+
+def test_samples_are_those_of_a_translator(with_options, models, tokenizer, texts):
+    here = Translator(models["hc-sa"], tokenizer, xla=False)
+    for seed in (3, list(range(7, 13))):
+        options = (texts[:6], 0.8, 5, 0.9, seed)
+        found, expected = with_options.sample(*options), here.sample(*options)
+        assert [each.text for each in found] == [each.text for each in expected]
+        np.testing.assert_allclose(
+            [each.log_prob for each in found],
+            [each.log_prob for each in expected],
+            atol=1e-3,
+        )
+        assert all(len(each.pieces) == len(each.token_log_probs) for each in found)
+
+
+def test_a_signature_that_was_not_exported(translator, with_options):
+    message = r"signature 'sample'.*--signature sample.*has 'serving_default'.*'nbest'"
+    with pytest.raises(ValueError, match=message):
+        translator.sample(["a"])
+    with pytest.raises(ValueError, match="signature 'translate_with'"):
+        translator.translate_with(["a"])
+    for method in (with_options.nbest, with_options.align):
+        with pytest.raises(ValueError, match=f"signature '{method.__name__}'"):
+            method(["a"])

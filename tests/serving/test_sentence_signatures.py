@@ -15,8 +15,7 @@ from keras_attnvariants.decoding import sample
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.deployment.warm_up import WARM_UP
-from keras_attnvariants.serving.info import INFO
-from tests.serving.tools import LIMITS
+from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import as_batch
 
 COUNT = 24
@@ -24,12 +23,8 @@ NAN = float("nan")
 
 
 @pytest.fixture(scope="module")
-def path(models, tokenizer, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("per_sentence")
-    wanted = ("translate_with", "sample")
-    return export(
-        models["hc-sa"], tokenizer, folder, beam_size=3, signatures=wanted, **LIMITS
-    )
+def path(exported_with_options):
+    return exported_with_options
 
 
 @pytest.fixture(scope="module")

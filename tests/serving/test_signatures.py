@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import score
+from keras_attnvariants.decoding import score_tokens
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
@@ -158,6 +159,10 @@ def test_the_best_translation_is_aligned_and_scored_piece_by_piece(
     expected = np.asarray(found.log_probs)[:, 0]
     np.testing.assert_allclose(log_probs.sum(axis=1), expected, atol=1e-3, rtol=1e-4)
     assert not log_probs[-1].any()  # an empty text is translated with certainty
+    # What the search saw is what another pass over its translation finds.
+    targets = [row[: length - 1] for row, length in zip(ids, lengths, strict=True)]
+    scored = score_tokens(models[variant], as_batch(rows[:-1]), as_batch(targets[:-1]))
+    np.testing.assert_allclose(log_probs[:-1], scored.log_probs, atol=1e-3)
 
 
 def test_scores_equal_those_of_the_package(models, tokenizer, exported, server, texts):

@@ -6,7 +6,7 @@ import string
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 

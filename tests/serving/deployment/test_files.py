@@ -10,7 +10,7 @@ import yaml
 from keras_attnvariants.serving.deployment.files import megabytes
 from keras_attnvariants.serving.deployment.files import templates
 from keras_attnvariants.serving.deployment.files import write_deployment
-from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.serving.versions import INFO
 from tests.serving.deployment.configs import ModelServerConfig
 from tests.serving.deployment.configs import MonitoringConfig
 from tests.serving.deployment.configs import read

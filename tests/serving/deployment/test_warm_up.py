@@ -10,8 +10,8 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from keras_attnvariants.serving.deployment.warm_up import WARM_UP
 from keras_attnvariants.serving.deployment.warm_up import examples
 from keras_attnvariants.serving.deployment.warm_up import text_of
-from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import LIMITS
 
 
