@@ -27,6 +27,11 @@ from keras_attnvariants.utils.typing import Tensor
 LARGEST = 127.0
 
 _portable = contextvars.ContextVar("portable", default=False)
+_constant = contextvars.ContextVar("constant", default=False)
+
+# Within `columns_computed_once`, `column_ends` of each scale, by its identity.
+_column_ends: contextvars.ContextVar[dict[int, Tensor]]
+_column_ends = contextvars.ContextVar("column_ends")
 
 
 @contextlib.contextmanager
@@ -37,6 +42,37 @@ def portable() -> Iterator[None]:
         yield
     finally:
         _portable.reset(token)
+
+
+@contextlib.contextmanager
+def constant_integers() -> Iterator[None]:
+    """Graphs traced in this context may keep matrices of integers from the first call.
+
+    oneDNN arranges a matrix for the processor before it multiplies, which takes longer
+    than the product with a few rows. No quantized weight may change later, and results
+    have no gradient.
+    """
+    token = _constant.set(True)
+    try:
+        yield
+    finally:
+        _constant.reset(token)
+
+
+@contextlib.contextmanager
+def columns_computed_once(model: keras.layers.Layer) -> Iterator[None]:
+    """A scope for loops, in which the scales of columns are not computed at each use.
+
+    Args:
+        model: whose scales may not change within the scope.
+    """
+    layers = [layer for layer in nested_layers(model) if is_plain_int8(layer)]
+    scales = [scale_of(layer) for layer in layers] if is_fast_here() else []
+    token = _column_ends.set({id(scale): column_ends(scale) for scale in scales})
+    try:
+        yield
+    finally:
+        _column_ends.reset(token)
 
 
 @contextlib.contextmanager
@@ -153,6 +189,12 @@ def quantized_matrices(model: keras.layers.Layer) -> list[Quantized]:
     ]
 
 
+def scale_of(layer: keras.layers.Layer) -> keras.Variable:
+    """The scale of the columns of a quantized layer of this file."""
+    dense = isinstance(layer, Dense)
+    return layer.kernel_scale if dense else layer.embeddings_scale
+
+
 def dequantized(integers: keras.Variable) -> Tensor | None:
     """The floats that a `keras.StatelessScope` gives in the place of integers, or none.
 
@@ -219,27 +261,59 @@ def multiply(
     """
     import tensorflow as tf
 
-    dtype = inputs.dtype
     kernel = tf.convert_to_tensor(kernel)
-    kernel_scale = tf.cast(tf.convert_to_tensor(kernel_scale), "float32")
+    ends = column_ends(kernel_scale)
+    shape = ops.shape(inputs)
+    rows = ops.reshape(inputs, (-1, shape[-1]))
 
     @tf.custom_gradient
-    def product(inputs: Tensor) -> tuple[Tensor, Any]:
+    def product(rows: Tensor) -> tuple[Tensor, Any]:
         def gradient(upstream: Tensor) -> Tensor:
+            columns = ends / LARGEST
             matrix = tf.cast(kernel, "float32")
-            matrix /= kernel_scale[:, None] if transposed else kernel_scale
+            matrix *= columns[:, None] if transposed else columns
             matrix = matrix if transposed else tf.transpose(matrix)
-            return tf.matmul(upstream, tf.cast(matrix, dtype))
+            return tf.matmul(upstream, tf.cast(matrix, rows.dtype))
 
-        rows = tf.cast(inputs, "float32")
-        peak = tf.reduce_max(tf.abs(rows), axis=-1, keepdims=True)
-        peak = tf.maximum(peak, keras.config.epsilon())
-        integers = tf.cast(tf.round(rows * (LARGEST / peak)), "int8")
-        # The floats that LARGEST stands for: in the inputs, and in each column.
-        ends = tf.constant(LARGEST), LARGEST / kernel_scale
-        outputs = onednn_product(integers, kernel, *ends, transposed)
-        return tf.cast(outputs * (peak / LARGEST), dtype), gradient
+        return rounded_product(rows, kernel, ends, transposed), gradient
 
-    shape = ops.shape(inputs)
-    outputs = product(tf.reshape(inputs, (-1, shape[-1])))
+    if _constant.get():
+        outputs = rounded_product(rows, kernel, ends, transposed)
+    else:
+        outputs = product(rows)
     return reshape(outputs, (*shape[:-1], kernel_scale.shape[0]))
+
+
+def column_ends(kernel_scale: Tensor) -> Tensor:
+    """The float that `LARGEST` stands for in each column, float32 `[O]`."""
+    known = _column_ends.get({}).get(id(kernel_scale))
+    if known is not None:
+        return known
+    return LARGEST / ops.cast(ops.convert_to_tensor(kernel_scale), "float32")
+
+
+def rounded_product(
+    rows: Tensor, kernel: Tensor, ends: Tensor, transposed: bool
+) -> Tensor:
+    """Product of floats `[N, I]`, rounded to 8-bit integers row by row, with a kernel.
+
+    Args:
+        rows: `[N, I]`, in float32 or bfloat16, the dtype of the result.
+        kernel: int8 `[I, O]`, or `[O, I]` if `transposed`.
+        ends: `column_ends`.
+        transposed: whether the kernel is transposed.
+
+    Returns:
+        `[N, O]`.
+    """
+    import tensorflow as tf
+
+    floats = tf.cast(rows, "float32")
+    peak = tf.reduce_max(tf.abs(floats), axis=-1, keepdims=True)
+    peak = tf.maximum(peak, keras.config.epsilon())
+    integers = tf.cast(tf.round(floats * (LARGEST / peak)), "int8")
+    # As if LARGEST stood for 1 in every row.
+    outputs = onednn_product(
+        integers, kernel, tf.ones(()), ends, transposed, _constant.get()
+    )
+    return tf.cast(outputs * peak, rows.dtype)

@@ -17,6 +17,7 @@ def onednn_product(
     largest: Tensor,
     kernel_largest: Tensor,
     transposed: bool = False,
+    constant: bool = False,
 ) -> Tensor:
     """Product of matrices of 8-bit integers; in graphs only.
 
@@ -28,25 +29,26 @@ def onednn_product(
         largest: float32 scalar, the float that 127 stands for in `integers`.
         kernel_largest: float32 `[O]`, the float that 127 stands for in each column.
         transposed: whether the kernel is transposed.
+        constant: whether the kernel will never change. The operator then arranges it
+            for the processor at its first call, and keeps that.
 
     Returns:
         Float32 `[N, O]`.
     """
     import tensorflow as tf
 
+    # Of the ends of a range, the operator takes the larger absolute value.
+    ends = tf.identity(largest), tf.identity(kernel_largest)
     inputs = [
         tf.bitcast(integers, "qint8"),
-        tf.bitcast(kernel, "qint8"),
-        tf.zeros_like(kernel_largest),  # the bias
-        -largest,
-        tf.identity(largest),
-        -kernel_largest,
-        tf.identity(kernel_largest),
+        tf.bitcast(tf.identity(kernel), "qint8"),
+        tf.zeros(kernel_largest.shape),  # the bias
+        *(ends[0], ends[0], ends[1], ends[1]),
     ]
-    return add_operator(OPERATOR, inputs, product_attributes(transposed))
+    return add_operator(OPERATOR, inputs, product_attributes(transposed, constant))
 
 
-def product_attributes(transposed: bool) -> dict[str, Any]:
+def product_attributes(transposed: bool, constant: bool) -> dict[str, Any]:
     """The attributes of the operator: dtypes, and what is fused with the product."""
     import tensorflow as tf
 
@@ -62,9 +64,9 @@ def product_attributes(transposed: bool) -> dict[str, Any]:
         "Tout": tf.float32,
         "transpose_a": False,
         "transpose_b": transposed,
-        # A constant kernel would be kept from the first call.
-        "is_weight_const": False,
-        "is_bias_const": False,
+        # Of the kernel and the bias, whether they are kept from the first call.
+        "is_weight_const": constant,
+        "is_bias_const": constant,
         "fused_ops": [b"BiasAdd", b"Dequantize"],
         "input_quant_mode": b"SCALED",
         "output_quant_mode": b"SCALED",

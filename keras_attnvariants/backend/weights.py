@@ -9,6 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.int8 import columns_computed_once
 from keras_attnvariants.backend.int8 import dequantized
 from keras_attnvariants.backend.int8 import is_plain_int8
 from keras_attnvariants.backend.private import nested_layers
@@ -45,7 +46,7 @@ def cast_matrices(model: Any) -> Iterator[None]:
         # An empty `StatelessScope` would hide the values of an outer one.
         yield
         return
-    with cast_weights(model):
+    with cast_weights(model), columns_computed_once(model):
         token = _joint_kernels.set(joint_kernels(model))
         try:
             yield
@@ -76,10 +77,14 @@ def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable,
 
 
 def weights_of(layer: keras.layers.Layer) -> list[keras.Variable]:
-    """The variables that a layer multiplies with or adds, if it is not quantized."""
+    """The variables of floats that a layer multiplies with or adds.
+
+    Of a quantized layer, that is the bias alone.
+    """
     for kind, names in WEIGHTS.items():
-        if isinstance(layer, kind) and layer.quantization_mode is None:
-            found = [getattr(layer, name) for name in names]
+        if isinstance(layer, kind):
+            quantized = layer.quantization_mode is not None
+            found = [getattr(layer, n) for n in names if not quantized or n == "bias"]
             return [weight for weight in found if isinstance(weight, keras.Variable)]
     return []
 
