@@ -12,9 +12,11 @@ from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import Quantized
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
+from keras_attnvariants.backend.int8 import constant_integers
 from keras_attnvariants.backend.int8 import portable
 from keras_attnvariants.backend.int8 import quantized_matrices
 from keras_attnvariants.backend.normalization import LayerNormalization
+from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
@@ -36,7 +38,9 @@ __all__ = [
     "at_most",
     "cast_matrices",
     "constant",
+    "constant_integers",
     "gains_from_xla",
+    "has_onednn_product",
     "in_xla",
     "jit",
     "masked_softmax",

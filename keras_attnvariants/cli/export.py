@@ -95,6 +95,14 @@ Exact = Annotated[
         "sentences of its request.",
     ),
 ]
+OneDnn = Annotated[
+    bool,
+    typer.Option(
+        "--onednn",
+        help="With int8: multiply 8-bit integers by oneDNN, which is faster, but needs "
+        "a server for Linux on x86-64 and a processor with VNNI.",
+    ),
+]
 IdsOnly = Annotated[
     bool,
     typer.Option(
@@ -134,6 +142,7 @@ def export(
     max_characters: MaxCharacters = 4096,
     max_tokens: MaxTokens = None,
     exact: Exact = False,
+    onednn: OneDnn = False,
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
     signatures: SignatureNames = None,
@@ -169,6 +178,7 @@ def export(
             max_characters=max_characters,
             max_tokens=max_tokens,
             exact=exact,
+            onednn=onednn,
             signatures=signatures or None,
             version=version,
         )

@@ -1,9 +1,11 @@
 """The operators that a SavedModel of this package may have.
 
 All of them are in every build of TensorFlow and of TensorFlow Serving, but for the text
-operators, and none of them reaches a file, a network, a device other than the model's,
-a thread or Python, except those that restore and save weights.
+operators and that of oneDNN, and none of them reaches a file, a network, a device other
+than the model's, a thread or Python, except those that restore and save weights.
 """
+
+from keras_attnvariants.backend.onednn import OPERATOR
 
 # TensorFlow Serving links these in from TensorFlow Text; both releases must agree.
 TEXT_OPERATORS = frozenset(
@@ -63,8 +65,11 @@ _LISTS_AND_TEXTS = """
     TensorListResize TensorListSetItem TensorListStack UnicodeTranscode
 """
 
+# Not among `tf.raw_ops`: TensorFlow for Linux on x86-64 has it, built with oneDNN.
+ONEDNN_OPERATORS = frozenset({OPERATOR})
+
 # What computes a result from its inputs and the weights.
-COMPUTING = frozenset(
+COMPUTING = ONEDNN_OPERATORS | frozenset(
     " ".join(
         [_CALLS, _ARITHMETIC, _LOGIC, _SHAPES, _PRODUCTS, _RANDOM, _LISTS_AND_TEXTS]
     ).split()

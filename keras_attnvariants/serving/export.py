@@ -50,6 +50,7 @@ def export(
     max_characters: int = 4096,
     max_tokens: int | None = None,
     exact: bool = False,
+    onednn: bool = False,
     signatures: Collection[str] | None = None,
     version: int | None = None,
 ) -> Path:
@@ -103,6 +104,10 @@ def export(
         exact: whether to compute in float32 whatever the model does, so that the
             translation of a sentence does not depend on the others in its request.
             Models in float32 have that anyway.
+        onednn: whether a model that is quantized to int8 multiplies 8-bit integers,
+            by an operator of oneDNN. That is faster, but needs a server for Linux on
+            x86-64, and a processor with AVX512-VNNI or AVX-VNNI. Otherwise the weights
+            become floats when they are loaded, on any server.
         signatures: names of those to write beside `serving_default`; by default all
             but `translate_with` and `sample`.
         version: positive; by default one more than the newest there, 1 at first.
@@ -113,8 +118,8 @@ def export(
 
     Raises:
         ValueError: an option is out of range, the version exists, the vocabularies
-            differ, `exact` is asked of a quantized model, or the model uses operators
-            that no server has.
+            differ, `exact` is asked of a quantized model or `onednn` of another one, or
+            the model uses operators that no server has.
         FolderInUseError: another export into `path` is at work.
 
     Example:
@@ -126,6 +131,8 @@ def export(
     ```
     """
     model = exact_model(model) if exact else model
+    if onednn:
+        check_multiplies_integers(model)
     search = SearchSettings.of(
         model, beam_size=beam_size, length_penalty=length_penalty
     )
@@ -137,6 +144,7 @@ def export(
         max_batch=max_batch,
         max_characters=max_characters,
         max_tokens=min(256, model.max_length) if max_tokens is None else max_tokens,
+        onednn=onednn,
     )
     check_tokenizer(model, tokenizer)
     builder = builder_of(model, tokenizer, options)
@@ -146,6 +154,25 @@ def export(
         with new_folder(folder, replace=False) as draft:
             write_version(draft.path, builder, wanted, tokenizer)
     return folder
+
+
+def check_multiplies_integers(model: keras.Model) -> None:
+    """Raises unless a model can multiply 8-bit integers by oneDNN, here and on servers.
+
+    Raises:
+        ValueError: it is not quantized to int8, or this TensorFlow has no oneDNN.
+    """
+    quantization = Precision.of(model).quantization
+    if quantization != "int8":
+        raise ValueError(
+            "`onednn` needs a model that is quantized to int8. Received: a model with "
+            f"the quantization {quantization}"
+        )
+    if not backend.has_onednn_product():
+        raise ValueError(
+            "`onednn` needs TensorFlow with oneDNN on a CPU, as official builds for "
+            "Linux on x86-64 are. Received: a TensorFlow without its operator"
+        )
 
 
 def builder_of(
@@ -188,7 +215,9 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    with backend.portable(), builder.weights.scope():
+    onednn = builder.options.onednn
+    products = backend.constant_integers() if onednn else backend.portable()
+    with products, builder.weights.scope():
         functions = {
             name: signature.graph.get_concrete_function()
             for name, signature in signatures.items()
@@ -252,7 +281,7 @@ def checked_options(model: keras.Model, **values: Any) -> Options:
         ValueError: one is not.
     """
     for name, value in values.items():
-        if name != "length_penalty":
+        if name not in ("length_penalty", "onednn"):
             check_integer(name, value)
     if values["max_tokens"] > model.max_length:
         raise ValueError(

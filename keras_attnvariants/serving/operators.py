@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attnvariants.serving.allowed import ONEDNN_OPERATORS
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
 
 PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
@@ -60,7 +61,7 @@ def unservable(found: dict[str, set[str]]) -> set[str]:
     return {
         name
         for names in found.values()
-        for name in names - TEXT_OPERATORS
+        for name in names - TEXT_OPERATORS - ONEDNN_OPERATORS
         if name in PYTHON_OPERATORS or not hasattr(tf.raw_ops, name)
     }
 

@@ -17,6 +17,7 @@ class Options:
         max_batch: sentences in a request; more are refused.
         max_characters: characters of a text; the rest is cut off.
         max_tokens: tokens of a source or target; the rest is cut off.
+        onednn: whether integers are multiplied by an operator of oneDNN.
     """
 
     beam_size: int
@@ -25,6 +26,7 @@ class Options:
     max_batch: int
     max_characters: int
     max_tokens: int
+    onednn: bool = False
 
     @property
     def buckets(self) -> tuple[int, ...]:

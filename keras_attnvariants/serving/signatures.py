@@ -39,7 +39,7 @@ class Signatures:
         self.options = options
         self.best: Callable[[Tensor, Tensor], Hypotheses]
         self.best = BucketedSearch(model, options)
-        self.weights = StoredWeights(model)
+        self.weights = StoredWeights(model, options.onednn)
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""

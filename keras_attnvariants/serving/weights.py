@@ -17,20 +17,22 @@ class StoredWeights:
     """The weights of a model, stored once, in the dtype in which they are read.
 
     What a mixed policy would cast at every request is stored in the compute dtype.
-    Matrices of 8-bit integers are stored as such, and become matrices of floats in the
-    compute dtype once, when the exported model is loaded.
+    Matrices of 8-bit integers are stored as such. They become matrices of floats in the
+    compute dtype once, when the exported model is loaded, unless it multiplies with
+    integers.
 
     Args:
         model: a Keras model on TensorFlow, built.
+        multiplies_integers: whether matrices of integers stay what they are.
 
     Attributes:
         variables: what is stored.
         dequantized: what is made of it at loading.
     """
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(self, model: keras.Model, multiplies_integers: bool = False) -> None:
         dtypes = {id(weight): dtype for weight, dtype in weights_to_cast(model)}
-        integers = quantized_matrices(model)
+        integers = [] if multiplies_integers else quantized_matrices(model)
         self.variables = [stored(w, dtypes.get(id(w))) for w in model.weights]
         self.dequantized = [Dequantized(matrix) for matrix in integers]
         self._values = list(zip(model.weights, self.variables, strict=True))

@@ -115,6 +115,33 @@ def test_rows_of_zeros_give_zeros(multiply):
     np.testing.assert_array_equal(result, np.zeros((2, 4)))
 
 
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_constant_integers_and_columns_computed_once_change_nothing(
+    name, policy, multiply
+):
+    make, ours, _, options = LAYERS[name]
+    layer = make(ours, policy)
+    quantize(layer)
+    x = ops.cast(np.random.default_rng(0).normal(0, 2, (7, 16)), layer.compute_dtype)
+    expected = backend.jit(lambda x: layer(x, **options), xla=False)(x)
+
+    def in_scopes(x):
+        with int8.constant_integers(), int8.columns_computed_once(layer):
+            assert int8._column_ends.get().keys() == {id(int8.scale_of(layer))}
+            return layer(x, **options)
+
+    found = backend.jit(in_scopes, xla=False)
+    for rows in (x, x[:2], x):
+        result, part = (
+            ops.convert_to_numpy(ops.cast(y, "float32"))
+            for y in (found(rows), expected[: rows.shape[0]])
+        )
+        # In a layer, Keras rounds the scales of columns to its compute dtype.
+        rtol = 0 if policy == "float32" else 2.0**-6
+        np.testing.assert_allclose(result, part, rtol=rtol)
+
+
 def test_gradients_are_those_of_the_matrix(multiply):
     import tensorflow as tf
 

@@ -1,5 +1,7 @@
 """The product of oneDNN, and operators that enter a graph by their name."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -51,16 +53,19 @@ def test_products_are_exact_and_scaled_by_column():
     ends = 127 * 2.0 ** np.arange(4)
 
     @tf.function
-    def product(transposed):
+    def product(x, transposed, constant):
         matrix = kernel.T if transposed else kernel
         return onednn.onednn_product(
-            tf.constant(x, "int8"),
+            x,
             tf.constant(matrix, "int8"),
             tf.constant(127.0),
             tf.constant(ends, "float32"),
             transposed,
+            constant,
         )
 
-    for transposed in (False, True):
-        expected = (x @ kernel) * 2.0 ** np.arange(4)
-        np.testing.assert_allclose(product(transposed), expected, rtol=1e-6)
+    expected = (x @ kernel) * 2.0 ** np.arange(4)
+    for transposed, constant in itertools.product((False, True), repeat=2):
+        for rows in (5, 2, 5):  # arranged for the first of them
+            found = product(tf.constant(x[:rows], "int8"), transposed, constant)
+            np.testing.assert_allclose(found, expected[:rows], rtol=1e-6)

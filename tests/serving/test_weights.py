@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attnvariants import backend
+from keras_attnvariants.backend import has_onednn_product
 from keras_attnvariants.backend import jit
 from keras_attnvariants.backend import quantized_matrices
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.weights import StoredWeights
 from tests.serving.tools import LIMITS
@@ -92,6 +95,43 @@ def test_integers_become_floats_where_they_are_stored():
         np.testing.assert_allclose(
             tf.cast(floats.values, "float32"), expected, rtol=0.01
         )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not has_onednn_product(), reason="no oneDNN here")
+def test_integers_are_multiplied_on_request(tmp_path):
+    model = model_in("int8")
+    path = export(model, None, tmp_path, onednn=True, **LIMITS)
+    verify(path)
+    assert "_QuantizedMatMul" in operators(path)["translate_ids"]
+    count = sum(int(np.prod(weight.shape)) for weight in model.weights)
+    assert size_of_variables(path) <= 1.9 * count
+    expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    found, loaded = served(path)
+    ids = np.asarray(found["ids"])
+    np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
+    np.testing.assert_allclose(found["scores"], expected.scores[:, 0], rtol=0.02)
+    one = loaded.signatures["translate_ids"](
+        source_ids=as_batch(ROWS[2:3]), lengths=[len(ROWS[2])]
+    )
+    np.testing.assert_array_equal(one["ids"][0], ids[2, : one["ids"].shape[1]])
+
+
+@pytest.mark.parametrize(
+    ("precision", "missing", "message"),
+    [
+        ("float32", False, "quantized to int8. Received: .* quantization None"),
+        ("int8", True, "TensorFlow with oneDNN"),
+    ],
+)
+def test_integers_cannot_be_multiplied(
+    precision, missing, message, tmp_path, monkeypatch
+):
+    if missing:
+        monkeypatch.setattr(backend, "has_onednn_product", lambda: False)
+    with pytest.raises(ValueError, match=message):
+        export(model_in(precision), None, tmp_path, onednn=True, **LIMITS)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
