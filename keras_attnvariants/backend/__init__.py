@@ -9,6 +9,7 @@ from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.dropout import Dropout
+from keras_attnvariants.backend.gradients import with_gradient
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import Quantized
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
@@ -21,6 +22,7 @@ from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.slices import section
 from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
@@ -50,7 +52,9 @@ __all__ = [
     "quantized_matrices",
     "reshape",
     "scan",
+    "section",
     "take",
     "weights_to_cast",
+    "with_gradient",
     "write_at",
 ]

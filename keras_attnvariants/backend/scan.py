@@ -18,7 +18,7 @@ Step = Callable[[NestedTensors, NestedTensors], tuple[NestedTensors, NestedTenso
 
 
 def scan(
-    step: Step, initial: NestedTensors, inputs: NestedTensors
+    step: Step, initial: NestedTensors, inputs: NestedTensors, reverse: bool = False
 ) -> tuple[NestedTensors, NestedTensors]:
     """Runs `state, output = step(state, input)` along the first axis of the inputs.
 
@@ -30,6 +30,8 @@ def scan(
         initial: the state before the first step.
         inputs: tensors `[T, ...]`, at least one. Under XLA on TensorFlow, `T` is
             at least 1.
+        reverse: whether the last input comes first. Outputs keep the place of
+            their inputs.
 
     Returns:
         The state after the last step, and the outputs of all steps `[T, ...]`.
@@ -45,11 +47,11 @@ def scan(
     [1.0, 2.0, 3.0]
     """
     if name() == "tensorflow":
-        return tensorflow_scan(step, initial, inputs)
+        return tensorflow_scan(step, initial, inputs, reverse)
     if name() == "jax":
         import jax
 
-        state, outputs = jax.lax.scan(step, initial, inputs)
+        state, outputs = jax.lax.scan(step, initial, inputs, reverse=reverse)
         return state, outputs
     raise ValueError(
         f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
@@ -57,7 +59,7 @@ def scan(
 
 
 def tensorflow_scan(
-    step: Step, initial: NestedTensors, inputs: NestedTensors
+    step: Step, initial: NestedTensors, inputs: NestedTensors, reverse: bool
 ) -> tuple[NestedTensors, NestedTensors]:
     """`scan` as `tf.while_loop`; XLA needs its bound on iterations for gradients."""
     import tensorflow as tf
@@ -83,8 +85,10 @@ def tensorflow_scan(
     def body(
         time: Tensor, state: NestedTensors, results: NestedTensors
     ) -> tuple[Tensor, NestedTensors, NestedTensors]:
-        state, output = step(state, tree.map_structure(lambda a: a.read(time), sources))
-        results = tree.map_structure(lambda a, x: a.write(time, x), results, output)
+        place = length - 1 - time if reverse else time
+        slices = tree.map_structure(lambda a: a.read(place), sources)
+        state, output = step(state, slices)
+        results = tree.map_structure(lambda a, x: a.write(place, x), results, output)
         return time + 1, state, results
 
     _, state, results = tf.while_loop(

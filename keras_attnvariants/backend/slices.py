@@ -42,6 +42,32 @@ def take(x: Tensor, index: Tensor, axis: int = 0, batch_axes: int = 0) -> Tensor
     return ops.vectorized_map(lambda pair: ops.take(*pair, axis=axis - 1), pairs)
 
 
+def section(x: Tensor, start: Size, size: Size, axis: int) -> Tensor:
+    """`size` positions of an axis, the first of them at `start`.
+
+    On TensorFlow, the gradient of `x[start : start + size]` takes ten times as long.
+
+    Args:
+        x: any tensor.
+        start: at least 0.
+        size: at most as many as there are from `start` on.
+        axis: not negative.
+
+    Example:
+
+    >>> [int(value) for value in section(ops.array([1, 2, 3, 4]), 1, 2, axis=0)]
+    [2, 3]
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        begin: list[Size] = [0] * len(x.shape)
+        sizes: list[Size] = [-1] * len(x.shape)
+        begin[axis], sizes[axis] = start, size
+        return tf.slice(x, begin, sizes)
+    return x[(*[slice(None)] * axis, slice(start, start + size))]
+
+
 def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tensor:
     """`x` with the slice that begins at a position of an axis replaced by `new`.
 

@@ -7,6 +7,7 @@ to `t`, so that a causal mask is the same for every order.
 from keras import ops
 
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -19,13 +20,10 @@ def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
     if distance == 0:
         return x
     axis %= len(x.shape)
-    length = ops.shape(x)[axis]
     before, after = max(distance, 0), max(-distance, 0)
     padding = [(0, 0)] * len(x.shape)
     padding[axis] = (before, after)
-    window = [slice(None)] * len(x.shape)
-    window[axis] = slice(after, after + length)
-    return ops.pad(x, padding)[tuple(window)]
+    return section(ops.pad(x, padding), after, ops.shape(x)[axis], axis)
 
 
 def ngrams(x: Tensor, order: int) -> Tensor:

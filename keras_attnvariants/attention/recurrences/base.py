@@ -18,7 +18,9 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend import Dense
+from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import scan
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import NestedTensors
@@ -214,16 +216,26 @@ def scan_time(
     step: Callable[[Any, Any], tuple[Any, Any]],
     state: NestedTensors,
     inputs: NestedTensors,
+    reverse: bool = False,
 ) -> NestedTensors:
     """Scans along axis 1 of the inputs and returns the outputs.
 
-    A step gets inputs `[B, 1, ...]` and a state of one beam, as in decoding.
+    A step gets inputs `[B, 1, ...]` and a state of one beam, as in decoding. With
+    `reverse`, the last position comes first.
     """
     inputs = keras.tree.map_structure(
         lambda x: ops.swapaxes(x, 0, 1)[:, :, None], inputs
     )
-    _, outputs = scan(step, state, inputs)
+    _, outputs = scan(step, state, inputs, reverse)
     return keras.tree.map_structure(lambda x: ops.swapaxes(x[:, :, 0], 0, 1), outputs)
+
+
+def delayed(x: Tensor, shift: int = 1) -> Tensor:
+    """`x` `[B, T, ...]` from `shift` positions earlier, 0 before the first."""
+    batch, length, *rest = ops.shape(x)
+    shift = at_most(length, shift)
+    zeros = ops.zeros((batch, shift, *rest), x.dtype)
+    return ops.concatenate([zeros, section(x, 0, length - shift, axis=1)], axis=1)
 
 
 def continue_kernel(options: dict[str, Any], rows_before: int) -> None:

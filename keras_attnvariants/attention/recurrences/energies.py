@@ -15,6 +15,7 @@ from keras import ops
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.utils.checks import check_choice
@@ -149,9 +150,3 @@ class AccumulatedEnergies(Recurrence):
 def smooth(z: Tensor, smoothing: Tensor) -> Tensor:
     """`C z` along the source: `[B, T, H, S]` with `[B, S, S]`."""
     return ops.einsum("bths,bjs->bthj", z, smoothing)
-
-
-def delayed(z: Tensor, shift: int) -> Tensor:
-    """`z` `[B, T, ...]` from `shift` positions earlier, 0 before the first."""
-    length = ops.shape(z)[1]
-    return ops.pad(z, ((0, 0), (shift, 0), (0, 0), (0, 0)))[:, :length]

@@ -10,8 +10,6 @@ so the scan over the target does not need the source.
 """
 
 import dataclasses
-from collections.abc import Callable
-from typing import TypeAlias
 
 import keras
 from keras import ops
@@ -21,15 +19,15 @@ from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import section
+from keras_attnvariants.backend import with_gradient
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
-
-# Maps contexts `[B, K, H, D]` to an extra key and value, `[B, K, H, D]` each.
-PairFunction: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 # A log-sum-exp that closes the gate; its negative replaces masked energies.
 CLOSED = 1e9
@@ -72,9 +70,19 @@ class ExpandedList(Recurrence):
         """The extra key and value `[B, K, H, D]` after a position."""
         raise NotImplementedError(f"{type(self).__name__} has no `pair`.")
 
-    def pair_of_context(self, projections: Projections) -> PairFunction:
-        """The composition of `kept` and `pair`, for use in a scan."""
-        return lambda context: self.pair(projections, self.kept(projections, context))
+    # The composition of `kept` and `pair`, for whole sequences and for scans.
+
+    def matrices(self, projections: Projections) -> State:
+        """The tensors that `pair_of` and `pair_gradient` need, in the compute dtype."""
+        return {}
+
+    def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
+        """The extra key and value after contexts `[B, T, H, D]`; affine."""
+        return context, context
+
+    def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
+        """The gradient of a context, from those of its key and value."""
+        return key + value
 
     def gate_inputs(
         self,
@@ -121,30 +129,80 @@ class ExpandedList(Recurrence):
         memory: State,
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        batch, length = ops.shape(q)[:2]
-        is_first = ops.equal(ops.arange(length), 0)[:, None]
+        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)[:, None]
         inputs, weights = self.gate_inputs(
             projections, q, energies, mask, memory, is_first
         )
-        pair = self.pair_of_context(projections)
-
-        def body(
-            context: Tensor, inputs: State
-        ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-            context, extra = self.gate(inputs, *pair(context))
-            return context, (context, extra)
-
-        shape = (batch, 1, projections.num_heads, projections.value_dim)
-        zeros = ops.zeros(shape, inputs["context"].dtype)
-        contexts, extra = scan_time(body, zeros, inputs)
+        inputs = {name: ops.cast(x, "float32") for name, x in inputs.items()}
+        matrices = self.matrices(projections)
+        contexts, extra, value = self.gated(inputs, matrices)
+        contexts = ops.cast(contexts, projections.dtype)
         weights = weights * (1.0 - extra)[..., None]
         if not (training and projections.dropout):
             return contexts, weights
-        _, value = pair(ops.concatenate([zeros, contexts[:, :-1]], axis=1))
         listed = ops.concatenate([weights, extra[..., None]], axis=-1)
         kept = projections.drop(listed, training)
-        dropped = average(kept[..., :-1], memory["value"]) + kept[..., -1:] * value
-        return dropped, weights
+        value = ops.cast(value, projections.dtype)
+        source_length = ops.shape(weights)[-1]
+        dropped = average(section(kept, 0, source_length, axis=3), memory["value"])
+        return dropped + section(kept, source_length, 1, axis=3) * value, weights
+
+    def gated(self, inputs: State, matrices: State) -> tuple[Tensor, Tensor, Tensor]:
+        """The contexts, weights and values of the extra pairs of all positions.
+
+        The pairs are computed twice: one after the other in a scan, without gradients,
+        and all at once from the contexts of the scan. Gradients of `matrices` are then
+        products of whole sequences instead of sums over the scan.
+        """
+
+        def body(context: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
+            context, _ = self.gate(inputs, *self.pair_of(matrices, context))
+            return context, context
+
+        zeros = ops.zeros_like(inputs["context"][:, :1])
+        contexts = ops.stop_gradient(scan_time(body, zeros, inputs))
+        key, value = self.pair_of(matrices, delayed(contexts))
+        _, extra = self.gate(inputs, key, value)
+        saved = {"query": inputs["query"], "context": inputs["context"]}
+        saved |= {"key": key, "value": value, "extra": extra, "matrices": matrices}
+        return with_gradient(
+            (contexts, extra, value),
+            {**inputs, "key": key, "value": value},
+            self.gradient_of_gate,
+            saved,
+        )
+
+    def gradient_of_gate(
+        self, gradients: tuple[Tensor, Tensor, Tensor], saved: State
+    ) -> State:
+        """The gradients of what `gate` takes, from those of what `gated` returns."""
+        slope = saved["extra"] * (1.0 - saved["extra"])
+        inputs = {
+            "context": gradients[0],
+            "logit": gradients[1] * slope,
+            "value": gradients[2],
+            "change": (saved["value"] - saved["context"]) * slope[..., None],
+            "extra": saved["extra"][..., None],
+            "query": saved["query"],
+        }
+
+        def body(later: Tensor, inputs: State) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+            context = inputs["context"] + later
+            logit = ops.sum(context * inputs["change"], axis=-1) + inputs["logit"]
+            key = inputs["query"] * logit[..., None]
+            value = inputs["extra"] * context + inputs["value"]
+            earlier = self.pair_gradient(saved["matrices"], key, value)
+            return earlier, (context, logit)
+
+        zeros = ops.zeros_like(saved["context"][:, :1])
+        context, logit = scan_time(body, zeros, inputs, reverse=True)
+        return {
+            "query": saved["key"] * logit[..., None],
+            "context": context - inputs["extra"] * context,
+            "total": -logit,
+            "key": saved["query"] * logit[..., None],
+            "value": inputs["extra"] * context + inputs["value"],
+        }
 
     def step(
         self,
@@ -172,7 +230,7 @@ class ExpandedContext(ExpandedList):
     def kept(self, projections: Projections, context: Tensor) -> Tensor:
         return projections.output(merge_heads(context))
 
-    def pair_of_context(self, projections: Projections) -> PairFunction:
+    def matrices(self, projections: Projections) -> State:
         # Both maps are affine, and so is their composition. Its matrix is computed
         # once, so the scan needs one product per position.
         def flat_pair(context: Tensor) -> Tensor:
@@ -182,18 +240,27 @@ class ExpandedContext(ExpandedList):
         width = projections.num_heads * projections.value_dim
         offset = flat_pair(ops.zeros((1, width), projections.dtype))
         matrix = flat_pair(ops.eye(width, dtype=projections.dtype)) - offset
-        key_width = projections.num_heads * projections.key_dim
+        return {"matrix": matrix, "offset": offset}
 
-        def pair(context: Tensor) -> tuple[Tensor, Tensor]:
-            # Two axes only: the gradient of a product with three is slow in a loop.
-            rows = ops.matmul(ops.reshape(context, (-1, width)), matrix) + offset
-            flat = ops.reshape(rows, (*ops.shape(context)[:2], -1))
-            key, value = flat[..., :key_width], flat[..., key_width:]
-            return split_heads(key, projections.num_heads), split_heads(
-                value, projections.num_heads
-            )
+    def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
+        matrix = matrices["matrix"]
+        batch, length, heads, width = ops.shape(context)
+        # Two axes only: the gradient of a product with three is slow.
+        rows = ops.cast(ops.reshape(context, (-1, heads * width)), matrix.dtype)
+        rows = ops.cast(ops.matmul(rows, matrix) + matrices["offset"], "float32")
+        values = heads * width
+        keys = matrix.shape[1] - values
+        key = section(rows, 0, keys, axis=1)
+        value = section(rows, keys, values, axis=1)
+        shape = (batch, length, heads, -1)
+        return ops.reshape(key, shape), ops.reshape(value, shape)
 
-        return pair
+    def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
+        matrix = matrices["matrix"]
+        rows = ops.concatenate([merge_heads(key), merge_heads(value)], axis=-1)
+        rows = ops.cast(rows[:, 0], matrix.dtype)
+        context = ops.cast(ops.einsum("bo,io->bi", rows, matrix), "float32")
+        return ops.reshape(context, ops.shape(value))
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -282,6 +349,22 @@ class ExpandedHead(ExpandedHeadKey):
         sizes = (projections.value_dim, projections.value_dim)
         value = projections.head_dense("value", "bthi,hio->btho", sizes)
         return {**super().layers(projections), "value": value}
+
+    def matrices(self, projections: Projections) -> State:
+        kernel = projections.recurrent["value"].kernel
+        return {"value": ops.cast(ops.convert_to_tensor(kernel), projections.dtype)}
+
+    def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
+        kernel = matrices["value"]
+        narrow = ops.cast(context, kernel.dtype)
+        value = ops.einsum("bthi,hio->btho", narrow, kernel)
+        return context, ops.cast(value, "float32")
+
+    def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
+        kernel = matrices["value"]
+        narrow = ops.cast(value, kernel.dtype)
+        context = ops.einsum("btho,hio->bthi", narrow, kernel)
+        return key + ops.cast(context, "float32")
 
     def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
         return kept, projections.recurrent["value"](kept)

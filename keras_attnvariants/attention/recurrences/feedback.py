@@ -8,6 +8,8 @@ the second, using products that are computed beforehand.
 
 import dataclasses
 import math
+from collections.abc import Callable
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -16,10 +18,14 @@ from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import products
-from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import scan
+from keras_attnvariants.backend import with_gradient
+from keras_attnvariants.backend.softmax import MASKED_LOGIT
+from keras_attnvariants.backend.softmax import softmax
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -27,27 +33,41 @@ from keras_attnvariants.utils.typing import Tensor
 
 @dataclasses.dataclass(frozen=True)
 class Feedback(Recurrence):
-    """Base class: a function of the state is added to the next energies.
+    """Base class: a linear function of the weights so far is added to the energies.
 
     Dropout applies to the weights that form the output; the state is computed from
     the weights without dropout.
+
+    Class attributes:
+        accumulates: whether the state is that of the sum of all previous weights,
+            instead of the last ones.
     """
 
+    accumulates: ClassVar[bool] = False
+
+    def state_of(self, weights: Tensor, memory: State) -> State:
+        """What the state holds of weights `[B, T, H, S]`; linear."""
+        return {"weights": weights}
+
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        """What the state adds to the energies, float32 `[B, K, H, S]`."""
+        """What the state adds to the energies, float32 `[B, T, H, S]`; linear."""
         raise NotImplementedError(f"{type(self).__name__} has no `feedback`.")
 
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        """The state after a position with these weights."""
-        raise NotImplementedError(f"{type(self).__name__} has no `update`.")
+    # The composition of both in a scan, where weights are `[B, H, 1, S]`.
 
-    def advance(
-        self, projections: Projections, inputs: State, state: State, memory: State
-    ) -> tuple[Tensor, State]:
-        """The weights of one position `[B, K, H, S]` and the state after it."""
-        energies = inputs["energies"] + self.feedback(projections, state, memory)
-        weights = masked_softmax(energies, inputs["mask"])
-        return weights, self.update(state, weights, memory)
+    def matrices(self, projections: Projections, memory: State) -> State:
+        """The tensors that `apply` and `apply_transposed` need."""
+        raise NotImplementedError(f"{type(self).__name__} has no `matrices`.")
+
+    def apply(self, matrices: State, weights: Tensor) -> Tensor:
+        """What weights add to the energies. By default, each to its own."""
+        return matrices["gain"] * weights
+
+    def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
+        """The gradient of weights from that of what they add."""
+        return self.apply(matrices, gradient)
+
+    # Whole sequences
 
     def attend(
         self,
@@ -58,17 +78,75 @@ class Feedback(Recurrence):
         memory: State,
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        batch, length, _, source_length = ops.shape(energies)
-        shape = (batch, length, ops.shape(mask)[2], source_length)
-        inputs = {"energies": energies, "mask": ops.broadcast_to(mask, shape)}
-
-        def body(state: State, inputs: State) -> tuple[State, Tensor]:
-            weights, state = self.advance(projections, inputs, state, memory)
-            return state, weights
-
-        state = self.initial_state(projections, batch, 1, memory)
-        weights = scan_time(body, state, inputs)
+        matrices = self.matrices(projections, memory)
+        weights = self.scanned(energies, mask, matrices)
+        # The same energies once more, with the weights as constants: their gradients
+        # are products of whole sequences instead of sums over the scan.
+        before = delayed(ops.stop_gradient(weights))
+        if self.accumulates:
+            before = ops.cumsum(before, axis=1)
+        state = self.state_of(before, memory)
+        total = energies + self.feedback(projections, state, memory)
+        weights = with_gradient(
+            weights, total, self.gradient_of_energies, (weights, matrices)
+        )
         return average(projections.drop(weights, training), memory["value"]), weights
+
+    def scanned(self, energies: Tensor, mask: Tensor, matrices: State) -> Tensor:
+        """The weights of all positions, float32 `[B, T, H, S]`."""
+        is_open = ops.any(mask, axis=-1, keepdims=True)
+        inputs = {
+            "energies": ops.where(mask, energies, MASKED_LOGIT),
+            "is_open": ops.broadcast_to(
+                ops.cast(is_open, "float32"), (*ops.shape(energies)[:3], 1)
+            ),
+        }
+
+        def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
+            total = inputs["energies"] + self.apply(matrices, state)
+            weights = softmax(total, axis=-1) * inputs["is_open"]
+            return (state + weights if self.accumulates else weights), weights
+
+        return self.scan_heads(body, inputs, energies)
+
+    def gradient_of_energies(
+        self, gradient: Tensor, saved: tuple[Tensor, State]
+    ) -> Tensor:
+        """The gradient of the energies, from that of the weights `[B, T, H, S]`."""
+        weights, matrices = saved
+
+        def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
+            own = inputs["weights"] * (inputs["gradient"] + state)
+            own = own - inputs["weights"] * ops.sum(own, axis=-1, keepdims=True)
+            earlier = self.apply_transposed(matrices, own)
+            return (state + earlier if self.accumulates else earlier), own
+
+        inputs = {"weights": weights, "gradient": gradient}
+        return self.scan_heads(body, inputs, weights, reverse=True)
+
+    def scan_heads(
+        self,
+        body: Callable[[Tensor, State], tuple[Tensor, Tensor]],
+        inputs: State,
+        like: Tensor,
+        reverse: bool = False,
+    ) -> Tensor:
+        """Scans `[B, T, H, S]` from a state of zeros, in slices `[B, H, 1, S]`."""
+        batch, _, heads, length = ops.shape(like)
+        inputs = {
+            k: ops.transpose(x, (1, 0, 2, 3))[:, :, :, None] for k, x in inputs.items()
+        }
+        _, found = scan(body, ops.zeros((batch, heads, 1, length)), inputs, reverse)
+        return ops.transpose(found[:, :, :, 0], (1, 0, 2, 3))
+
+    # One position at a time
+
+    def update(self, state: State, weights: Tensor, memory: State) -> State:
+        """The state after a position with these weights."""
+        new = self.state_of(weights, memory)
+        if self.accumulates:
+            return {name: state[name] + new[name] for name in new}
+        return new
 
     def step(
         self,
@@ -80,8 +158,9 @@ class Feedback(Recurrence):
         position: Size,
         state: State,
     ) -> tuple[Tensor, Tensor, State]:
-        inputs = {"energies": energies, "mask": mask}
-        weights, state = self.advance(projections, inputs, state, memory)
+        energies = energies + self.feedback(projections, state, memory)
+        weights = masked_softmax(energies, mask)
+        state = self.update(state, weights, memory)
         return average(weights, memory["value"]), weights, state
 
 
@@ -111,31 +190,36 @@ class PreviousContext(Feedback):
         shape = (batch, beams, projections.num_heads, projections.value_dim)
         return {"context": ops.zeros(shape, projections.dtype)}
 
+    def state_of(self, weights: Tensor, memory: State) -> State:
+        return {"context": average(weights, memory["value"])}
+
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         return products(state["context"], memory["context_key"])
 
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        return {"context": average(weights, memory["value"])}
-
-    def attend(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
-        length, dim = memory["value"].shape[1], projections.value_dim
+    def matrices(self, projections: Projections, memory: State) -> State:
+        value, key = (
+            ops.cast(ops.transpose(memory[name], (0, 2, 1, 3)), "float32")
+            for name in ("value", "context_key")
+        )
+        length, dim = value.shape[2:]
         if length is None or length > 2 * dim:
-            return super().attend(projections, q, energies, mask, memory, training)
+            return {"value": value, "key": key}
         # A context is an average of values, so what it adds to the energies is the
         # average of what the values add. This is computed beforehand, and the scan
         # needs one product instead of two.
-        value, key = memory["value"], memory["context_key"]
-        memory = {**memory, "pairs": ops.einsum("bshd,bjhd->bhsj", value, key)}
-        averaged = AveragedFeedback()
-        return averaged.attend(projections, q, energies, mask, memory, training)
+        return {"pairs": ops.einsum("bhsd,bhjd->bhsj", value, key)}
+
+    def apply(self, matrices: State, weights: Tensor) -> Tensor:
+        if "pairs" in matrices:
+            return ops.matmul(weights, matrices["pairs"])
+        context = ops.matmul(weights, matrices["value"])
+        return ops.einsum("bhkd,bhjd->bhkj", context, matrices["key"])
+
+    def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
+        if "pairs" in matrices:
+            return ops.einsum("bhkj,bhsj->bhks", gradient, matrices["pairs"])
+        context = ops.matmul(gradient, matrices["key"])
+        return ops.einsum("bhkd,bhsd->bhks", context, matrices["value"])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,23 +231,6 @@ class WeightsFeedback(Feedback):
     ) -> State:
         length = ops.shape(memory["mask"])[1]
         return {"weights": ops.zeros((batch, beams, projections.num_heads, length))}
-
-
-@dataclasses.dataclass(frozen=True)
-class AveragedFeedback(WeightsFeedback):
-    """The previous context, in a form that is faster for short sources.
-
-    `pairs` in the memory, `[B, H, S, S]`, holds what each source position adds to the
-    energy of each other one; the previous weights average it.
-    """
-
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        pairs = memory["pairs"]
-        weights = ops.cast(state["weights"], pairs.dtype)
-        return ops.cast(ops.einsum("bkhs,bhsj->bkhj", weights, pairs), "float32")
-
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        return {"weights": weights}
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -193,8 +260,8 @@ class PreviousWeights(WeightsFeedback):
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         return memory["gain"][:, None] * state["weights"]
 
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        return {"weights": weights}
+    def matrices(self, projections: Projections, memory: State) -> State:
+        return {"gain": memory["gain"][:, :, None]}
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -202,8 +269,7 @@ class PreviousWeights(WeightsFeedback):
 class AccumulatedWeights(PreviousWeights):
     """The query for a key depends on the sum of its previous weights (Eq. 4)."""
 
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        return {"weights": state["weights"] + weights}
+    accumulates: ClassVar[bool] = True
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -220,6 +286,8 @@ class SubtractedWeights(WeightsFeedback):
         ValueError: `rate` is negative or not finite.
     """
 
+    accumulates: ClassVar[bool] = True
+
     rate: float = 0.5
 
     def __post_init__(self) -> None:
@@ -231,5 +299,6 @@ class SubtractedWeights(WeightsFeedback):
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
         return -self.rate * projections.scale * state["weights"]
 
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        return {"weights": state["weights"] + weights}
+    def matrices(self, projections: Projections, memory: State) -> State:
+        gain = -self.rate * projections.scale
+        return {"gain": ops.convert_to_tensor(gain, "float32")}

@@ -87,7 +87,7 @@ def test_accumulated_energies_need_no_loop():
 def test_loops_over_weights_multiply_no_matrices(name):
     """Their largest tensor is one row of weights."""
     (shapes,) = loops(name)
-    assert (1, 1, HEADS, SOURCE_LENGTH) in shapes
+    assert (1, HEADS, 1, SOURCE_LENGTH) in shapes
     assert max(np.prod(shape) for shape in shapes) == HEADS * SOURCE_LENGTH
     sizes = {size for shape in shapes for size in shape}
     assert not sizes & {WIDTH, KEY_DIM, VALUE_DIM}
