@@ -15,6 +15,7 @@ from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import mask_or_ones
+from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.registry import register_attention
@@ -167,15 +168,14 @@ class RecurrentCrossAttention(DotProductAttention):
         )
         positions = ops.arange(length, dtype="int32")
         energies, mask = self.source_energies(q, memory, positions, mask[:, None])
-        context, weights = self.recurrence.attend(
+        return self.recurrence.attend(
             self.projections, q, energies, mask, memory, training
         )
-        return context, ops.transpose(weights, (0, 2, 1, 3))
 
     def source_energies(
         self, q: Tensor, memory: State, query_positions: Tensor, mask: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The energies of plain attention, float32 `[B, T, H, S]`, and their mask.
+        """The energies of plain attention, float32 `[B, H, T, S]`, and their mask.
 
         Args:
             q: scaled queries, `[B, T, H, D]`.
@@ -183,13 +183,10 @@ class RecurrentCrossAttention(DotProductAttention):
             query_positions: int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
-        energies, mask = self.energies(
-            ops.swapaxes(products(q, memory["key"]), 1, 2),
-            query_positions,
-            ops.arange(ops.shape(memory["mask"])[1], dtype="int32"),
-            mask,
+        key_positions = ops.arange(ops.shape(memory["mask"])[1], dtype="int32")
+        return self.energies(
+            products(q, memory["key"]), query_positions, key_positions, mask
         )
-        return ops.swapaxes(energies, 1, 2), ops.swapaxes(mask, 1, 2)
 
     def source(
         self, value: Tensor, key: Tensor | None = None, mask: Tensor | None = None
@@ -197,8 +194,8 @@ class RecurrentCrossAttention(DotProductAttention):
         """The memory of a source, which does not depend on the target."""
         keys = self.key_dense(value if key is None else key)
         memory = {
-            "key": self.split(keys),  # [B, S, H, D]
-            "value": self.split(self.value_dense(value)),
+            "key": heads_first(keys, self.num_heads),  # [B, H, S, D]
+            "value": heads_first(self.value_dense(value), self.num_heads),
             "mask": mask_or_ones(mask, value),
         }
         return {**memory, **self.recurrence.prepare(self.projections, memory)}
@@ -224,9 +221,10 @@ class RecurrentCrossAttention(DotProductAttention):
         positions = ops.reshape(ops.convert_to_tensor(position, "int32"), (1,))
         mask = memory["mask"][:, None, None]
         energies, mask = self.source_energies(q, memory, positions, mask)
-        return self.recurrence.step(
+        context, weights, state = self.recurrence.step(
             self.projections, q, energies, mask, memory, position, state
         )
+        return context, ops.swapaxes(weights, 1, 2), state
 
     def get_config(self) -> dict[str, Any]:
         return {

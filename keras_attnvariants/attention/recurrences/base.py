@@ -1,8 +1,9 @@
 """The base class of recurrences, and functions that several of them use.
 
-The second axis of all tensors is time, or beams instead of time: queries
-`[B, T, H, D]`, energies and weights `[B, T, H, S]`, masks `[B, 1|T, 1, S]`. The
-same functions therefore compute whole sequences and one step of `K` hypotheses.
+Time, or beams instead of time, is the second axis of queries, contexts and states,
+`[B, T, H, D]`, and the third of energies and weights, `[B, H, T, S]`, and of masks,
+`[B, 1, 1|T, S]`. The same functions therefore compute whole sequences and one step of
+`K` hypotheses.
 """
 
 import math
@@ -131,7 +132,7 @@ class Recurrence:
 
         Args:
             projections: the projections of the layer.
-            memory: `key` and `value` `[B, S, H, D]`, and `mask`, bool `[B, S]`.
+            memory: `key` and `value` `[B, H, S, D]`, and `mask`, bool `[B, S]`.
 
         Returns:
             Tensors `[B, ...]` by name.
@@ -158,13 +159,13 @@ class Recurrence:
         Args:
             projections: the projections of the layer.
             q: scaled queries, `[B, T, H, D]`.
-            energies: the energies of plain attention, float32 `[B, T, H, S]`.
-            mask: bool `[B, 1|T, 1|H, S]`.
+            energies: the energies of plain attention, float32 `[B, H, T, S]`.
+            mask: bool `[B, 1|H, 1|T, S]`.
             memory: what `prepare` of the layer returns.
             training: whether dropout is applied.
 
         Returns:
-            Context `[B, T, H, D]` and float32 weights `[B, T, H, S]`.
+            Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
         """
         raise NotImplementedError(f"{type(self).__name__} has no `attend`.")
 
@@ -187,7 +188,7 @@ class Recurrence:
             state: what the previous step, or `initial_state`, returned.
 
         Returns:
-            Context `[B, K, H, D]`, float32 weights `[B, K, H, S]`, and the new state.
+            Context `[B, K, H, D]`, float32 weights `[B, H, K, S]`, and the new state.
         """
         raise NotImplementedError(f"{type(self).__name__} has no `step`.")
 
@@ -202,14 +203,14 @@ class Recurrence:
 
 
 def products(q: Tensor, keys: Tensor) -> Tensor:
-    """Float32 products `[B, T, H, S]` of queries and keys `[B, S, H, D]`."""
-    return ops.cast(ops.einsum("bthd,bshd->bths", q, keys), "float32")
+    """Float32 products `[B, H, T, S]` of `[B, T, H, D]` and keys `[B, H, S, D]`."""
+    q = ops.swapaxes(q, 1, 2)
+    return ops.cast(ops.einsum("bhtd,bhsd->bhts", q, keys), "float32")
 
 
 def average(weights: Tensor, values: Tensor) -> Tensor:
-    """Contexts `[B, T, H, D]`: sums of values, weighted by `[B, T, H, S]`."""
-    weights = ops.cast(weights, values.dtype)
-    return ops.einsum("bths,bshd->bthd", weights, values)
+    """Contexts `[B, T, H, D]`: values `[B, H, S, D]`, weighted by `[B, H, T, S]`."""
+    return ops.swapaxes(ops.matmul(ops.cast(weights, values.dtype), values), 1, 2)
 
 
 def scan_time(
@@ -217,25 +218,32 @@ def scan_time(
     state: NestedTensors,
     inputs: NestedTensors,
     reverse: bool = False,
+    axis: int = 1,
 ) -> NestedTensors:
-    """Scans along axis 1 of the inputs and returns the outputs.
+    """Scans along an axis of the inputs and returns the outputs.
 
-    A step gets inputs `[B, 1, ...]` and a state of one beam, as in decoding. With
-    `reverse`, the last position comes first.
+    A step gets inputs, and gives outputs, in which this axis has one entry, as in
+    decoding. With `reverse`, the last position comes first.
     """
-    inputs = keras.tree.map_structure(
-        lambda x: ops.swapaxes(x, 0, 1)[:, :, None], inputs
-    )
+
+    def slices(x: Tensor) -> Tensor:
+        return ops.expand_dims(ops.moveaxis(x, axis, 0), axis + 1)
+
+    def joined(x: Tensor) -> Tensor:
+        return ops.moveaxis(ops.squeeze(x, axis + 1), 0, axis)
+
+    inputs = keras.tree.map_structure(slices, inputs)
     _, outputs = scan(step, state, inputs, reverse)
-    return keras.tree.map_structure(lambda x: ops.swapaxes(x[:, :, 0], 0, 1), outputs)
+    return keras.tree.map_structure(joined, outputs)
 
 
-def delayed(x: Tensor, shift: int = 1) -> Tensor:
-    """`x` `[B, T, ...]` from `shift` positions earlier, 0 before the first."""
-    batch, length, *rest = ops.shape(x)
-    shift = at_most(length, shift)
-    zeros = ops.zeros((batch, shift, *rest), x.dtype)
-    return ops.concatenate([zeros, section(x, 0, length - shift, axis=1)], axis=1)
+def delayed(x: Tensor, shift: int = 1, axis: int = 1) -> Tensor:
+    """`x` from `shift` positions earlier on an axis, 0 before the first."""
+    shape = list(ops.shape(x))
+    kept = shape[axis] - at_most(shape[axis], shift)
+    shape[axis] = shape[axis] - kept
+    earlier = section(x, 0, kept, axis)
+    return ops.concatenate([ops.zeros(shape, x.dtype), earlier], axis=axis)
 
 
 def continue_kernel(options: dict[str, Any], rows_before: int) -> None:

@@ -90,12 +90,12 @@ class AccumulatedEnergies(Recurrence):
         return {"energies": ops.zeros((batch, beams, projections.num_heads, length))}
 
     def terms(self, energies: Tensor, memory: State, is_first: Tensor) -> Tensor:
-        """The term `rate e_i` of each position, 0 at padding: `[B, T, H, S]`.
+        """The term `rate e_i` of each position, 0 at padding: `[B, H, T, S]`.
 
         Args:
-            energies: float32 `[B, T, H, S]`.
+            energies: float32 `[B, H, T, S]`.
             memory: contains the `mask` of the source.
-            is_first: bool `[T, 1, 1]` or scalar, True at the first position.
+            is_first: bool `[T, 1]` or scalar, True at the first position.
         """
         energies = ops.where(memory["mask"][:, None, None], energies, 0.0)
         if self.start == "zeros":
@@ -112,11 +112,11 @@ class AccumulatedEnergies(Recurrence):
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
         length = ops.shape(q)[1]
-        is_first = ops.equal(ops.arange(length), 0)[:, None, None]
+        is_first = ops.equal(ops.arange(length), 0)[:, None]
         total = self.terms(energies, memory, is_first)
         smoothing, rounds = memory["smoothing"], self.rounds(length)
         for i in range(rounds):
-            total = total + smooth(delayed(total, 2**i), smoothing)
+            total = total + smooth(delayed(total, 2**i, axis=2), smoothing)
             if i + 1 < rounds:
                 smoothing = ops.matmul(smoothing, smoothing)
         weights = masked_softmax(total, mask)
@@ -142,11 +142,13 @@ class AccumulatedEnergies(Recurrence):
         state: State,
     ) -> tuple[Tensor, Tensor, State]:
         terms = self.terms(energies, memory, ops.equal(position, 0))
-        total = terms + smooth(state["energies"], memory["smoothing"])
+        earlier = ops.swapaxes(state["energies"], 1, 2)
+        total = terms + smooth(earlier, memory["smoothing"])
         weights = masked_softmax(total, mask)
-        return average(weights, memory["value"]), weights, {"energies": total}
+        state = {"energies": ops.swapaxes(total, 1, 2)}
+        return average(weights, memory["value"]), weights, state
 
 
 def smooth(z: Tensor, smoothing: Tensor) -> Tensor:
-    """`C z` along the source: `[B, T, H, S]` with `[B, S, S]`."""
-    return ops.einsum("bths,bjs->bthj", z, smoothing)
+    """`C z` along the source: `[B, H, T, S]` with `[B, S, S]`."""
+    return ops.einsum("bhts,bjs->bhtj", z, smoothing)

@@ -97,18 +97,18 @@ class ExpandedList(Recurrence):
 
         Args:
             projections, q, energies, mask, memory: as for `attend`.
-            is_first: bool `[1|T, 1]` or scalar, True at the first position.
+            is_first: bool `[T]` or scalar, True at the first position.
         """
         weights = masked_softmax(energies, mask)
         total = ops.logsumexp(ops.where(mask, energies, -CLOSED), axis=-1)
         # A query without visible source positions has a context of 0.
-        is_open = ops.any(mask, axis=-1)
+        is_open = ops.any(mask, axis=-1)  # [B, 1|H, 1|T]
         if self.mask_first:
             is_open = ops.logical_and(is_open, ops.logical_not(is_first))
         inputs = {
             "query": self.queries(projections, q),
             "context": average(weights, memory["value"]),
-            "total": ops.where(is_open, total, CLOSED),  # [B, T, H]
+            "total": ops.swapaxes(ops.where(is_open, total, CLOSED), 1, 2),  # [B, T, H]
         }
         return inputs, weights
 
@@ -129,7 +129,7 @@ class ExpandedList(Recurrence):
         memory: State,
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)[:, None]
+        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)
         inputs, weights = self.gate_inputs(
             projections, q, energies, mask, memory, is_first
         )
@@ -137,15 +137,17 @@ class ExpandedList(Recurrence):
         matrices = self.matrices(projections)
         contexts, extra, value = self.gated(inputs, matrices)
         contexts = ops.cast(contexts, projections.dtype)
-        weights = weights * (1.0 - extra)[..., None]
+        extra = ops.swapaxes(extra, 1, 2)[..., None]  # [B, H, T, 1]
+        weights = weights * (1.0 - extra)
         if not (training and projections.dropout):
             return contexts, weights
-        listed = ops.concatenate([weights, extra[..., None]], axis=-1)
+        listed = ops.concatenate([weights, extra], axis=-1)
         kept = projections.drop(listed, training)
         value = ops.cast(value, projections.dtype)
         source_length = ops.shape(weights)[-1]
         dropped = average(section(kept, 0, source_length, axis=3), memory["value"])
-        return dropped + section(kept, source_length, 1, axis=3) * value, weights
+        extra = ops.swapaxes(section(kept, source_length, 1, axis=3), 1, 2)
+        return dropped + extra * value, weights
 
     def gated(self, inputs: State, matrices: State) -> tuple[Tensor, Tensor, Tensor]:
         """The contexts, weights and values of the extra pairs of all positions.
@@ -220,7 +222,8 @@ class ExpandedList(Recurrence):
         )
         context, extra = self.gate(inputs, *self.pair(projections, state["context"]))
         state = {"context": self.kept(projections, context)}
-        return context, weights * (1.0 - extra)[..., None], state
+        extra = ops.swapaxes(extra, 1, 2)[..., None]
+        return context, weights * (1.0 - extra), state
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,8 @@ the second, using products that are computed beforehand.
 """
 
 import dataclasses
+import functools
 import math
-from collections.abc import Callable
 from typing import ClassVar
 
 import keras
@@ -20,9 +20,9 @@ from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import products
+from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import scan
 from keras_attnvariants.backend import with_gradient
 from keras_attnvariants.backend.softmax import MASKED_LOGIT
 from keras_attnvariants.backend.softmax import softmax
@@ -46,21 +46,21 @@ class Feedback(Recurrence):
     accumulates: ClassVar[bool] = False
 
     def state_of(self, weights: Tensor, memory: State) -> State:
-        """What the state holds of weights `[B, T, H, S]`; linear."""
-        return {"weights": weights}
+        """What the state holds of weights `[B, H, K, S]`; linear."""
+        return {"weights": ops.swapaxes(weights, 1, 2)}
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        """What the state adds to the energies, float32 `[B, T, H, S]`; linear."""
+        """What the state adds to the energies, float32 `[B, H, K, S]`; linear."""
         raise NotImplementedError(f"{type(self).__name__} has no `feedback`.")
 
-    # The composition of both in a scan, where weights are `[B, H, 1, S]`.
+    # The composition of both, for whole sequences.
 
     def matrices(self, projections: Projections, memory: State) -> State:
         """The tensors that `apply` and `apply_transposed` need."""
         raise NotImplementedError(f"{type(self).__name__} has no `matrices`.")
 
     def apply(self, matrices: State, weights: Tensor) -> Tensor:
-        """What weights add to the energies. By default, each to its own."""
+        """What weights `[B, H, T, S]` add to the energies; by default, each its own."""
         return matrices["gain"] * weights
 
     def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
@@ -82,37 +82,39 @@ class Feedback(Recurrence):
         weights = self.scanned(energies, mask, matrices)
         # The same energies once more, with the weights as constants: their gradients
         # are products of whole sequences instead of sums over the scan.
-        before = delayed(ops.stop_gradient(weights))
+        before = delayed(ops.stop_gradient(weights), axis=2)
         if self.accumulates:
-            before = ops.cumsum(before, axis=1)
-        state = self.state_of(before, memory)
-        total = energies + self.feedback(projections, state, memory)
+            before = ops.cumsum(before, axis=2)
+        total = energies + self.apply(matrices, before)
         weights = with_gradient(
             weights, total, self.gradient_of_energies, (weights, matrices)
         )
         return average(projections.drop(weights, training), memory["value"]), weights
 
     def scanned(self, energies: Tensor, mask: Tensor, matrices: State) -> Tensor:
-        """The weights of all positions, float32 `[B, T, H, S]`."""
-        is_open = ops.any(mask, axis=-1, keepdims=True)
-        inputs = {
-            "energies": ops.where(mask, energies, MASKED_LOGIT),
-            "is_open": ops.broadcast_to(
-                ops.cast(is_open, "float32"), (*ops.shape(energies)[:3], 1)
-            ),
-        }
+        """The weights of all positions, float32 `[B, H, T, S]`."""
+        # Queries without visible source positions have weights of 0.
+        is_open = ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
+        inputs = {"energies": ops.where(mask, energies, MASKED_LOGIT)}
+        is_same_for_all_queries = mask.shape[2] == 1
+        if not is_same_for_all_queries:
+            shape = (*ops.shape(energies)[:3], 1)
+            inputs["is_open"] = ops.broadcast_to(is_open, shape)
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
             total = inputs["energies"] + self.apply(matrices, state)
-            weights = softmax(total, axis=-1) * inputs["is_open"]
+            weights = softmax(total, axis=-1)
+            if "is_open" in inputs:
+                weights = weights * inputs["is_open"]
             return (state + weights if self.accumulates else weights), weights
 
-        return self.scan_heads(body, inputs, energies)
+        weights = scan_time(body, first_state(energies), inputs, axis=2)
+        return weights * is_open if is_same_for_all_queries else weights
 
     def gradient_of_energies(
         self, gradient: Tensor, saved: tuple[Tensor, State]
     ) -> Tensor:
-        """The gradient of the energies, from that of the weights `[B, T, H, S]`."""
+        """The gradient of the energies, from that of the weights `[B, H, T, S]`."""
         weights, matrices = saved
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
@@ -122,22 +124,7 @@ class Feedback(Recurrence):
             return (state + earlier if self.accumulates else earlier), own
 
         inputs = {"weights": weights, "gradient": gradient}
-        return self.scan_heads(body, inputs, weights, reverse=True)
-
-    def scan_heads(
-        self,
-        body: Callable[[Tensor, State], tuple[Tensor, Tensor]],
-        inputs: State,
-        like: Tensor,
-        reverse: bool = False,
-    ) -> Tensor:
-        """Scans `[B, T, H, S]` from a state of zeros, in slices `[B, H, 1, S]`."""
-        batch, _, heads, length = ops.shape(like)
-        inputs = {
-            k: ops.transpose(x, (1, 0, 2, 3))[:, :, :, None] for k, x in inputs.items()
-        }
-        _, found = scan(body, ops.zeros((batch, heads, 1, length)), inputs, reverse)
-        return ops.transpose(found[:, :, :, 0], (1, 0, 2, 3))
+        return scan_time(body, first_state(weights), inputs, reverse=True, axis=2)
 
     # One position at a time
 
@@ -181,8 +168,8 @@ class PreviousContext(Feedback):
         return {"query": dense}
 
     def prepare(self, projections: Projections, memory: State) -> State:
-        keys = memory["key"] * projections.scale
-        return {"context_key": projections.recurrent["query"](keys)}
+        keys = ops.swapaxes(memory["key"] * projections.scale, 1, 2)
+        return {"context_key": ops.swapaxes(projections.recurrent["query"](keys), 1, 2)}
 
     def initial_state(
         self, projections: Projections, batch: Size, beams: int, memory: State
@@ -198,28 +185,26 @@ class PreviousContext(Feedback):
 
     def matrices(self, projections: Projections, memory: State) -> State:
         value, key = (
-            ops.cast(ops.transpose(memory[name], (0, 2, 1, 3)), "float32")
-            for name in ("value", "context_key")
+            ops.cast(memory[name], "float32") for name in ("value", "context_key")
         )
+        # Each matrix also transposed: products with rows are slow otherwise.
         length, dim = value.shape[2:]
         if length is None or length > 2 * dim:
-            return {"value": value, "key": key}
+            return {
+                "forward": (value, ops.swapaxes(key, 2, 3)),
+                "backward": (key, ops.swapaxes(value, 2, 3)),
+            }
         # A context is an average of values, so what it adds to the energies is the
         # average of what the values add. This is computed beforehand, and the scan
         # needs one product instead of two.
-        return {"pairs": ops.einsum("bhsd,bhjd->bhsj", value, key)}
+        pairs = ops.einsum("bhsd,bhjd->bhsj", value, key)
+        return {"forward": (pairs,), "backward": (ops.swapaxes(pairs, 2, 3),)}
 
     def apply(self, matrices: State, weights: Tensor) -> Tensor:
-        if "pairs" in matrices:
-            return ops.matmul(weights, matrices["pairs"])
-        context = ops.matmul(weights, matrices["value"])
-        return ops.einsum("bhkd,bhjd->bhkj", context, matrices["key"])
+        return functools.reduce(ops.matmul, matrices["forward"], weights)
 
     def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
-        if "pairs" in matrices:
-            return ops.einsum("bhkj,bhsj->bhks", gradient, matrices["pairs"])
-        context = ops.matmul(gradient, matrices["key"])
-        return ops.einsum("bhkd,bhsd->bhks", context, matrices["value"])
+        return functools.reduce(ops.matmul, matrices["backward"], gradient)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,10 +240,10 @@ class PreviousWeights(WeightsFeedback):
             * projections.scale
         )
         row = split_heads(row, projections.num_heads)[0]  # [H, D]
-        return {"gain": ops.cast(ops.einsum("bshd,hd->bhs", keys, row), "float32")}
+        return {"gain": ops.cast(ops.einsum("bhsd,hd->bhs", keys, row), "float32")}
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        return memory["gain"][:, None] * state["weights"]
+        return memory["gain"][:, :, None] * ops.swapaxes(state["weights"], 1, 2)
 
     def matrices(self, projections: Projections, memory: State) -> State:
         return {"gain": memory["gain"][:, :, None]}
@@ -297,8 +282,15 @@ class SubtractedWeights(WeightsFeedback):
             )
 
     def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        return -self.rate * projections.scale * state["weights"]
+        gain = -self.rate * projections.scale
+        return gain * ops.swapaxes(state["weights"], 1, 2)
 
     def matrices(self, projections: Projections, memory: State) -> State:
         gain = -self.rate * projections.scale
         return {"gain": ops.convert_to_tensor(gain, "float32")}
+
+
+def first_state(weights: Tensor) -> Tensor:
+    """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
+    batch, heads, _, length = ops.shape(weights)
+    return ops.zeros((batch, heads, 1, length))

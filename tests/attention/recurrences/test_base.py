@@ -41,7 +41,7 @@ def test_products_and_averages():
     """One head of width 2, two keys."""
     q = ops.convert_to_tensor(np.array([1.0, 2.0], "float32").reshape(1, 1, 1, 2))
     keys = ops.convert_to_tensor(
-        np.array([[1.0, 0.0], [3.0, 1.0]], "float32").reshape(1, 2, 1, 2)
+        np.array([[1.0, 0.0], [3.0, 1.0]], "float32").reshape(1, 1, 2, 2)
     )
     weights = products(q, keys)
     np.testing.assert_array_equal(to_numpy(weights), [[[[1.0, 5.0]]]])
