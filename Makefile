@@ -22,7 +22,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
-REPORTS := serving serving-start peers variants variants-int8 training recurrences recurrences-long \
+REPORTS := serving serving-start peers variants variants-int8 training recurrences recurrences-long recurrences-longest \
 	batches pipeline long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations.
@@ -115,6 +115,9 @@ recurrences:
 
 recurrences-long:
 	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 7 --batch 16 --length 128)
+
+recurrences-longest:
+	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 5 --batch 4 --length 512)
 
 # The corpora to make batches of: folders or registered names.
 CORPORA ?= multi30k

@@ -3,7 +3,9 @@
 import os
 import statistics
 import sys
+import time
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,25 +30,43 @@ AGAIN = "the baseline again"
 VOCABULARY = 8000
 
 # Of recurrent cross-attention, by length.
-BARS = {32: 1.15, 128: 1.3}
+BARS = {32: 1.15, 128: 1.3, 512: 1.3}
 
 TEXT = (
     "The time of an update of a model with each variant, divided by that of the "
     "model with learned attention: same width, depth, batch and precision, dropout "
-    "of 0.1."
+    "of 0.1. Times are those of the processor."
 )
 
 
+class Mode(StrEnum):
+    """Precision and compiler of an update."""
+
+    FLOAT32_XLA = "float32-xla"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+
+    @property
+    def policy(self) -> str:
+        """The dtype policy of the models."""
+        return "mixed_bfloat16" if self is Mode.BFLOAT16 else "float32"
+
+    @property
+    def jit(self) -> bool:
+        """Whether XLA compiles the update."""
+        return self is Mode.FLOAT32_XLA
+
+
 def trainer(
-    preset: kav.presets.Preset, sizes: dict[str, int], batch, jit: bool
+    preset: kav.presets.Preset, sizes: dict[str, int], batch, mode: Mode
 ) -> Callable[[], None]:
     """A function that makes one update and waits for it."""
     known = {key: size for key, size in sizes.items() if key in preset.options}
-    model = preset.build(**known, dropout=0.1)
+    model = preset.build(**known, dropout=0.1, dtype=mode.policy)
     model.compile(
         keras.optimizers.Adam(1e-4),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        jit_compile=jit,
+        jit_compile=mode.jit,
     )
     return lambda: model.train_on_batch(*batch)
 
@@ -70,12 +90,25 @@ def is_recurrent(name: str) -> bool:
     )
 
 
-def ratios(seconds: dict[str, list[float]], length: int) -> list[TableRow]:
+def measured(
+    mode: Mode, models: dict[str, str], sizes: dict[str, int], batch, runs: int
+) -> dict[str, list[float]]:
+    """Seconds of the updates of the models, which are presets by name, in a mode."""
+    trainers = {}
+    for name in track(models, f"Compiling, {mode}", disable=not sys.stdout.isatty()):
+        preset = kav.presets.get(models[name])
+        trainers[name] = trainer(preset, sizes, batch, mode)
+        trainers[name]()
+    return in_turns(trainers, runs, time.process_time)
+
+
+def ratios(seconds: dict[str, list[float]], length: int, mode: Mode) -> list[TableRow]:
     """One row per model: the median of the ratios of rounds, and median seconds."""
     base = seconds[BASELINE]
     return [
         {
             "preset": name,
+            "mode": mode.value,
             "milliseconds": 1e3 * statistics.median(own),
             "ratio": ratio(own, base),
             "bar": BARS.get(length) if is_recurrent(name) else None,
@@ -96,8 +129,9 @@ def main(
     ] = 3,
     batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
     length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 32,
-    policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
-    jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = True,
+    mode: Annotated[
+        list[Mode], typer.Option(help="Precision and compiler; may be repeated.")
+    ] = [Mode.FLOAT32_XLA, Mode.BFLOAT16],  # noqa: B006
     runs: Annotated[int, typer.Option(min=1, help="Timed updates of each.")] = 15,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
@@ -109,7 +143,6 @@ def main(
     four times as wide as the model, the vocabulary has 8,000 tokens. Updates of the
     models take turns; the baseline takes two, which shows what the noise is.
     """
-    keras.config.set_dtype_policy(policy)
     names = presets or [
         name
         for name in kav.presets.names()
@@ -124,15 +157,13 @@ def main(
     }
     models = {BASELINE: BASELINE, AGAIN: BASELINE}
     models |= {name: name for name in names if name != BASELINE}
-    trainers = {}
-    for name in track(models, "Compiling", disable=not sys.stdout.isatty()):
-        preset = kav.presets.get(models[name])
-        trainers[name] = trainer(preset, sizes, full_batch(batch, length), jit)
-        trainers[name]()
-    rows = ratios(in_turns(trainers, runs), length)
+    rows = []
+    for each in mode:
+        seconds = measured(each, models, sizes, full_batch(batch, length), runs)
+        rows += ratios(seconds, length, each)
     setting = (
-        f"{kav.backend.name()}, {policy}, XLA {'on' if jit else 'off'}, "
-        f"{layers} + {layers} layers of {width}, {batch} x {length} tokens"
+        f"{kav.backend.name()}, {layers} + {layers} layers of {width}, "
+        f"{batch} x {length} tokens"
     )
     title = f"Time of a training step at length {length}"
     report = Report(title, TEXT, setting, rows, ("ratio",), at_most=True)
