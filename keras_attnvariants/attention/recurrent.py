@@ -72,7 +72,7 @@ class RecurrentCrossAttention(DotProductAttention):
     The weights at target position `i` depend on the attention at position `i - 1` in
     the same layer; `docs/variants/recurrent_cross.md` has the equations. Everything but
     the recurrence is computed for all target positions at once. The recurrence is a
-    scan over small tensors; `"accumulated_energies"` needs no scan.
+    scan over small tensors, and so is its gradient.
 
     Args:
         num_heads: number of heads `H`.

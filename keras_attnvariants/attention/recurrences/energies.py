@@ -1,12 +1,11 @@
-"""Accumulated energies: a linear recurrence, computed without a loop.
+"""Accumulated energies: a linear recurrence.
 
-`z_i = rate e_i + C z_{i-1}` with the same `C` at every position has the solution
-`z_i = sum_m C^m rate e_{i-m}`. The sums are computed by doubling: each round doubles
-the number of earlier positions that they include.
+`z_i = rate e_i + C z_{i-1}` with the same `C` at every position. `C` has few entries
+in a row: a scan that adds up neighbours takes less time than products of matrices.
 """
 
 import dataclasses
-import math
+import functools
 from typing import ClassVar
 
 import keras
@@ -15,18 +14,16 @@ from keras import ops
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import delayed
+from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import section
+from keras_attnvariants.backend import with_gradient
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
-
-# Terms smaller than this, relative to the largest energy, are left out. They are far
-# below the rounding error of float32.
-PRECISION = 1e-9
 
 STARTS = ("zeros", "first")
 
@@ -70,18 +67,12 @@ class AccumulatedEnergies(Recurrence):
         check_choice("start", self.start, STARTS)
 
     def prepare(self, projections: Projections, memory: State) -> State:
-        return {"smoothing": self.smoothing(memory["mask"])}
-
-    def smoothing(self, mask: Tensor) -> Tensor:
-        """The matrix `C`, float32 `[B, S, S]`, from the mask `[B, S]`."""
-        position = ops.arange(ops.shape(mask)[1])
-        near = ops.abs(position[:, None] - position[None, :]) <= self.radius
-        real = ops.logical_and(mask[:, :, None], mask[:, None, :])
-        box = ops.cast(ops.logical_and(near, real), "float32")
+        """The factor of each row of `C`, float32 `[B, 1, 1, S]`, 0 at padding."""
+        mask = ops.cast(memory["mask"], "float32")[:, None, None]
         divisor = 2.0 * self.radius + 1.0
         if self.renormalize:
-            divisor = ops.maximum(ops.sum(box, axis=-1, keepdims=True), 1.0)
-        return box * ((1.0 - self.rate) / divisor)
+            divisor = ops.maximum(neighbours(mask, self.radius), 1.0)
+        return {"smoothing": mask * ((1.0 - self.rate) / divisor)}
 
     def initial_state(
         self, projections: Projections, batch: Size, beams: int, memory: State
@@ -111,25 +102,34 @@ class AccumulatedEnergies(Recurrence):
         memory: State,
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
-        length = ops.shape(q)[1]
-        is_first = ops.equal(ops.arange(length), 0)[:, None]
-        total = self.terms(energies, memory, is_first)
-        smoothing, rounds = memory["smoothing"], self.rounds(length)
-        for i in range(rounds):
-            total = total + smooth(delayed(total, 2**i, axis=2), smoothing)
-            if i + 1 < rounds:
-                smoothing = ops.matmul(smoothing, smoothing)
+        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)[:, None]
+        total = self.accumulated(
+            self.terms(energies, memory, is_first), memory["smoothing"]
+        )
         weights = masked_softmax(total, mask)
         return average(projections.drop(weights, training), memory["value"]), weights
 
-    def rounds(self, length: Size) -> int:
-        """The number of doublings that include all terms above `PRECISION`."""
+    def accumulated(self, terms: Tensor, smoothing: Tensor) -> Tensor:
+        """The smoothed energies of all positions `[B, H, T, S]` from their terms."""
         if self.rate == 1:
-            return 0
-        terms = math.ceil(math.log(PRECISION) / math.log1p(-self.rate))
-        if isinstance(length, int):
-            terms = min(terms, length)
-        return (max(terms, 1) - 1).bit_length()
+            return terms
+        batch, heads, _, length = ops.shape(terms)
+        zeros = ops.zeros((batch, heads, 1, length))
+
+        def body(state: Tensor, term: Tensor) -> tuple[Tensor, Tensor]:
+            total = term + smoothing * neighbours(state, self.radius)
+            return total, total
+
+        def gradient(given: Tensor, factors: Tensor) -> Tensor:
+            def body(later: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+                own = own + neighbours(later, self.radius)
+                return own * factors, own
+
+            return scan_time(body, zeros, given, reverse=True, axis=2)
+
+        return with_gradient(
+            scan_time(body, zeros, terms, axis=2), terms, gradient, smoothing
+        )
 
     def step(
         self,
@@ -143,12 +143,25 @@ class AccumulatedEnergies(Recurrence):
     ) -> tuple[Tensor, Tensor, State]:
         terms = self.terms(energies, memory, ops.equal(position, 0))
         earlier = ops.swapaxes(state["energies"], 1, 2)
-        total = terms + smooth(earlier, memory["smoothing"])
+        total = terms + memory["smoothing"] * neighbours(earlier, self.radius)
         weights = masked_softmax(total, mask)
         state = {"energies": ops.swapaxes(total, 1, 2)}
         return average(weights, memory["value"]), weights, state
 
 
-def smooth(z: Tensor, smoothing: Tensor) -> Tensor:
-    """`C z` along the source: `[B, H, T, S]` with `[B, S, S]`."""
-    return ops.einsum("bhts,bjs->bhtj", z, smoothing)
+def neighbours(z: Tensor, radius: int) -> Tensor:
+    """Sums of `2 radius + 1` entries on the last axis, with 0 beyond its ends."""
+    axis = len(z.shape) - 1
+    length, width = ops.shape(z)[-1], 2 * radius + 1
+    # Of `size` entries from each place on; the width is a sum of such sizes.
+    sums = ops.pad(z, [(0, 0)] * axis + [(radius, radius)])
+    parts, done, size = [], 0, 1
+    while size <= width:
+        if width & size:
+            parts.append(section(sums, done, length, axis))
+            done += size
+        if 2 * size <= width:
+            rest = ops.shape(sums)[-1] - size
+            sums = section(sums, 0, rest, axis) + section(sums, size, rest, axis)
+        size *= 2
+    return functools.reduce(ops.add, parts)

@@ -1,4 +1,4 @@
-"""Accumulated energies: doubling against the loop, and the options."""
+"""Accumulated energies: the scan against the reference, and the options."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,8 @@ from keras_attnvariants import backend
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.recurrences import AccumulatedEnergies
-from keras_attnvariants.attention.recurrences.energies import delayed
+from keras_attnvariants.attention.recurrences.base import delayed
+from keras_attnvariants.attention.recurrences.energies import neighbours
 from tests import reference
 from tests.attention.conformance import forward
 from tests.attention.conformance import lengths_mask
@@ -33,6 +34,13 @@ def built(**options):
     layer.build((None, None, WIDTH), (None, None, WIDTH))
     randomize(layer)
     return layer
+
+
+def smoothing(rule, mask):
+    """The matrix `C` `[B, S, S]`, from what it makes of the rows of the identity."""
+    factors = rule.prepare(None, {"mask": mask})["smoothing"][:, 0]
+    rows = ops.cast(mask, "float32")[:, :, None] * ops.eye(mask.shape[1])
+    return ops.swapaxes(factors * neighbours(rows, rule.radius), 1, 2)
 
 
 def expected_of(layer, query, value, mask):
@@ -81,7 +89,7 @@ def test_renormalised_borders_keep_a_constant():
     """A mean over real positions of equal energies is that energy."""
     mask = ops.convert_to_tensor(lengths_mask([6, 2], 6))
     rows = [
-        to_numpy(AccumulatedEnergies(0.25, 2, renormalize).smoothing(mask)).sum(-1)
+        to_numpy(smoothing(AccumulatedEnergies(0.25, 2, renormalize), mask)).sum(-1)
         for renormalize in (True, False)
     ]
     real = to_numpy(mask)
@@ -92,7 +100,7 @@ def test_renormalised_borders_keep_a_constant():
 
 def test_radius_zero_smooths_over_target_positions_only():
     mask = ops.convert_to_tensor(lengths_mask([3], 3))
-    found = to_numpy(AccumulatedEnergies(0.25, 0).smoothing(mask))
+    found = to_numpy(smoothing(AccumulatedEnergies(0.25, 0), mask))
     np.testing.assert_allclose(found[0], 0.75 * np.eye(3), rtol=1e-6)
 
 
@@ -132,3 +140,11 @@ def test_worked_energies():
     rule = recurrences.AccumulatedEnergies(radius=1)
     for _, scores in worked(rule, {}, energies * 3**0.5, np.eye(3)):
         np.testing.assert_allclose(scores, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2, 5, 9])
+def test_sums_of_neighbours(radius):
+    z = np.random.default_rng(0).normal(size=(2, 1, 7)).astype("float32")
+    near_by = np.abs(np.subtract.outer(range(7), range(7))) <= radius
+    found = neighbours(ops.convert_to_tensor(z), radius)
+    np.testing.assert_allclose(to_numpy(found), z @ near_by, atol=1e-6)
