@@ -148,3 +148,13 @@ def test_unknown_backend_is_refused(monkeypatch):
     monkeypatch.setattr(keras.config, "backend", lambda: "openvino")
     with pytest.raises(ValueError, match="tensorflow.*Received: 'openvino'"):
         backend.scan(step, *arrays(2))
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_the_last_input_may_come_first(xla):
+    def run(x):
+        return backend.scan(lambda s, x: (s + x, s + x), ops.zeros(()), x, reverse=True)
+
+    total, sums = backend.jit(run, xla=xla)(ops.convert_to_tensor([1.0, 2.0, 4.0]))
+    assert float(total) == 7
+    np.testing.assert_array_equal(ops.convert_to_numpy(sums), [7, 6, 4])

@@ -106,3 +106,11 @@ def test_a_loop_may_keep_what_it_wrote():
     _, x, sums = backend.jit(run, xla=False)()
     assert float(sums) == 2 * (1 + 2 + 3 + 4)
     assert ops.convert_to_numpy(x).all()
+
+
+@pytest.mark.parametrize("axis, start, size", [(0, 1, 1), (1, 0, 2), (2, 1, 3)])
+def test_sections(axis, start, size):
+    x = np.arange(2 * 3 * 4).reshape(2, 3, 4)
+    found = backend.section(ops.convert_to_tensor(x), start, size, axis)
+    expected = x.take(range(start, start + size), axis)
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
