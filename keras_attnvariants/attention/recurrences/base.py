@@ -237,6 +237,12 @@ def scan_time(
     return keras.tree.map_structure(joined, outputs)
 
 
+def first_state(weights: Tensor) -> Tensor:
+    """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
+    batch, heads, _, length = ops.shape(weights)
+    return ops.zeros((batch, heads, 1, length))
+
+
 def delayed(x: Tensor, shift: int = 1, axis: int = 1) -> Tensor:
     """`x` from `shift` positions earlier on an axis, 0 before the first."""
     shape = list(ops.shape(x))

@@ -14,6 +14,7 @@ from keras import ops
 from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
+from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
@@ -113,8 +114,6 @@ class AccumulatedEnergies(Recurrence):
         """The smoothed energies of all positions `[B, H, T, S]` from their terms."""
         if self.rate == 1:
             return terms
-        batch, heads, _, length = ops.shape(terms)
-        zeros = ops.zeros((batch, heads, 1, length))
 
         def body(state: Tensor, term: Tensor) -> tuple[Tensor, Tensor]:
             total = term + smoothing * neighbours(state, self.radius)
@@ -125,10 +124,13 @@ class AccumulatedEnergies(Recurrence):
                 own = own + neighbours(later, self.radius)
                 return own * factors, own
 
-            return scan_time(body, zeros, given, reverse=True, axis=2)
+            return scan_time(body, first_state(given), given, reverse=True, axis=2)
 
         return with_gradient(
-            scan_time(body, zeros, terms, axis=2), terms, gradient, smoothing
+            scan_time(body, first_state(terms), terms, axis=2),
+            terms,
+            gradient,
+            smoothing,
         )
 
     def step(

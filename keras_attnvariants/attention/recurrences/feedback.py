@@ -19,6 +19,7 @@ from keras_attnvariants.attention.recurrences.base import Projections
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import delayed
+from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
@@ -288,9 +289,3 @@ class SubtractedWeights(WeightsFeedback):
     def matrices(self, projections: Projections, memory: State) -> State:
         gain = -self.rate * projections.scale
         return {"gain": ops.convert_to_tensor(gain, "float32")}
-
-
-def first_state(weights: Tensor) -> Tensor:
-    """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
-    batch, heads, _, length = ops.shape(weights)
-    return ops.zeros((batch, heads, 1, length))
