@@ -28,6 +28,7 @@ from keras_attnvariants.cli.tune_options import Distance
 from keras_attnvariants.cli.tune_options import FromLocality
 from keras_attnvariants.cli.tune_options import Method
 from keras_attnvariants.cli.tune_options import Minutes
+from keras_attnvariants.cli.tune_options import Nearness
 from keras_attnvariants.cli.tune_options import Objective
 from keras_attnvariants.cli.tune_options import PresetName
 from keras_attnvariants.cli.tune_options import Search
@@ -52,6 +53,7 @@ def tune(
     space: Space = None,
     from_locality: FromLocality = None,
     distance: Distance = 2,
+    nearness: Nearness = 0.25,
     max_invalid: MaxInvalid = 0.01,
     preset: PresetName = None,
     method: Method = Method.RANDOM,
@@ -89,7 +91,7 @@ def tune(
         check_output_folder("--search", search)
         check_parallel(workers, chief, worker)
         sizes = sizes_given(layers, width, feed_forward, heads)
-        subject = Subject(space, from_locality, distance, preset, sizes)
+        subject = Subject(space, from_locality, distance, nearness, preset, sizes)
         import_tensorflow()
         import keras_attnvariants as kav
 

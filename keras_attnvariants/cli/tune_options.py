@@ -64,6 +64,15 @@ FromLocality = Annotated[
     ),
 ]
 Distance = Annotated[int, typer.Option(help="What counts as near, in tokens.", min=1)]
+Nearness = Annotated[
+    float,
+    typer.Option(
+        help="How near a layer must look to get it: from 0, even weights, to 1, "
+        "nothing beyond the distance.",
+        min=0,
+        max=1,
+    ),
+]
 PresetName = Annotated[
     str | None,
     typer.Option(

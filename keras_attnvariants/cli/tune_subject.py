@@ -34,7 +34,7 @@ class Subject:
     Attributes:
         space: a TOML file, or a name.
         baseline: folder of a run, in the place of a space.
-        distance: what counts as near in the baseline, in tokens.
+        distance, nearness: what counts as near in the baseline, see `propose_hybrids`.
         preset: name of the preset; `None` for the default, or that of the baseline.
         sizes: options of the preset that were given.
 
@@ -47,6 +47,7 @@ class Subject:
     space: str | None
     baseline: Path | None
     distance: int
+    nearness: float
     preset: str | None
     sizes: dict[str, Any]
 
@@ -88,12 +89,15 @@ class Subject:
 
         from keras_attnvariants.tuning import propose_hybrids
 
-        proposal = propose_hybrids(run, corpus, distance=self.distance)
+        proposal = propose_hybrids(
+            run, corpus, distance=self.distance, nearness=self.nearness
+        )
         Console().print(proposal)
         if len(proposal.hybrids) == 1:
             raise ValueError(
                 f"No layer of {run} looks near enough to be replaced: nothing to "
-                f"train, or try a larger --distance. Received: {self.distance}"
+                f"train, or try a larger --distance or a smaller --nearness. "
+                f"Received: {self.distance} and {self.nearness}"
             )
         typer.echo(f"To be trained: {', '.join(proposal.hybrids)}.")
         return Explored(proposal.preset, proposal.space)

@@ -27,6 +27,7 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.training.settings import read_settings
+from keras_attnvariants.tuning.attention import PLACES
 from keras_attnvariants.tuning.ladder import class_of
 from keras_attnvariants.tuning.ladder import classes
 from keras_attnvariants.tuning.ladder import hybrids
@@ -35,14 +36,15 @@ from keras_attnvariants.tuning.ladder import rungs
 from keras_attnvariants.tuning.ladder import stacks
 from keras_attnvariants.tuning.ladder import with_layers
 from keras_attnvariants.tuning.looks import Look
+from keras_attnvariants.tuning.looks import even_share
 from keras_attnvariants.tuning.looks import look
 from keras_attnvariants.tuning.settings import CONTENTS
 from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.checks import check_positive
 
 DISTANCE = 2
-SHARE = 0.8
+NEARNESS = 0.25
 SENTENCES = 1000
 # The dimension of the space.
 DIMENSION = "hybrid"
@@ -54,6 +56,7 @@ class ProposedLayer(NamedTuple):
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
         near: share of its weight within the distance that counts as near.
+        even: the same if all weights of a row were equal.
         offsets: the most frequent offset of each head, in tokens.
         proposed: the cheapest rung that its heads allow.
         variant: the attention of that rung.
@@ -63,6 +66,7 @@ class ProposedLayer(NamedTuple):
     place: str
     layer: int
     near: float
+    even: float
     offsets: str
     proposed: str
     variant: str
@@ -96,7 +100,7 @@ def propose_hybrids(
     corpus: Corpus,
     *,
     distance: int = DISTANCE,
-    share: float = SHARE,
+    nearness: float = NEARNESS,
     sentences: int = SENTENCES,
 ) -> Proposal:
     """Hybrids after where the heads of a run look on the validation split.
@@ -105,7 +109,8 @@ def propose_hybrids(
         run: folder of a run of a preset with learned attention.
         corpus: that of the run.
         distance: what counts as near, in tokens.
-        share: of the weight of a layer that must be near, from 0 to 1.
+        nearness: how near a layer must look, from 0 (even weights) to 1 (nothing
+            beyond the distance).
         sentences: number of validation sentences that are looked at.
 
     Raises:
@@ -129,7 +134,7 @@ def propose_hybrids(
     model, tokenizer = load_run(run)
     preset = preset_of_run(run, corpus)
     pairs = list(islice(read_pairs(corpus, "validation"), sentences))
-    return propose(model, tokenizer, pairs, preset, distance, share)
+    return propose(model, tokenizer, pairs, preset, distance, nearness)
 
 
 def propose(
@@ -138,7 +143,7 @@ def propose(
     pairs: Sequence[tuple[str, str]],
     preset: Preset,
     distance: int = DISTANCE,
-    share: float = SHARE,
+    nearness: float = NEARNESS,
 ) -> Proposal:
     """Hybrids of a preset after where the heads of a model look.
 
@@ -147,24 +152,33 @@ def propose(
         tokenizer: its tokenizer.
         pairs: sentences and their translations.
         preset: the baseline.
-        distance, share: as for `propose_hybrids`.
+        distance, nearness: as for `propose_hybrids`.
 
     Raises:
         ValueError: an argument is out of range, or the preset has no learned attention.
     """
     check_integer("distance", distance)
-    if check_positive("share", share) > 1:
-        raise ValueError(f"`share` must be at most 1. Received: {share}")
+    if not 0 <= check_finite("nearness", nearness) <= 1:
+        raise ValueError(f"`nearness` must be from 0 to 1. Received: {nearness}")
     baseline = learned_layers(preset)
     heads = locality(model, tokenizer, pairs)
     weights = weight_by_distance(model, tokenizer, pairs, farthest=2 * distance)
     by_layer = grouped(weights.rows, "place", "layer")
+    lengths = fitting_lengths(model, tokenizer, pairs)
+    even = {
+        place: (
+            even_share(place, lengths, distance),
+            even_share(place, lengths, 2 * distance),
+        )
+        for place in PLACES
+    }
     ladders: dict[tuple[str, int], dict[str, Any]] = {}
     rows = []
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
         if where in baseline:
-            seen = look(of_layer, {r.distance: r.weight for r in by_layer[where]})
-            rung = seen.rung(where[0], distance, share)
+            by_distance = {row.distance: row.weight for row in by_layer[where]}
+            seen = look(of_layer, by_distance, even[where[0]])
+            rung = seen.rung(where[0], nearness)
             found = rungs(preset, where[0], baseline[where], seen, rung, distance)
             ladders[where] = dict(found)
             rows.append(proposed_layer(preset, where, seen, rung, ladders[where]))
@@ -175,6 +189,19 @@ def propose(
         preset=preset,
         hybrids=hybrids(preset, ladders),
     )
+
+
+def fitting_lengths(
+    model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
+) -> list[tuple[int, int]]:
+    """Tokens of the sources and targets that an analysis does not skip."""
+    sides = zip(*pairs, strict=True)
+    found = ([len(ids) for ids in tokenizer.encode(list(side))] for side in sides)
+    return [
+        (source, target)
+        for source, target in zip(*found, strict=True)
+        if source and target and max(source, target + 1) <= model.max_length
+    ]
 
 
 def proposed_layer(
@@ -189,7 +216,8 @@ def proposed_layer(
     return ProposedLayer(
         *where,
         near=seen.near,
-        offsets=" ".join(f"{offset:+d}" for offset in seen.offsets),
+        even=seen.even_near,
+        offsets=" ".join(f"{n:+d}" if n else "0" for n in seen.offsets),
         proposed=rung,
         variant=class_of(ladder[rung]),
         saved=preset.count() - preset.count(**changed),

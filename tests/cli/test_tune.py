@@ -2,7 +2,10 @@
 
 import pytest
 
+from keras_attnvariants.data import load_corpus
 from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
+from tests.tuning.test_locality import write_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -92,3 +95,33 @@ def test_a_corpus_without_validation(tune, tmp_path, corpus_folder):
 )
 def test_wrong_workers(tune, options, phrase):
     check_error(tune("--updates", 5, *options), phrase)
+
+
+@pytest.mark.slow
+def test_hybrids_of_a_baseline_end_in_a_verdict(
+    kav, tmp_path, corpus_folder, corpus_cache
+):
+    """Untrained heads look a little nearer than even ones."""
+    corpus = load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+    run = write_run(tmp_path / "run", corpus, num_layers=1)
+    where = ("--data", corpus_folder, "--source", "xx", "--target", "yy")
+    hybrids = ("--search", tmp_path / "search", "--from-locality", run)
+    budget = ("--updates", 2, "--validations", 1, "--precision", "float32")
+    near = ("--distance", 8, "--nearness", 0.05)
+    printed = stdout(kav("tune", *where, *hybrids, *budget, *near))
+    assert "What could take the place of learned attention" in printed
+    assert "Hybrids and baseline after 2 updates each" in printed
+    assert "Confirmed: a hybrid is" in printed or "Refuted: no hybrid" in printed
+    assert "one seed, so without an interval" in printed
+
+
+def test_a_baseline_whose_heads_look_everywhere(
+    kav, tmp_path, corpus_folder, corpus_cache
+):
+    corpus = load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+    run = write_run(tmp_path / "run", corpus)
+    where = ("--data", corpus_folder, "--source", "xx", "--target", "yy")
+    hybrids = ("--search", tmp_path / "search", "--from-locality", run)
+    result = kav("tune", *where, *hybrids, "--updates", 2)
+    assert "learned" in result.stdout
+    check_error(result, "No layer of", "looks near enough", "--distance")

@@ -37,7 +37,7 @@ EVEN = np.full((2, LENGTH, LENGTH), 1 / LENGTH)
 LEFT_RIGHT = heads([-1], [1])
 # Of no offset are most of the neighbours near.
 WINDOW = heads([-2, 1], [-2, 1])
-WIDE = heads([-4, 0], [-4, -1])
+WIDE = heads([-4, 0, -4], [-4, -1, -4])
 
 
 def proposal(encoder=EVEN, decoder=EVEN, cross=EVEN, **options):
@@ -67,14 +67,18 @@ def test_local_heads_get_what_is_cheap_and_even_ones_stay():
     ]
     encoder, decoder, cross = found
     assert encoder.near == decoder.near == pytest.approx(1)
-    assert cross.near == pytest.approx((12 * 5 - 6) / 12 / 12)
+    even = (12 * 5 - 6) / 12 / 12
+    assert (cross.near, cross.even, encoder.even) == pytest.approx((even,) * 3)
+    # A first row has one key, a second two; all others have three of `i` near.
+    causal = (3 + sum(3 / i for i in range(4, 13))) / 12
+    assert decoder.even == pytest.approx(causal)
     assert encoder.offsets == "-1 +1"
     [layer] = found.hybrids["hard-coded"]["encoder_attention"]
     assert layer["config"]["offsets"] == [-1, 1]
 
 
 def test_hybrids_go_from_cheap_to_dear():
-    found = proposal(encoder=LEFT_RIGHT, decoder=WIDE)
+    found = proposal(encoder=LEFT_RIGHT, decoder=WIDE, nearness=0.6)
     assert {name: variants(layers) for name, layers in found.hybrids.items()} == {
         "hard-coded": {"encoder": "HardCodedAttention", "decoder": "LocalAttention"},
         "n-gram": {"encoder": "NeuralNgram", "decoder": "LocalAttention"},
@@ -111,19 +115,27 @@ def test_of_even_heads_nothing_is_proposed():
     assert found.hybrids == {"learned": {}}
 
 
-def test_one_far_head_keeps_a_layer_learned():
-    far = np.concatenate([LEFT_RIGHT[:1], looks(*[0] * LENGTH)])
-    assert proposal(encoder=far).rows[0].proposed == "learned"
+def test_a_head_without_an_offset_keeps_a_layer_from_being_hard_coded():
+    first = looks(*[0] * LENGTH)
+    far = np.concatenate([LEFT_RIGHT[:1], first])
+    # One head is even nearer than needed, for both.
+    assert proposal(encoder=far).rows[0].proposed == "n-gram"
+    assert proposal(encoder=far, nearness=0.5).rows[0].proposed == "learned"
 
 
 def test_a_larger_distance_proposes_more():
-    assert proposal(encoder=WIDE, distance=1).rows[0].proposed == "learned"
-    assert proposal(encoder=WIDE, distance=4).rows[0].proposed == "n-gram"
+    options = {"encoder": WIDE, "nearness": 0.6}
+    assert proposal(**options, distance=1).rows[0].proposed == "learned"
+    assert proposal(**options, distance=2).rows[0].proposed == "local"
+    assert proposal(**options, distance=4).rows[0].proposed == "n-gram"
 
 
 @pytest.mark.parametrize(
     "options, message",
-    [({"distance": 0}, "`distance` must be"), ({"share": 1.1}, "`share` must be")],
+    [
+        ({"distance": 0}, "`distance` must be"),
+        ({"nearness": 1.1}, "`nearness` must be"),
+    ],
 )
 def test_wrong_arguments(options, message):
     with pytest.raises(ValueError, match=message):
@@ -141,9 +153,9 @@ def corpus(corpus_folder, corpus_cache):
     return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
 
 
-def write_run(folder, corpus, name="kav/base/bible", **data):
-    """A run of an untrained model, in sizes that are not those of its preset."""
-    preset = toy_preset("kav/base/bible", num_layers=2)
+def write_run(folder, corpus, num_layers=2, name="kav/base/bible", **data):
+    """Writes a run of an untrained model, in sizes that are not those of its preset."""
+    preset = toy_preset("kav/base/bible", num_layers=num_layers)
     model = preset.build(max_length=64)
     tokenizer = kav.Tokenizer.train(corpus.files("train"), vocabulary_size=50)
     kav.save_model(model, folder / "best", tokenizer)

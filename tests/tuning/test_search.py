@@ -4,10 +4,13 @@ import json
 
 import pytest
 
+from keras_attnvariants import serving
 from keras_attnvariants import training
 from keras_attnvariants import tuning
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning.trials import copy_runs
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
@@ -22,53 +25,75 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    folder = write_corpus(tmp_path_factory.mktemp("reversed"))
-    return load_corpus(folder, "xx", "yy", cache_dir=folder / "cache")
+def corpus(corpus_folder, corpus_cache):
+    return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The result of a search of two trials."""
+    return faults.make(write_corpus(tmp_path_factory.mktemp("undisturbed")), 2).run()
 
 
 @pytest.mark.slow
-def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(tmp_path):
+def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(tmp_path, undisturbed):
     """Killed in the second of two trials."""
-    first, other = (tmp_path / name for name in ("killed", "undisturbed"))
-    for folder in (first, other):
-        folder.mkdir()
-        write_corpus(folder)
+    write_corpus(tmp_path)
     update = faults.UPDATES + 4
-    assert faults.run_until_killed(first, 2, update) == -9, (
-        first / "printed"
+    assert faults.run_until_killed(tmp_path, 2, update) == -9, (
+        tmp_path / "printed"
     ).read_text()[-2000:]
-    search = faults.make(first, 2)
+    search = faults.make(tmp_path, 2)
     assert [r.trial for r in search.result().records] == ["0"]
-    [run] = first.glob("search/trial_1/seed-1")
+    [run] = tmp_path.glob("search/trial_1/seed-1")
     assert list(run.glob("state/*"))
     killed = search.run()
-    undisturbed = faults.make(other, 2).run()
     assert len(killed.records) == 2
     faults.compare(killed, undisturbed)
     # Continued with the same call, it has nothing left to do.
-    assert faults.make(first, 2).run().records == killed.records
-    with pytest.raises(ValueError, match="a search with another `seed`"):
-        corpus = search.trials.corpus
-        toy_search(corpus, search.folder, max_trials=2, seed=5).run()
+    assert faults.make(tmp_path, 2).run().records == killed.records
 
 
 @pytest.mark.slow
-def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path):
-    """Three trials of two updates, of which the best goes on from there."""
+def test_the_best_model_of_a_search_is_exported_and_translates(undisturbed, tmp_path):
+    model, tokenizer = training.load_run(undisturbed.run_folder())
+    assert model.count_params() == undisturbed.best().parameters
+    path = serving.export(
+        model, tokenizer, tmp_path, beam_size=2, max_tokens=20, signatures=()
+    )
+    texts = ["abd klm", "ei"]
+    translator = Translator(model, tokenizer, beam_size=2, xla=False)
+    found = serving.SavedTranslator(path).translate(texts)
+    assert found == translator.translate(texts) and any(found)
+
+
+@pytest.mark.slow
+def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path, monkeypatch):
+    """Two trials of two updates, of which the better goes on from there."""
+
+    class FirstBracket(oracles.Hyperband):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.max_trials = 3
+
+    monkeypatch.setattr(oracles, "Hyperband", FirstBracket)
     search = toy_search(
         corpus,
         tmp_path / "search",
         method="hyperband",
-        budget=tuning.Budget(updates=6, validations=3),
+        budget=tuning.Budget(updates=4, validations=2),
+        factor=2,
         seeds=(1, 2),
     )
     result = search.run()
+    assert [r.updates for r in sorted(result.records, key=by_trial)] == [2, 2, 4]
     states = [json.loads(p.read_text()) for p in tmp_path.glob("search/*/trial.json")]
     [promoted] = [
         s for s in states if "tuner/trial_id" in s["hyperparameters"]["values"]
-    ][:1]
+    ]
     parent = promoted["hyperparameters"]["values"]["tuner/trial_id"]
+    short = [state for state in states if state is not promoted]
+    assert parent == min(short, key=lambda state: state["score"])["trial_id"]
     for seed in (1, 2):
         logs = [
             read_log(tmp_path / f"search/trial_{number}/seed-{seed}/log.jsonl")
@@ -76,25 +101,31 @@ def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path):
         ]
         before, after = ([e for e in log if e["event"] == "period"] for log in logs)
         assert [event["step"] for event in before] == [2]
-        assert [event["step"] for event in after] == [2, 4, 6]
+        assert [event["step"] for event in after] == [2, 4]
         assert after[0] == before[0]  # copied, not trained anew
     best = result.best()
-    assert len(best.scores) == 2 and best.updates in (2, 6)
+    assert len(best.scores) == 2 and best.memory_mib > 0 and best.minutes > 0
     model, tokenizer = training.load_run(result.run_folder())
     assert model.vocabulary_size == tokenizer.vocabulary_size == 50
     assert best.parameters == model.count_params()
-    assert best.memory_mib > 0 and best.minutes > 0
+
+
+def by_trial(record):
+    return record.trial
 
 
 def test_runs_are_copied_whole_or_not_at_all(tmp_path):
     parent, child = tmp_path / "trial_0", tmp_path / "trial_1"
-    (parent / "seed-1").mkdir(parents=True)
-    (parent / "seed-1/log.jsonl").write_text("parent")
-    (parent / "seed-1/lock.json").write_text("")
+    for name in ("seed-1", "seed-2"):
+        (parent / name).mkdir(parents=True)
+        (parent / name / "log.jsonl").write_text(f"parent {name}")
+        (parent / name / "lock.json").write_text("")
     (child / "tmp-seed-1").mkdir(parents=True)  # cut short by a kill
     copy_runs(parent, child)
-    assert [p.name for p in child.iterdir()] == ["seed-1"]
-    assert [p.name for p in (child / "seed-1").iterdir()] == ["log.jsonl"]
+    assert sorted(p.name for p in child.iterdir()) == ["seed-1", "seed-2"]
+    for name in ("seed-1", "seed-2"):
+        assert [p.name for p in (child / name).iterdir()] == ["log.jsonl"]
+        assert (child / name / "log.jsonl").read_text() == f"parent {name}"
     (child / "seed-1/log.jsonl").write_text("child")
     copy_runs(parent, child)
     assert (child / "seed-1/log.jsonl").read_text() == "child"
