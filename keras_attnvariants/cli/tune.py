@@ -90,7 +90,7 @@ def tune(
     with clear_errors():
         check_output_folder("--search", search)
         check_parallel(workers, chief, worker)
-        sizes = sizes_given(layers, width, feed_forward, heads)
+        sizes = sizes_given(vocabulary_size, layers, width, feed_forward, heads)
         subject = Subject(space, from_locality, distance, nearness, preset, sizes)
         import_tensorflow()
         import keras_attnvariants as kav
@@ -109,7 +109,6 @@ def tune(
             max_trials=trials,
             seeds=range(1, seeds + 1),
             seed=seed,
-            vocabulary_size=vocabulary_size,
             bleu_sentences=bleu_sentences,
             settings=given(patience=patience),
             precision=precision.value,

@@ -104,10 +104,15 @@ class Subject:
 
 
 def sizes_given(
-    layers: int | None, width: int | None, feed_forward: int | None, heads: int | None
+    vocabulary_size: int | None,
+    layers: int | None,
+    width: int | None,
+    feed_forward: int | None,
+    heads: int | None,
 ) -> dict[str, int]:
     """The sizes that were given, as presets call them."""
     return given(
+        vocabulary_size=vocabulary_size,
         num_layers=layers,
         hidden_dim=width,
         intermediate_dim=feed_forward,

@@ -44,7 +44,9 @@ def describe(trials: Trials, **oracle: Any) -> dict[str, Any]:
         trials: what its trials share.
         **oracle: what decides which points are tried.
     """
+    options = trials.preset.options
     settings = {
+        **{f"preset.{name}": value for name, value in options.items()},
         "space": trials.space.to_dict(),
         "budget": dataclasses.asdict(trials.budget),
         "objective": trials.objective,

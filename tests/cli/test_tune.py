@@ -54,8 +54,8 @@ def test_a_search_has_one_subject(tune, tmp_path, run_folder):
     where = ("--from-locality", run_folder, "--updates", 5)
     check_error(tune(*where), "either --space or --from-locality", "both")
     check_error(tune("--updates", 5, space=None), "neither")
-    sizes = tune(*where, "--layers", 2, space=None)
-    check_error(sizes, "the sizes of its run", "{'num_layers': 2}")
+    sizes = tune(*where, "--vocabulary-size", 90, space=None)
+    check_error(sizes, "the sizes of its run", "{'vocabulary_size': 90}")
     preset = tune(*where, "--preset", "kav/base/bible", space=None)
     check_error(preset, "leave out --preset", "kav/base/bible")
 

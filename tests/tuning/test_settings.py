@@ -1,5 +1,7 @@
 """Which searches are continued or joined, and how long a worker waits for its chief."""
 
+import dataclasses
+
 import grpc
 import pytest
 
@@ -9,6 +11,7 @@ from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.tuning import settings
 from keras_attnvariants.tuning.client import PatientOracle
 from keras_attnvariants.tuning.workers import free_address
+from tests.tuning.toy import bare_preset
 from tests.tuning.toy import toy_search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -49,6 +52,13 @@ def test_another_search_is_neither_continued_nor_joined(
         other.run()
     with pytest.raises(ValueError, match=message):
         other.join(free_address(), "a")
+
+
+def test_a_search_of_a_preset_in_other_sizes(search):
+    trials = dataclasses.replace(search.trials, preset=bare_preset(num_layers=2))
+    other = dataclasses.replace(search, trials=trials)
+    with pytest.raises(ValueError, match="another `preset.num_layers`.*2 instead of 1"):
+        other.run()
 
 
 def test_a_search_may_have_more_trials(corpus, search):

@@ -28,9 +28,9 @@ def toy_preset(name="kav/base/bible", **sizes):
     return dataclasses.replace(preset, options=options, training=training)
 
 
-def bare_preset():
+def bare_preset(**sizes):
     """One with attention of encoder and cross only: half as much to compile."""
-    preset = toy_preset()
+    preset = toy_preset(**sizes)
     architecture = functools.partial(without_most, preset.architecture)
     return dataclasses.replace(preset, architecture=architecture)
 
