@@ -22,8 +22,8 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
-REPORTS := serving serving-start peers variants variants-int8 training recurrences recurrences-long recurrences-longest \
-	batches pipeline long-sequences memory
+REPORTS := serving serving-start serving-requests peers variants variants-int8 training \
+	recurrences recurrences-long recurrences-longest batches pipeline long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations.
 COMPILE_FAST := --xla_backend_optimization_level=0 \
@@ -94,6 +94,9 @@ serving:
 
 serving-start:
 	$(call BENCHMARK,serving,start)
+
+serving-requests:
+	$(call BENCHMARK,serving_requests)
 
 peers:
 	$(call BENCHMARK,decoding,peers)

@@ -255,7 +255,7 @@ def write_server_files(
     """Writes what TensorFlow Serving reads besides the model: see docs/serving.md."""
     signatures = read_json(folder / INFO)["signatures"]
     token = model.source_vocabulary_size - 1  # any that is not padding
-    write_batching(folder, options.max_batch)
+    write_batching(folder, options.max_batch, signatures)
     write_warm_up(folder, options, signatures, tokenizer, token)
 
 

@@ -5,11 +5,14 @@
 It has the real messages of TensorFlow Serving and runs exports with the loader and the
 sessions of TensorFlow's C++. It watches the folder for new versions, replays their
 warm-up requests before it takes them, keeps the newest two, and knows the labels
-`stable` (the older) and `canary` (the newer). When it serves it prints both ports.
+`stable` (the older) and `canary` (the newer). With `--merge` it answers requests
+together that come within so many seconds, up to `max_batch_size` of the version's
+`batching_params.pbtxt`. When it serves it prints both ports.
 """
 
 import argparse
 import contextlib
+import re
 import signal
 import sys
 import threading
@@ -27,6 +30,8 @@ from tensorflow_serving.apis import model_service_pb2_grpc
 from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+from tests.serving.merging import Merging
 
 State = get_model_status_pb2.ModelVersionStatus.State
 WARM_UP = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -46,9 +51,17 @@ def invalid(message: str) -> Refusal:
 
 
 class Version:
-    """A version in a session of its own, as TensorFlow Serving has it."""
+    """A version in a session of its own, as TensorFlow Serving has it.
 
-    def __init__(self, path: Path):
+    Attributes:
+        merge: seconds that a request waits for others; `None` to answer each alone.
+    """
+
+    def __init__(self, path: Path, merge: float | None = None):
+        self.merge = merge
+        batching = (path / "batching_params.pbtxt").read_text()
+        [limit] = re.findall(r"max_batch_size { value: (\d+) }", batching)
+        self.max_rows = int(limit)
         self.session = tf.compat.v1.Session(graph=tf.Graph())
         with self.session.graph.as_default():
             loaded = tf.compat.v1.saved_model.load(self.session, ["serve"], str(path))
@@ -81,6 +94,8 @@ class Version:
                 raise invalid(f"output tensor alias not found in signature: {output}")
         arrays = [tf.make_ndarray(request.inputs[key]) for key in wanted]
         run = self.callable(name, tuple(wanted), tuple(outputs))
+        if self.merge is not None:
+            check_rows(arrays, self.max_rows)
         try:
             found = run(*arrays)
         except tf.errors.OpError as error:
@@ -101,8 +116,23 @@ class Version:
                     fetch=[signature.outputs[key].name for key in outputs],
                 )
                 run = self.session._make_callable_from_options(options)
+                if self.merge is not None:
+                    run = Merging(run, self.max_rows, self.merge)
                 self.callables[name, outputs] = run
             return self.callables[name, outputs]
+
+
+def check_rows(arrays: list, limit: int) -> None:
+    """What TensorFlow Serving checks of a request before it merges it with others."""
+    rows = {len(array) if array.ndim else None for array in arrays}
+    if None in rows:
+        raise invalid("Batching input tensors must have at least one dimension")
+    if len(rows) > 1:
+        raise invalid("Batching input tensors must have equal 0th-dimension size")
+    if max(rows) > limit:
+        raise invalid(
+            f"Task size {max(rows)} is larger than maximum input batch size {limit}"
+        )
 
 
 def code_of(number: int) -> grpc.StatusCode:
@@ -112,9 +142,10 @@ def code_of(number: int) -> grpc.StatusCode:
 class Model:
     """The versions in a folder."""
 
-    def __init__(self, name: str, folder: Path):
+    def __init__(self, name: str, folder: Path, merge: float | None = None):
         self.name = name
         self.folder = folder
+        self.merge = merge
         self.versions: dict[int, Version] = {}
         self.failed: dict[int, str] = {}
 
@@ -124,7 +155,7 @@ class Model:
         for number in sorted(int(name) for name in names if name.isdecimal())[-KEPT:]:
             if number not in self.versions and number not in self.failed:
                 try:
-                    version = Version(self.folder / str(number))
+                    version = Version(self.folder / str(number), self.merge)
                 except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
                     self.failed[number] = str(error)
                 except Refusal as error:
@@ -231,11 +262,17 @@ def start(model: Model, port: int, threads: int = 16) -> tuple[grpc.Server, int]
 
 
 @contextlib.contextmanager
-def serving(name: str, folder: Path, port: int = 0, rest_port: int = 0):
+def serving(
+    name: str,
+    folder: Path,
+    port: int = 0,
+    rest_port: int = 0,
+    merge: float | None = None,
+):
     """Serves in this process; yields the model and both ports."""
     from tests.serving.prediction_rest import start_rest
 
-    model = Model(name, Path(folder))
+    model = Model(name, Path(folder), merge)
     model.look()
     server, port = start(model, port)
     rest, rest_port = start_rest(model, rest_port)
@@ -253,13 +290,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--rest-port", type=int, default=0)
+    parser.add_argument("--merge", type=float, metavar="SECONDS")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with serving(options.name, options.folder, options.port, options.rest_port) as (
-        model,
-        port,
-        rest_port,
-    ):
+    place = options.name, options.folder, options.port, options.rest_port
+    with serving(*place, options.merge) as (model, port, rest_port):
         print("serving", port, rest_port, flush=True)
         while True:
             time.sleep(0.5)

@@ -29,9 +29,14 @@ class Service:
 
 
 @contextlib.contextmanager
-def service_of(folder: Path) -> Iterator[Service]:
-    """Serves the versions in a folder as the model `en-de`."""
-    with serving("en-de", folder) as (model, port, rest_port):
+def service_of(folder: Path, merge: float | None = None) -> Iterator[Service]:
+    """Serves the versions in a folder as the model `en-de`.
+
+    Args:
+        folder: of the versions.
+        merge: seconds that requests wait for others, to be answered together.
+    """
+    with serving("en-de", folder, merge=merge) as (model, port, rest_port):
         assert not model.failed
         yield Service(
             folder, model, f"localhost:{port}", f"http://localhost:{rest_port}"

@@ -1,6 +1,7 @@
 """How TensorFlow Serving merges requests to an exported version."""
 
 from pathlib import Path
+from typing import Any
 
 # `--enable_per_model_batching_parameters` makes the server read it, version by version.
 BATCHING = "batching_params.pbtxt"
@@ -13,15 +14,24 @@ max_batch_size {{ value: {max_batch} }}
 batch_timeout_micros {{ value: 2000 }}
 # More are refused as unavailable, so that clients come back later.
 max_enqueued_batches {{ value: 16 }}
-# Ids are padded; the signatures ignore what is beyond their lengths.
-pad_variable_length_inputs: true
+# Ids are padded; the signatures ignore what is beyond their lengths. Texts need none.
+pad_variable_length_inputs: {pads}
 {sizes}"""
 
 
-def write_batching(folder: Path, max_batch: int) -> None:
-    """Writes `batching_params.pbtxt` into the folder of a version."""
+def write_batching(folder: Path, max_batch: int, signatures: dict[str, Any]) -> None:
+    """Writes `batching_params.pbtxt` into the folder of a version.
+
+    Args:
+        folder: of the version.
+        max_batch: sentences in a request, at most.
+        signatures: what `assets.extra/model_info.json` says of them.
+    """
+    inputs = [i for each in signatures.values() for i in each["inputs"].values()]
+    # Only where it is needed: it does not check that ranks agree.
+    pads = any(len(i["shape"]) > 1 for i in inputs)
     sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in batch_sizes(max_batch))
-    text = _BATCHING.format(max_batch=max_batch, sizes=sizes)
+    text = _BATCHING.format(max_batch=max_batch, pads=str(pads).lower(), sizes=sizes)
     (folder / BATCHING).write_text(text, "utf-8")
 
 

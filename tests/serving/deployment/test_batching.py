@@ -18,9 +18,12 @@ def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
         assert size < following <= max(size * 1.5, size + 1)
 
 
-def test_the_server_reads_it(tmp_path):
-    write_batching(tmp_path, 33)
+@pytest.mark.parametrize(("shape", "pads"), [([None], False), ([None, None], True)])
+def test_the_server_reads_it(shape, pads, tmp_path):
+    write_batching(
+        tmp_path, 33, {"serving_default": {"inputs": {"x": {"shape": shape}}}}
+    )
     parameters = read(BatchingParameters, tmp_path / BATCHING)
     assert parameters.max_batch_size.value == 33
     assert list(parameters.allowed_batch_sizes) == batch_sizes(33)
-    assert parameters.pad_variable_length_inputs
+    assert parameters.pad_variable_length_inputs == pads
