@@ -1,6 +1,7 @@
 """What every test shares: quiet TensorFlow, fixed seeds, the development corpora."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +19,41 @@ from hypothesis import settings  # noqa: E402
 pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+# Rooms of a few tests that take long: trainings, exports, programs, servers.
+LONG = ("tuning", "docs", "training", "serving", "cli", "benchmarks", "recipes")
 
 # The first example of a property may compile a graph: no deadline per example.
 settings.register_profile("suite", deadline=None, print_blob=True)
 settings.load_profile("suite")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the files so that parallel workers end at the same time.
+
+    Files of long tests come first and those of few tests last; each is left whole.
+    """
+    sizes = Counter(item.path for item in items)
+
+    def place(item: pytest.Item) -> tuple[int, int, Path]:
+        room = next(
+            (n for n, name in enumerate(LONG) if in_room(item, name)), len(LONG)
+        )
+        return room, -sizes[item.path], item.path
+
+    items.sort(key=place)
+
+
+def in_room(item: pytest.Item, name: str) -> bool:
+    """Whether a test is in a folder of the tests."""
+    return item.path.is_relative_to(REPOSITORY / "tests" / name)
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory) -> Path:
+    """Temporary folder of all workers of this run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """Models exported once for all tests, and a process that serves them."""
 
+import fcntl
 import shutil
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -55,22 +56,34 @@ def found(models, tokenizer, texts) -> Mapping[str, tuple[Hypotheses, list[str]]
 
 
 @pytest.fixture(scope="session")
-def exported(models, tokenizer, tmp_path_factory) -> Mapping[str, Path]:
+def exported(models, tokenizer, shared_folder) -> Mapping[str, Path]:
     """The SavedModel of every variant."""
-    folder = tmp_path_factory.mktemp("exported")
+    folder = shared_folder / "exported"
 
     def make(variant):
-        path = folder / variant
-        return export(models[variant], tokenizer, path, n_best=3, **LIMITS)
+        options = {"n_best": 3, **LIMITS}
+        return export_once(folder / variant, models, variant, tokenizer, **options)
 
     return OnDemand(make)
 
 
 @pytest.fixture(scope="session")
-def exported_for_ids(models, tmp_path_factory) -> Path:
+def exported_for_ids(models, shared_folder) -> Path:
     """The SavedModel of a model without its tokenizer."""
-    folder = tmp_path_factory.mktemp("exported_for_ids")
-    return export(models["hc-sa"], None, folder, **LIMITS)
+    folder = shared_folder / "exported_for_ids"
+    return export_once(folder, models, "hc-sa", None, **LIMITS)
+
+
+def export_once(folder, models, variant, tokenizer, **options) -> Path:
+    """The only version in a folder, exported by the first worker that asks for it."""
+    import tensorflow_text  # noqa: F401  registers operators, for who loads it here
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "1").exists():
+            export(models[variant], tokenizer, folder, **options)
+    return folder / "1"
 
 
 @pytest.fixture(scope="session")
