@@ -84,6 +84,7 @@ class Ticking(TimeLimit):
         super().on_train_batch_end(batch, logs)
 
 
+@pytest.mark.slow
 def test_training_ends_with_the_updates_that_were_done(clock, tmp_path):
     config = toy.toy_config(steps=80)  # periods of 8 updates
     _, result = toy.run(tmp_path, config, callbacks=[Ticking(0.3)])
