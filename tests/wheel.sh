@@ -38,6 +38,9 @@ assert (package / "py.typed").is_file()
 templates = package / "serving" / "deployment" / "templates"
 assert (templates / "compose.yaml").is_file()
 assert (templates / "proxy" / "nginx.conf").is_file()
+page = package / "experiments" / "page"
+assert (page / "templates" / "page.html").is_file()
+assert (page / "assets" / "page.css").is_file()
 END
 
 echo "Using it"

@@ -16,6 +16,9 @@ import pytest
 
 from keras_attnvariants.cli.demo import short_names
 from keras_attnvariants.cli.demo_models import DemoModel
+from tests.chromium import chromium
+from tests.chromium import errors_of
+from tests.chromium import requests_of
 from tests.cli.conftest import check_error
 
 TEXT = "be la"
@@ -95,27 +98,7 @@ def address(run_folder):
 
 @pytest.fixture(params=[(1200, 900), (390, 844)], ids=["desk", "telephone"])
 def browser(request):
-    """Chromium without a screen and with a log of what it loads."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs Selenium")
-    from selenium.webdriver.chrome.service import Service
-
-    programs = [shutil.which(name) for name in ("chromium", "chromedriver")]
-    if None in programs:
-        pytest.skip("needs Chromium and its driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = programs[0]
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL"})
-    driver = webdriver.Chrome(options, Service(programs[1]))
-    # A window cannot be as narrow as a telephone: the page can.
-    width, height = request.param
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", metrics | {"mobile": width < 500}
-    )
-    yield driver
-    driver.quit()
+    yield from chromium(*request.param)
 
 
 @pytest.mark.slow
@@ -176,20 +159,6 @@ def test_the_page(address, browser, tmp_path):
     )
     assert width <= 0
     browser.save_screenshot(str(tmp_path / "page.png"))  # for those who look at it
-    assert addresses_of(browser) == {address}
-    errors = [entry for entry in browser.get_log("browser")]
-    assert [e for e in errors if e["level"] == "SEVERE"] == []
-
-
-def addresses_of(browser):
-    """Where the page loaded anything from."""
-    import json
-
-    found = set()
-    for entry in browser.get_log("performance"):
-        message = json.loads(entry["message"])["message"]
-        if message["method"] == "Network.requestWillBeSent":
-            url = message["params"]["request"]["url"]
-            if url.startswith(("http", "ws")):
-                found.add("/".join(url.split("/")[:3]))
-    return found
+    addresses = [url for url in requests_of(browser) if url.startswith(("http", "ws"))]
+    assert {"/".join(url.split("/")[:3]) for url in addresses} == {address}
+    assert errors_of(browser) == []

@@ -1,0 +1,161 @@
+"""Analyses as the page shows them: pictures, figures in words, and tables."""
+
+from collections import namedtuple
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from keras_attnvariants.experiments.page import drawing
+from keras_attnvariants.experiments.page.findings import LEADS
+from keras_attnvariants.experiments.page.findings import ours
+from keras_attnvariants.experiments.page.pictures import Panel
+from keras_attnvariants.experiments.page.pictures import panel_svg
+from keras_attnvariants.experiments.results import AnalysisTable
+from keras_attnvariants.experiments.results import ComparisonResult
+
+# Classes of `kav.analysis` by the name of the analysis.
+KINDS = {
+    "locality": "Locality",
+    "distance": "WeightByDistance",
+    "entropy": "Entropy",
+    "off-diagonality": "OffDiagonality",
+    "activation-shares": "ActivationShares",
+    "heat-maps": "QuadrantMaps",
+    "alignment-errors": "AlignmentErrors",
+    "contrastive": "ContrastiveAccuracy",
+    "agreement": "AgreementByDistance",
+    "bleu-by-length": "BleuByBin",
+    "bleu-by-off-diagonality": "BleuByBin",
+}
+# Of an analysis; longer ones are only in the files beside the page.
+MOST_ROWS = 400
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One panel of an analysis.
+
+    Attributes:
+        title: what it shows: a system, a place or both.
+        svg: the drawing.
+        wide: the same for a wide page, where one or two are alone; else empty.
+        series: names of what has a color, in the order of the colors.
+    """
+
+    title: str
+    svg: str
+    wide: str
+    series: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One analysis of all systems.
+
+    Attributes:
+        name: as `kav analyse --analysis` has it.
+        title, source, finding, definition: see `AnalysisTable`.
+        lead: what the next figures are.
+        ours: systems, and what was found of each.
+        data: on what.
+        pictures: side by side.
+        columns, rows: of the table; no rows if there are too many.
+        count: number of all rows.
+        by_system: whether what has a color are systems.
+    """
+
+    name: str
+    title: str
+    source: str
+    finding: str
+    definition: str
+    lead: str
+    ours: tuple[tuple[str, str], ...]
+    data: str
+    pictures: tuple[Picture, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    count: int
+    by_system: bool
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """What has a color in one of the pictures."""
+        return tuple(dict.fromkeys(chain(*(p.series for p in self.pictures))))
+
+
+def analyses(result: ComparisonResult) -> Iterator[Analysis]:
+    """The analyses of a comparison, in order."""
+    names = [system.name for system in result.systems]
+    for name in dict.fromkeys(table.analysis for table in result.analyses):
+        tables = [table for table in result.analyses if table.analysis == name]
+        first = next((table for table in tables if table.rows), tables[0])
+        several = any(table.system for table in tables)
+        rows = [
+            (table.system, *row) if several else row
+            for table in tables
+            for row in table.rows
+        ]
+        sentences = f"{first.sentences:,} sentences of {first.test_set}"
+        yield Analysis(
+            name,
+            first.title,
+            first.source,
+            first.finding,
+            first.definition,
+            LEADS.get(name, ""),
+            tuple(ours(name, tables)),
+            f"{sentences}, seed {first.seed}" if first.test_set else sentences,
+            tuple(pictures(tables, names)),
+            ("system", *first.columns) if several else first.columns,
+            tuple(rows) if len(rows) <= MOST_ROWS else (),
+            len(rows),
+            not several,
+        )
+
+
+def pictures(
+    tables: Sequence[AnalysisTable], systems: Sequence[str]
+) -> Iterator[Picture]:
+    """The panels of all tables, those of one quantity on one scale."""
+    panels = [
+        (table.system, panel)
+        for table in tables
+        if table.rows and table.analysis in KINDS
+        for panel in restored(table).draw(drawing)
+    ]
+    width = {1: 600, 2: 400}.get(len(panels))
+    for system, panel in panels:
+        title = ": ".join(part for part in (system, panel.title) if part)
+        domain = common([other for _, other in panels if other.up == panel.up])
+        if not system and set(panel.names) <= set(systems):
+            panel = panel.with_names(systems)
+        panel = panel.with_title(title)
+        shown = {point.series for point in panel.points}
+        series = tuple(name for name in panel.names if name in shown)
+        wide = panel_svg(panel, domain, width, 260) if width else ""
+        yield Picture(title, panel_svg(panel, domain), wide, series)
+
+
+def restored(table: AnalysisTable) -> Any:
+    """The `Table` as `kav.analysis` made it, which can draw itself."""
+    import keras_attnvariants.analysis as analysis
+
+    row = namedtuple("row", table.columns)  # type: ignore[misc]
+    kind = getattr(analysis, KINDS[table.analysis])
+    rows = tuple(row(*values) for values in table.rows)
+    return kind(rows, table.sentences, table.skipped)
+
+
+def common(panels: Sequence[Panel]) -> tuple[float, float] | None:
+    """The range of the values of all panels, with their intervals."""
+    values = [
+        value
+        for panel in panels
+        for point in panel.points
+        for value in (point.y, point.low, point.high)
+        if value is not None
+    ]
+    return (min(values), max(values)) if values else None

@@ -1,0 +1,97 @@
+"""Figures and lists as English."""
+
+import re
+from collections.abc import Sequence
+
+MINUS = "−"
+# What HTML may not hold: control characters and halves of surrogate pairs.
+FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def printable(text: str) -> str:
+    """A text with a sign for each character that a page may not hold.
+
+    >>> printable("a\\x07b")
+    'a\N{REPLACEMENT CHARACTER}b'
+    """
+    return FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def fixed(value: float, digits: int = 2) -> str:
+    """A number with so many digits, commas between thousands, and a real minus.
+
+    >>> fixed(-1234.567)
+    '−1,234.57'
+    >>> fixed(-0.001)
+    '0.00'
+    """
+    text = f"{value:,.{digits}f}"
+    if text.startswith("-"):
+        return f"{MINUS}{text[1:]}" if text.strip("-0.,") else text[1:]
+    return text
+
+
+def number(value: float) -> str:
+    """A number with as many digits as it needs, at most two after the point.
+
+    >>> number(3.0), number(2.5)
+    ('3', '2.5')
+    """
+    text = fixed(value)
+    return text.rstrip("0").rstrip(".")
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """The same for a difference, with its sign unless it is rounded to 0.
+
+    >>> signed(0.3), signed(-0.3), signed(0.001)
+    ('+0.30', '−0.30', '0.00')
+    """
+    text = fixed(value, digits)
+    return f"+{text}" if value > 0 and text.strip("0.,") else text
+
+
+def probability(value: float) -> str:
+    """A p-value.
+
+    >>> probability(0.0004), probability(0.0312), probability(1)
+    ('< 0.001', '0.031', '1.000')
+    """
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names one after another.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "system"), counted(3, "system"), counted(12, "system")
+    ('one system', 'three systems', '12 systems')
+    """
+    number = SMALL[count] if count < len(SMALL) else f"{count:,}"
+    return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
+
+
+def relation(value: float, base: float) -> str:
+    """How much a value is above or below another, which is positive.
+
+    >>> relation(90, 100), relation(130, 100), relation(100.2, 100)
+    ('10 % below', '30 % above', 'equal to')
+    >>> relation(400, 100)
+    '4.0 times'
+    """
+    percent = round(100 * (value / base - 1))
+    if percent == 0:
+        return "equal to"
+    if value >= 2 * base:
+        return f"{value / base:.1f} times"
+    return f"{abs(percent)} % {'above' if percent > 0 else 'below'}"

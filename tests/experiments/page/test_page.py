@@ -1,0 +1,213 @@
+"""The page in a browser; needs the extra `test-demo`, Chromium and its driver."""
+
+import pytest
+
+from keras_attnvariants.experiments.page import write_page
+from tests.chromium import chromium
+from tests.chromium import errors_of
+from tests.chromium import requests_of
+from tests.chromium import resize
+from tests.experiments import real_sizes
+
+# Of a page that is committed.
+LARGEST = 3_000_000
+WIDTHS = (390, 820, 1440)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return real_sizes.comparison()
+
+
+@pytest.fixture(scope="module")
+def path(result, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_page(result, path)
+    return path
+
+
+@pytest.fixture
+def browser(path):
+    for driver in chromium(1440, 900):
+        driver.get(path.as_uri())
+        yield driver
+
+
+def find(browser, selector):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(browser, 20).until(
+        lambda driver: driver.find_elements(By.CSS_SELECTOR, selector)
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_page(browser, path, result):
+    assert path.stat().st_size < LARGEST
+    find(browser, "#browser .heat")
+    check_tables(browser)
+    check_attention(browser, result)
+    check_charts(browser)
+    check_links(browser)
+    check_widths(browser)
+    check_paper_and_dark(browser)
+    # Corpora have text that would open a dialogue.
+    text = browser.execute_script("return document.body.textContent")
+    assert "<script>alert('a sentence')</script>" in text
+    assert set(requests_of(browser)) == {path.as_uri()}
+    assert errors_of(browser) == []
+
+
+def column(table, number):
+    return [
+        row.find_elements("css selector", "th, td")[number].text
+        for row in table.find_elements("css selector", "tbody tr")
+    ]
+
+
+def check_tables(browser):
+    """By a click and by keyboard."""
+    from selenium.webdriver.common.keys import Keys
+
+    table = find(browser, "#costs table")[0]
+    headings = table.find_elements("css selector", "thead th")
+    buttons = table.find_elements("css selector", "thead button")
+    orders = [heading.get_attribute("aria-sort") for heading in headings]
+    assert set(orders) == {"none"}
+    buttons[3].click()
+    minutes = [float(text) for text in column(table, 3)]
+    assert minutes == sorted(minutes)
+    assert headings[3].get_attribute("aria-sort") == "ascending"
+    browser.execute_script("arguments[0].focus()", buttons[3])
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert headings[3].get_attribute("aria-sort") == "descending"
+    assert [float(text) for text in column(table, 3)] == minutes[::-1]
+    buttons[0].send_keys(Keys.SPACE)
+    assert headings[0].get_attribute("aria-sort") == "ascending"
+    assert headings[3].get_attribute("aria-sort") == "none"
+    assert column(table, 0) == sorted(real_sizes.BLEU)
+    # The baseline has no p-value: it comes last in both orders.
+    table = find(browser, "#scores table")[0]
+    for _ in range(2):
+        table.find_elements("css selector", "thead button")[4].click()
+        assert column(table, 0)[-1] == "base"
+
+
+def choose(browser, name, text):
+    from selenium.webdriver.support.ui import Select
+
+    Select(find(browser, f'#browser [name="{name}"]')[0]).select_by_visible_text(text)
+
+
+def check_attention(browser, result):
+    """A cell shows the weight that was measured, by mouse and by keyboard."""
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    choose(browser, "system", "hc-sa")
+    choose(browser, "sentence", real_sizes.SENTENCES[1][0])
+    choose(browser, "place", "cross-attention")
+    choose(browser, "layer", "3")
+    choose(browser, "head", "2")
+    [layer] = [
+        layer
+        for layer in result.attention
+        if (layer.system, layer.number, layer.place, layer.layer)
+        == ("hc-sa", 1, "cross", 3)
+    ]
+
+    def check_reading(row, column):
+        [reading] = find(browser, "#browser .reading")
+        before, _, weight = reading.text.rpartition(" ")
+        query, key = layer.queries[row], layer.keys[column]
+        assert before == f"“{query}” attends to “{key}” with"
+        assert float(weight) == pytest.approx(layer.heads[1][row][column], abs=0.003)
+        highlighted = {word.text for word in find(browser, ".strips .on")}
+        assert highlighted == {query, key}
+
+    [first] = find(browser, '.heat td[data-row="0"][data-column="0"]')
+    browser.execute_script("arguments[0].focus()", first)
+    check_reading(0, 0)
+    for key in (Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT):
+        browser.switch_to.active_element.send_keys(key)
+    check_reading(1, 2)
+    browser.switch_to.active_element.send_keys(Keys.END)
+    check_reading(1, len(layer.keys) - 1)
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    check_reading(1, len(layer.keys) - 1)
+    [cell] = find(browser, '.heat td[data-row="4"][data-column="3"]')
+    ActionChains(browser).move_to_element(cell).perform()
+    check_reading(4, 3)
+    word = find(browser, '[data-strip="rows"] bdi')[2]
+    ActionChains(browser).move_to_element(word).perform()
+    [reading] = find(browser, "#browser .reading")
+    assert reading.text.startswith(f"“{layer.queries[2]}” attends most to “")
+    choose(browser, "system", "interleaved-query-k")
+    choose(browser, "head", "phrase quadrants")
+    titles = [title.text for title in find(browser, ".matrices figcaption")]
+    assert titles == [
+        f"{query} to {key}"
+        for query in ("tokens", "phrases")
+        for key in ("tokens", "phrases")
+    ]
+    choose(browser, "sentence", real_sizes.SENTENCES[-1][0])
+    assert find(browser, '[data-strip="rows"] bdi')[0].text.startswith("</script>")
+
+
+def check_charts(browser):
+    """A mark says what it is; a system is brought forward."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    [mark] = find(browser, '.overview .wide path[data-series="hc-all"][d^="M"]')
+    ActionChains(browser).move_to_element(mark).perform()
+    [tip] = find(browser, "#tip")
+    assert tip.text.startswith("hc-all: 27.") and "training time" in tip.text
+    [button] = find(browser, '#curves .legend [data-series="lstm"]')
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    [svg, *_] = find(browser, "#curves figure svg.focusing")
+    marks = svg.find_elements("css selector", "[data-series].focused")
+    assert {mark.get_attribute("data-series") for mark in marks} == {"lstm"}
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+
+
+def check_links(browser):
+    """Every link leads to a place in the page."""
+    links = browser.execute_script(
+        "return [...document.links].map((link) => link.getAttribute('href'))"
+    )
+    assert len(links) > 10
+    for number, link in enumerate(links):
+        browser.execute_script(f"document.links[{number}].click()")
+        target = browser.execute_script("return document.querySelector(':target').id")
+        assert f"#{target}" == link
+
+
+def check_widths(browser):
+    """The page is as wide as the window; only tables and matrices scroll."""
+    for width in WIDTHS:
+        resize(browser, width, 900)
+        over = browser.execute_script(
+            "return document.documentElement.scrollWidth - window.innerWidth"
+        )
+        assert over <= 0, width
+
+
+def check_paper_and_dark(browser):
+    """Dark where it is preferred, white on paper."""
+
+    def background(**media):
+        media["features"] = [
+            {"name": "prefers-color-scheme", "value": media.pop("scheme")}
+        ]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+        return browser.execute_script(
+            "return getComputedStyle(document.body).backgroundColor"
+        )
+
+    assert background(scheme="light") == "rgb(255, 255, 255)"
+    assert background(scheme="dark") == "rgb(20, 23, 27)"
+    assert background(scheme="dark", media="print") == "rgb(255, 255, 255)"

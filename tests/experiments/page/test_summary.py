@@ -1,0 +1,192 @@
+"""Sentences of the summary, for every case that they tell apart."""
+
+import dataclasses
+
+import pytest
+
+from keras_attnvariants.experiments.page.summary import front
+from keras_attnvariants.experiments.page.summary import main_ranking
+from keras_attnvariants.experiments.page.summary import ranking
+from keras_attnvariants.experiments.page.summary import summary
+from tests.experiments import made_up
+
+
+def result_of(means: dict[str, float], metric: str = "BLEU", seeds=2, **p_values):
+    """A comparison by one metric; `p_values` are of the systems by test."""
+    result = made_up.comparison()
+    base = means["base"]
+    scores, differences = [], []
+    for name, mean in means.items():
+        score = made_up.score(0, name, "test2016", metric)
+        scores.append(
+            dataclasses.replace(
+                score,
+                values=(mean,) * seeds,
+                mean=mean,
+                deviation=0.2 if seeds > 1 else None,
+            )
+        )
+        if name != "base":
+            tests = {
+                f"{test}_holm": values.get(name) for test, values in p_values.items()
+            }
+            differences.append(
+                dataclasses.replace(
+                    made_up.difference(1, name, "test2016", metric),
+                    difference=mean - base,
+                    sentence_low=mean - base - 0.4,
+                    sentence_high=mean - base + 0.4,
+                    **{"bootstrap_holm": None, "welch_holm": None, **tests},
+                )
+            )
+    return dataclasses.replace(
+        result,
+        metrics=(metric,),
+        missing=(),
+        scores=tuple(scores),
+        differences=tuple(differences),
+    )
+
+
+def test_the_best_system_is_significantly_better():
+    result = result_of(
+        {"base": 31.0, "hc-sa": 31.5, "sh-x": 28.0},
+        bootstrap={"hc-sa": 0.01, "sh-x": 0.001},
+        welch={"hc-sa": 0.2, "sh-x": 0.04},
+    )
+    first, bootstrap, welch, *_ = summary(result)
+    assert first == (
+        "hc-sa has the best BLEU on test2016: 31.50 ± 0.20 (mean and standard "
+        "deviation over two seeds). It differs from the baseline, base, by +0.50 "
+        "(95 % interval over sentences +0.10 to +0.90), which is significant by the "
+        "paired bootstrap over sentences but not by the t-test over seeds."
+    )
+    assert bootstrap == (
+        "By the paired bootstrap over sentences, two systems differ significantly from "
+        "base (p < 0.05 after Holm’s correction for two comparisons): hc-sa (+0.50) is "
+        "better; sh-x (−3.00) is worse."
+    )
+    assert welch == (
+        "By the t-test over seeds, one system differs significantly from base (p < "
+        "0.05 after Holm’s correction for two comparisons): sh-x (−3.00) is worse."
+    )
+
+
+def test_nothing_is_significant():
+    result = result_of(
+        {"base": 31.0, "hc-sa": 31.1, "sh-x": 30.9},
+        bootstrap={"hc-sa": 0.6, "sh-x": 0.4},
+    )
+    first, bootstrap, *_ = summary(result)
+    assert "which is not significant by the paired bootstrap over sentences." in first
+    assert bootstrap == (
+        "By the paired bootstrap over sentences, no system differs significantly from "
+        "base (p < 0.05 after Holm’s correction for two comparisons; the smallest "
+        "p-value is 0.400)."
+    )
+    assert not any("t-test" in sentence for sentence in summary(result)[1:])
+
+
+def test_the_only_difference_is_significant():
+    result = result_of({"base": 31.0, "hc-sa": 33.0}, bootstrap={"hc-sa": 0.0001})
+    assert summary(result)[1] == (
+        "By the paired bootstrap over sentences, one system differs significantly from "
+        "base (p < 0.05): hc-sa (+2.00) is better."
+    )
+
+
+def test_the_baseline_is_the_best():
+    result = result_of(
+        {"base": 31.0, "hc-sa": 30.5, "sh-x": 28.0}, bootstrap={"hc-sa": 0.3}
+    )
+    sentences = summary(result)
+    assert sentences[0] == (
+        "The baseline, base, has the best BLEU on test2016: 31.00 ± 0.20 (mean and "
+        "standard deviation over two seeds). hc-sa comes next, with 30.50."
+    )
+    assert not any(sentence.startswith("The training time") for sentence in sentences)
+
+
+def test_systems_share_the_best_score():
+    result = result_of({"base": 31.001, "hc-sa": 31.002, "sh-x": 28.0})
+    assert summary(result)[0] == (
+        "hc-sa and base share the best BLEU on test2016: 31.00."
+    )
+
+
+def test_less_may_be_better():
+    result = result_of(
+        {"base": 52.0, "hc-sa": 51.0, "sh-x": 55.0},
+        "TER",
+        bootstrap={"hc-sa": 0.01, "sh-x": 0.01},
+    )
+    first, bootstrap, *_ = summary(result)
+    assert first.startswith("hc-sa has the best TER on test2016: 51.00")
+    assert "hc-sa (−1.00) is better; sh-x (+3.00) is worse." in bootstrap
+    rank = main_ranking(result)
+    verdicts = [rank.verdict(name) for name in ("base", "hc-sa", "sh-x")]
+    assert verdicts == ["baseline", "better", "worse"]
+
+
+def test_one_seed_and_no_tests():
+    first, *others = summary(result_of({"base": 31.0, "hc-sa": 31.5}, seeds=1))
+    assert "31.50 (one seed)." in first
+    assert first.endswith("this was not tested for significance.")
+    assert not any(sentence.startswith("By the") for sentence in others)
+
+
+def test_one_system():
+    sentences = summary(result_of({"base": 31.0}))
+    assert sentences == [
+        "base reaches a BLEU on test2016 of 31.00 ± 0.20 (mean and standard deviation "
+        "over two seeds). No other system has a score."
+    ]
+
+
+def test_no_scores_and_missing_runs():
+    result = dataclasses.replace(made_up.comparison(), scores=(), missing=("base 2",))
+    assert summary(result) == [
+        "There are no scores yet.",
+        "The comparison is not complete: one run has not ended.",
+    ]
+
+
+def test_costs_beside_those_of_the_baseline():
+    result = result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 30.0})
+    cost, worth = summary(result)[1:]
+    assert cost == (
+        "The training time of hc-sa is 12 % below that of base (11.2 against 12.8 "
+        "min), its number of parameters 13 % below that of base (1.38 against 1.58 "
+        "million), its decoding speed 25 % above that of base (50.0 against 40.0 "
+        "sentences/s) and its peak memory 2 % above that of base (920 against 900 MiB)."
+    )
+    assert worth == (
+        "On the front of BLEU and training time are sh-x and hc-sa: every other system "
+        "is matched or beaten in both by one of them."
+    )
+
+
+def test_the_best_is_also_the_cheapest():
+    result = result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 32.0})
+    assert summary(result)[-1] == (
+        "No other system is better than sh-x in BLEU or training time."
+    )
+
+
+@pytest.mark.parametrize(
+    ("cost", "expected"),
+    [
+        ("seconds", ["sh-x", "hc-sa"]),
+        ("sentences_per_second", ["sh-x", "hc-sa"]),
+        ("memory_mib", ["base", "hc-sa"]),
+    ],
+)
+def test_the_front(cost, expected):
+    result = result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 30.0})
+    assert front(result, main_ranking(result), cost) == expected
+
+
+def test_systems_are_ranked_from_the_best():
+    result = made_up.comparison()
+    assert list(ranking(result, "test2017", "BLEU").scores) == ["sh-x", "hc-sa", "base"]
+    assert list(ranking(result, "test2017", "TER").scores) == ["base", "hc-sa", "sh-x"]
