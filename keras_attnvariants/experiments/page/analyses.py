@@ -63,7 +63,7 @@ class Analysis:
         pictures: side by side.
         columns, rows: of the table; no rows if there are too many.
         count: number of all rows.
-        by_system: whether what has a color are systems.
+        palette: what colors are given to in turn.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Analysis:
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     count: int
-    by_system: bool
+    palette: tuple[str, ...]
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -98,6 +98,8 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
             for table in tables
             for row in table.rows
         ]
+        panels = panels_of(tables)
+        palette = palette_of(panels, names)
         sentences = f"{first.sentences:,} sentences of {first.test_set}"
         yield Analysis(
             name,
@@ -108,35 +110,42 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
             LEADS.get(name, ""),
             tuple(ours(name, tables)),
             f"{sentences}, seed {first.seed}" if first.test_set else sentences,
-            tuple(pictures(tables, names)),
+            tuple(drawn(panels, palette)),
             ("system", *first.columns) if several else first.columns,
             tuple(rows) if len(rows) <= MOST_ROWS else (),
             len(rows),
-            not several,
+            palette,
         )
 
 
-def pictures(
-    tables: Sequence[AnalysisTable], systems: Sequence[str]
-) -> Iterator[Picture]:
-    """The panels of all tables, those of one quantity on one scale."""
-    panels = [
-        (table.system, panel)
+def panels_of(tables: Sequence[AnalysisTable]) -> list[Panel]:
+    """The panels of all tables, with titles that begin with the system."""
+    return [
+        panel.with_title(
+            ": ".join(part for part in (table.system, panel.title) if part)
+        )
         for table in tables
         if table.rows and table.analysis in KINDS
         for panel in restored(table).draw(drawing)
     ]
+
+
+def palette_of(panels: Sequence[Panel], systems: Sequence[str]) -> tuple[str, ...]:
+    """What colors are given to in turn: all systems, or what the panels show."""
+    shown = tuple(dict.fromkeys(chain(*(panel.names for panel in panels))))
+    return tuple(systems) if set(shown) <= set(systems) else shown
+
+
+def drawn(panels: Sequence[Panel], palette: Sequence[str]) -> Iterator[Picture]:
+    """The panels as pictures, those of one quantity on one scale."""
     width = {1: 600, 2: 400}.get(len(panels))
-    for system, panel in panels:
-        title = ": ".join(part for part in (system, panel.title) if part)
-        domain = common([other for _, other in panels if other.up == panel.up])
-        if not system and set(panel.names) <= set(systems):
-            panel = panel.with_names(systems)
-        panel = panel.with_title(title)
-        shown = {point.series for point in panel.points}
-        series = tuple(name for name in panel.names if name in shown)
+    for panel in panels:
+        domain = common([other for other in panels if other.up == panel.up])
+        panel = panel.with_names(palette)
         wide = panel_svg(panel, domain, width, 260) if width else ""
-        yield Picture(title, panel_svg(panel, domain), wide, series)
+        shown = {point.series for point in panel.points}
+        series = tuple(name for name in palette if name in shown)
+        yield Picture(panel.title, panel_svg(panel, domain), wide, series)
 
 
 def restored(table: AnalysisTable) -> Any:

@@ -100,7 +100,7 @@ def bars(
     for name, value, low, high in rows:
         label = f"{name}: {fixed(value)}, interval {fixed(low)} to {fixed(high)}"
         points.append(Point(name, value, "", label, low, high))
-    return [Panel("", "bars", points, up, "")]
+    return [Panel("", "bars", points, up, "", [""])]
 
 
 def heat_maps(maps: Mapping[str, Sequence[Any]], across: int) -> list[Panel]:

@@ -1,0 +1,73 @@
+import dataclasses
+import itertools
+import re
+
+import pytest
+
+from keras_attnvariants.experiments.page.figures import LETTER
+from keras_attnvariants.experiments.page.figures import Axis
+from keras_attnvariants.experiments.page.figures import box_of
+from keras_attnvariants.experiments.page.figures import curves
+from keras_attnvariants.experiments.page.figures import placed
+from keras_attnvariants.experiments.page.figures import quality_against_cost
+from keras_attnvariants.experiments.page.figures import thinned
+from keras_attnvariants.experiments.page.summary import main_ranking
+from tests.experiments import made_up
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_an_axis_goes_there_and_back(is_log):
+    axis = Axis.around([2.0, 32.0], is_log)
+    assert axis.low < 2.0 and axis.high > 32.0
+    for value in (2.0, 8.0, 32.0):
+        assert axis.of(axis.to(value)) == pytest.approx(value)
+    assert axis.to(8.0) == pytest.approx(0.5) or not is_log
+
+
+def test_an_axis_of_one_value_is_not_empty():
+    for value in (0.0, 5.0, -5.0):
+        axis = Axis.around([value])
+        assert axis.low < value < axis.high
+
+
+def test_names_of_near_points_do_not_cover_each_other():
+    names = [f"system-{number}" for number in range(6)]
+    points = [(200 + 5 * number, 100 + number % 2) for number in range(6)]
+    boxes = [
+        box_of(label, LETTER * len(name))
+        for name, label in zip(names, placed(names, points, 600), strict=True)
+    ]
+    for one, other in itertools.combinations(boxes, 2):
+        is_beside = one[2] <= other[0] or other[2] <= one[0]
+        assert is_beside or one[3] <= other[1] or other[3] <= one[1]
+
+
+def test_quality_against_cost_names_all_systems():
+    result = made_up.comparison()
+    drawn = quality_against_cost(result, main_ranking(result), "seconds", 400, 300)
+    assert set(re.findall(r'data-series="([^"]*)"', drawn)) == set(made_up.SYSTEMS)
+    assert "sh-x: 32.00 BLEU (+1.00), training time 9.8 min" in drawn
+    assert "base: 31.00 BLEU, the baseline, training time 12.8 min" in drawn
+    assert 'width="' not in drawn.split(">", 1)[0]
+
+
+def test_costs_that_were_not_measured_are_not_drawn():
+    small = made_up.comparison()
+    result = dataclasses.replace(small, runs=())
+    assert quality_against_cost(result, main_ranking(result), "seconds", 9, 9) == ""
+
+
+def test_a_line_for_each_run():
+    panels = list(curves(made_up.comparison()))
+    titles = [panel.title for panel in panels]
+    assert titles[:2] == ["validation BLEU", "validation BLEU, second half"]
+    lines = {(point.series, point.group) for point in panels[0].points}
+    assert lines == {(name, seed) for name in made_up.SYSTEMS for seed in "12"}
+    assert min(point.x for point in panels[1].points) == 3000
+
+
+def test_long_curves_keep_their_ends():
+    values = [(float(x), 0.0) for x in range(1000)]
+    kept = thinned(values)
+    assert len(kept) <= 61 and (kept[0], kept[-1]) == (values[0], values[-1])
+    assert thinned(values[:1]) == values[:1]
