@@ -67,7 +67,8 @@ def columns_computed_once(model: keras.layers.Layer) -> Iterator[None]:
         model: whose scales may not change within the scope.
     """
     layers = [layer for layer in nested_layers(model) if is_plain_int8(layer)]
-    scales = [scale_of(layer) for layer in layers] if is_fast_here() else []
+    is_used = bool(layers) and is_fast_here()
+    scales = [scale_of(layer) for layer in layers] if is_used else []
     token = _column_ends.set({id(scale): column_ends(scale) for scale in scales})
     try:
         yield

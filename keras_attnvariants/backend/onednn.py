@@ -83,7 +83,8 @@ def has_onednn_product() -> bool:
     with tf.init_scope():
         ones, one = tf.ones((1, 1), "int8"), tf.ones(())
         try:
-            tf.function(onednn_product)(ones, ones, one, one[None])
+            run = tf.function(onednn_product, autograph=False)
+            run(ones, ones, one, one[None])
         except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
             return False
     return True

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import typer
 
+from keras_attnvariants.utils.garbage import no_collection
+
 # Read by TensorFlow when it is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -42,9 +44,10 @@ def import_tensorflow() -> None:
     original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        import tensorflow as tf
+        with no_collection():
+            import tensorflow as tf
 
-        tf.config.list_logical_devices()
+            tf.config.list_logical_devices()
     finally:
         os.dup2(original, 2)
         os.close(original)

@@ -13,6 +13,7 @@ from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.garbage import no_collection
 
 if TYPE_CHECKING:
     import keras
@@ -100,7 +101,8 @@ def load(
     import keras_attnvariants as kav
 
     is_run = (folder / "log.jsonl").is_file()
-    model, tokenizer = (kav.training.load_run if is_run else kav.load_model)(folder)
+    with no_collection():
+        model, tokenizer = (kav.training.load_run if is_run else kav.load_model)(folder)
     if tokenizer is None:
         raise FileNotFoundError(
             f"The model folder must have a tokenizer.model. Received: {folder}"
@@ -168,9 +170,10 @@ def exported(
         ValueError: its files have changed, or it is for token ids alone.
     """
     import_tensorflow_alone()
-    from keras_attnvariants.serving.saved import SavedTranslator
+    with no_collection():
+        from keras_attnvariants.serving.saved import SavedTranslator
 
-    translator = SavedTranslator(folder)
+        translator = SavedTranslator(folder)
     if sampling is not None:
         return functools.partial(sampling.translations, translator)
     if no_repeat_ngram:

@@ -10,6 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.utils.garbage import no_collection
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -62,5 +63,5 @@ class CompiledTasks:
         """
         self.num_compilations += 1
         pairs = list(zip(self._variables, weights, strict=True))
-        with keras.StatelessScope(state_mapping=pairs):
+        with keras.StatelessScope(state_mapping=pairs), no_collection():
             return function(*inputs)

@@ -5,8 +5,6 @@ operators and that of oneDNN, and none of them reaches a file, a network, a devi
 than the model's, a thread or Python, except those that restore and save weights.
 """
 
-from keras_attnvariants.backend.onednn import OPERATOR
-
 # TensorFlow Serving links these in from TensorFlow Text; both releases must agree.
 TEXT_OPERATORS = frozenset(
     {
@@ -66,7 +64,7 @@ _LISTS_AND_TEXTS = """
 """
 
 # Not among `tf.raw_ops`: TensorFlow for Linux on x86-64 has it, built with oneDNN.
-ONEDNN_OPERATORS = frozenset({OPERATOR})
+ONEDNN_OPERATORS = frozenset({"_QuantizedMatMul"})
 
 # What computes a result from its inputs and the weights.
 COMPUTING = ONEDNN_OPERATORS | frozenset(

@@ -1,0 +1,27 @@
+"""A scope in which no garbage is searched for."""
+
+import gc
+
+import pytest
+
+from keras_attnvariants.utils.garbage import no_collection
+
+
+def test_the_search_goes_on_afterwards_whatever_happens():
+    assert gc.isenabled()
+    with pytest.raises(KeyError), no_collection():
+        with no_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+        raise KeyError
+    assert gc.isenabled()
+
+
+def test_who_collects_by_hand_still_does():
+    gc.disable()
+    try:
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
