@@ -1,12 +1,13 @@
 """Phrase-based attention (Nguyen and Joty 2018): queries attend to n-grams.
 
-How an n-gram is scored (`phrases.scoring`) and which heads attend to which n-grams
+How an n-gram is scored (`phrases.heads`) and which heads attend to which n-grams
 (`phrases.structures`) are independent choices. In all cases the n-grams of all orders
 form one list of keys and values, of static length, and attention works as usual.
 N-grams that do not exist are masked. With two query streams there are two lists of
 queries.
 """
 
+import functools
 from typing import Any
 
 import keras
@@ -16,11 +17,11 @@ from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
+from keras_attnvariants.attention.phrases.heads import SCORINGS
 from keras_attnvariants.attention.phrases.heads import Widths
 from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.scores import by_position
 from keras_attnvariants.attention.phrases.scores import token_scores
-from keras_attnvariants.attention.phrases.scoring import SCORINGS
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
@@ -28,6 +29,8 @@ from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.attention.phrases.structures import get_structure
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
@@ -220,9 +223,9 @@ class PhraseAttention(SoftmaxAttention):
             if len(exist) > 1:
                 rows = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
                 mask = ops.concatenate(rows, axis=1)  # [1|B, M * T, N * S]
-            found = self.average(energies, entry["value"], mask[:, None], training)
-            contexts.append(found[0])
-            weights.append(found[1])
+            weights.append(masked_softmax(energies, mask[:, None]))
+            kept = self.drop(weights[-1], training)
+            contexts.append(ops.swapaxes(averaged(kept, entry["values"]), 1, 2))
         context = self.structure.arrange(ops.concatenate(contexts, axis=2))
         return context, ops.concatenate(weights, axis=1)
 
@@ -257,7 +260,7 @@ class PhraseAttention(SoftmaxAttention):
         memory: Memory,
         return_scores: bool,
     ) -> tuple[Tensor, Tensor | None, State]:
-        batch, beams = ops.shape(query)[:2]
+        beams = ops.shape(query)[1]
         grams, state = self.last_ngrams(query, state)
         if memory is not None:
             groups = memory["groups"]
@@ -271,18 +274,18 @@ class PhraseAttention(SoftmaxAttention):
                 heads.cached_memory(cache, position)
                 for heads, cache in zip(self.groups, caches, strict=True)
             ]
-            # Every hypothesis has its own keys and is a sequence of one query.
-            grams = ops.reshape(grams, (batch * beams, 1, ops.shape(grams)[-1]))
         exist = [
-            ops.broadcast_to(position >= order - 1, (1, ops.shape(grams)[1]))
+            ops.broadcast_to(position >= order - 1, (1, beams))
             for order in self.structure.query_orders
         ]
         context, weights = self.attend_ngrams(grams, exist, groups)
-        context = ops.reshape(context, (batch, beams, *ops.shape(context)[2:]))
         if not return_scores:
             return context, None, state
         scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
-        scores = ops.reshape(scores, (batch, beams, *ops.shape(scores)[2:]))
+        if memory is None:
+            # The entries of all hypotheses, of which each has one per position.
+            scores = ops.reshape(scores, (*ops.shape(scores)[:3], -1, beams))
+            scores = ops.sum(scores, axis=-1)
         return context, scores, state  # scores [B, K, H, M * N * S]
 
     def last_ngrams(self, query: Tensor, state: State) -> tuple[Tensor, State]:
@@ -339,3 +342,20 @@ class PhraseAttention(SoftmaxAttention):
             "structure": keras.saving.serialize_keras_object(self.structure),
             "scoring": self.scoring,
         }
+
+
+def averaged(weights: Tensor, values: list[Tensor]) -> Tensor:
+    """Contexts `[B, H, T, D]`, from weights `[B, H, T, …]` of one value after another.
+
+    Args:
+        weights: in the dtype of the values.
+        values: `[B, H, S, D]` each, whose lengths `S` add up to that of the weights.
+    """
+    if len(values) == 1:
+        return ops.matmul(weights, values[0])
+    contexts, first = [], 0
+    for value in values:
+        length = ops.shape(value)[2]
+        contexts.append(ops.matmul(section(weights, first, length, axis=3), value))
+        first = first + length
+    return functools.reduce(ops.add, contexts)

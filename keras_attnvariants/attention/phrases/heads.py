@@ -1,13 +1,12 @@
-"""A group of heads of phrase attention: its keys and values.
+"""A group of heads of phrase attention: how it scores n-grams, its keys and values.
 
 The inputs of all projections are n-grams: the concatenated tokens of the layer's
 inputs. A projection uses as many of the last tokens as it needs, so that a product
-computes a convolution. Keys and values are stored by order and position,
-`[B, N, S, H, D]`, and attended to as one list: the positions of the first order, then
-those of the second, and so on.
+computes a convolution. Queries, keys and values are lists with one entry per order.
 """
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
@@ -15,12 +14,13 @@ from typing import TypeAlias
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.cache import check_position
+from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.multi_head import split_heads
+from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
-from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -79,16 +79,19 @@ class PhraseHeads(keras.layers.Layer):
 
     # How an n-gram is scored
 
+    # Of each order, how many tokens' keys make the key of an n-gram.
+    taps: tuple[int, ...]
+
     def make_scoring(self, projection: Projection) -> None:
-        """Makes the projections of queries and keys.
+        """Makes the projections of queries and keys, and `taps`.
 
         Args:
             projection: makes a built dense layer from `(kind, head_dim, input_width)`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
-    def queries(self, grams: Tensor) -> NestedTensors:
-        """Scaled queries of all streams in turn: nested `[B, M * T, H, …]`.
+    def queries(self, grams: Tensor) -> list[Tensor]:
+        """Scaled queries of all streams in turn, `[B, M * T, H, …]` for each order.
 
         Args:
             grams: n-grams of the query, `[B, T, … * width]`.
@@ -96,15 +99,7 @@ class PhraseHeads(keras.layers.Layer):
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
     def keys(self, grams: Tensor) -> list[Tensor]:
-        """Keys, `[..., H, D]` each, for `[..., … * width]`: one per order, or one."""
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
-
-    def listed_keys(self, keys: Tensor) -> NestedTensors:
-        """Keys `[B, N, S, H, D]` in the form that `energies` takes."""
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
-
-    def energies(self, queries: NestedTensors, keys: NestedTensors) -> Tensor:
-        """`[B, H, M * T, N * S]` from what `queries` and `listed_keys` return."""
+        """Keys, `[..., H, D]` each, for `[..., … * width]`; some may be the same."""
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
     # Whole sequences
@@ -113,8 +108,11 @@ class PhraseHeads(keras.layers.Layer):
         self, dense: keras.layers.Dense, grams: Tensor, order: int, width: int
     ) -> Tensor:
         """The last `order` tokens of n-grams, projected: `[..., H, D]`."""
-        projected = dense(grams[..., -order * width :])
-        return split_heads(projected, self.group.num_heads)
+        before = grams.shape[-1] - order * width
+        if before:
+            axis = len(grams.shape) - 1
+            grams = section(grams, before, order * width, axis)
+        return split_heads(dense(grams), self.group.num_heads)
 
     def values(self, grams: Tensor) -> list[Tensor]:
         """Values by order, each `[..., H, D]`, for `[..., … * width]`."""
@@ -123,68 +121,177 @@ class PhraseHeads(keras.layers.Layer):
             for dense, order in zip(self.value_denses, self.group.orders, strict=True)
         ]
 
+    def energies(self, queries: list[Tensor], keys: list[Tensor]) -> Tensor:
+        """`[B, H, M * T, N * S]` from queries, and keys `[B, H, S, …]` by order."""
+        blocks = [
+            ops.einsum("bhtd,bhsd->bhts", ops.swapaxes(query, 1, 2), key)
+            for query, key in zip(queries, keys, strict=True)
+        ]
+        return blocks[0] if len(blocks) == 1 else ops.concatenate(blocks, axis=-1)
+
     def memory(
         self, key_grams: Tensor, value_grams: Tensor, masks: Masks, query_length: Size
     ) -> State:
-        """Keys, values and mask of n-grams `[B, S, … * width]`."""
-        keys = ops.stack(self.keys(key_grams), axis=1)
-        values = ops.stack(self.values(value_grams), axis=1)
-        return self.listed(keys, values, masks, query_length)
+        """Keys, values and mask of n-grams `[B, S, … * width]`.
 
-    def listed(
-        self, keys: Tensor, values: Tensor, masks: Masks, query_length: Size
-    ) -> State:
-        """The same from keys and values `[B, N, S, H, D]`, as one list of n-grams."""
-        length = ops.shape(values)[2]
+        Returns:
+            `keys`, for each order `[B, H, S, …]`; `values`, one list of the n-grams of
+            all orders, `[B, H, N * S, D]`; `mask`, bool `[1|B, 1|T, N * S]`.
+        """
+        length = ops.shape(value_grams)[1]
         parts = [
             visible(masks, order, query_length, length, self.group.with_missing)
             for order in self.group.orders
         ]
+        keys = zip(self.keys(key_grams), self.taps, strict=True)
+        values = [ops.swapaxes(value, 1, 2) for value in self.values(value_grams)]
         return {
-            "keys": self.listed_keys(keys),
-            "value": join_orders(values),
-            "mask": ops.concatenate(parts, axis=-1),  # [1|B, 1|T, N * S]
+            "keys": [ops.swapaxes(ngrams(key, taps), 1, 2) for key, taps in keys],
+            "values": [ops.concatenate(values, axis=2)],
+            "mask": ops.concatenate(parts, axis=-1),
         }
 
     # One position at a time
 
+    def caches(self, dtype: str) -> list[KeyValueCache]:
+        """The keys and values of the n-grams of each order, by their last tokens."""
+        heads = self.group.num_heads
+        return [
+            KeyValueCache(heads, taps * self.key_dim, self.value_dim, dtype)
+            for taps in self.taps
+        ]
+
     def initial_cache(
         self, batch: Size, beams: int, max_length: int, dtype: str
-    ) -> State:
-        """Empty keys and values, `[B, K, N, max_length, H, D]`."""
-        orders, heads = len(self.group.orders), self.group.num_heads
-        lead = (batch, beams)
-        keys = (*lead, self.key_orders, max_length, heads, self.key_dim)
-        values = (*lead, orders, max_length, heads, self.value_dim)
-        return {"key": ops.zeros(keys, dtype), "value": ops.zeros(values, dtype)}
+    ) -> list[State]:
+        """Empty caches by order, and the previous keys that n-grams are made of."""
+        states = []
+        for cache, taps in zip(self.caches(dtype), self.taps, strict=True):
+            state = cache.initial(batch, beams, max_length)
+            if taps > 1:
+                width = (taps - 1) * self.key_dim
+                shape = (batch, beams, self.group.num_heads, width)
+                state["previous"] = ops.zeros(shape, dtype)
+            states.append(state)
+        return states
 
-    def extend(self, cache: State, grams: Tensor, position: Size) -> State:
-        """Returns the cache with n-grams `[B, K, … * width]` that end at `position`."""
-        slots = ops.shape(cache["value"])[3]
-        check_position(position, slots)
-        is_now = ops.equal(ops.arange(slots), position)[:, None, None]
+    def extend(self, states: list[State], grams: Tensor, position: Size) -> list[State]:
+        """The caches with n-grams `[B, K, … * width]` that end at a position."""
+        caches = self.caches(keras.backend.standardize_dtype(grams.dtype))
+        pairs = zip(self.keys(grams), self.values(grams), strict=True)
+        extended = []
+        for cache, state, (key, value) in zip(caches, states, pairs, strict=True):
+            previous = {}
+            if "previous" in state:
+                key = ops.concatenate([state["previous"], key], axis=-1)
+                previous["previous"] = key[..., self.key_dim :]
+            key, value = ops.swapaxes(key, 1, 2), ops.swapaxes(value, 1, 2)
+            extended.append({**cache.write(state, key, value, position), **previous})
+        return extended
 
-        def write(new: list[Tensor], old: Tensor) -> Tensor:
-            return ops.where(is_now, ops.stack(new, axis=2)[:, :, :, None], old)
-
+    def cached_memory(self, states: list[State], position: Size) -> State:
+        """The memory of the positions so far; a query per hypothesis, `[B, K, …]`."""
+        caches = self.caches("")
+        found = [
+            cache.read(state, position)
+            for cache, state in zip(caches, states, strict=True)
+        ]
+        masks = []
+        for entries, order in zip(found, self.group.orders, strict=True):
+            mask = entries.mask[:, 0]
+            if not self.group.with_missing:
+                mask = ops.logical_and(mask, entries.positions >= order - 1)
+            masks.append(mask)
         return {
-            "key": write(self.keys(grams), cache["key"]),
-            "value": write(self.values(grams), cache["value"]),
+            "keys": [entries.key for entries in found],
+            "values": [entries.value for entries in found],
+            "mask": ops.concatenate(masks, axis=-1),
         }
 
-    def cached_memory(self, cache: State, position: Size) -> State:
-        """The memory of the positions so far, `[B * K, ...]`, a row per hypothesis."""
 
-        def merge(x: Tensor) -> Tensor:
-            batch, beams, *rest = ops.shape(x)
-            return ops.reshape(x, (batch * beams, *rest))
+class ConvKV(PhraseHeads):
+    """Keys are convolutions over the tokens of an n-gram (Nguyen and Joty 2018, Eq. 5).
 
-        is_filled = ops.arange(ops.shape(cache["value"])[3]) <= position
-        masks = Masks(key=is_filled[None])
-        return self.listed(merge(cache["key"]), merge(cache["value"]), masks, 1)
+    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention with more keys.
+    """
+
+    def make_scoring(self, projection: Projection) -> None:
+        self.taps = (1,) * len(self.group.orders)
+        self.query_denses = [
+            projection(f"query_{order}", self.key_dim, order * self.widths.query)
+            for order in self.query_orders
+        ]
+        self.key_denses = [
+            projection(f"key_{order}", self.key_dim, order * self.widths.key)
+            for order in self.group.orders
+        ]
+
+    def queries(self, grams: Tensor) -> list[Tensor]:
+        streams = [
+            self.project(dense, grams, order, self.widths.query)
+            for dense, order in zip(self.query_denses, self.query_orders, strict=True)
+        ]
+        queries = ops.concatenate(streams, axis=1) * self.key_dim**-0.5
+        return [queries] * len(self.taps)
+
+    def keys(self, grams: Tensor) -> list[Tensor]:
+        return [
+            self.project(dense, grams, order, self.widths.key)
+            for dense, order in zip(self.key_denses, self.group.orders, strict=True)
+        ]
 
 
-def join_orders(x: Tensor) -> Tensor:
-    """`[B, N, S, H, D]` to `[B, N * S, H, D]`."""
-    batch, orders, length, *head = ops.shape(x)
-    return ops.reshape(x, (batch, orders * length, *head))
+class QueryK(PhraseHeads):
+    """Queries are kernels that are convolved with keys (Nguyen and Joty 2018, Eq. 6).
+
+    `sum_r (Q W_q[r]) . (K_{t-n+1+r} W_k) / sqrt(n d_k)`: the dot product of a query
+    that is `n` times as wide with the concatenated keys of `n` tokens. Each token has
+    one key, which all orders share.
+    """
+
+    def make_scoring(self, projection: Projection) -> None:
+        self.taps = self.group.orders
+        # Each pair is the order of a query and the order of the n-grams it scores.
+        self.pairs = tuple(product(self.query_orders, self.group.orders))
+        self.query_denses = [
+            projection(f"query_{m}_{n}", n * self.key_dim, m * self.widths.query)
+            for m, n in self.pairs
+        ]
+        self.make_keys(projection)
+
+    def make_keys(self, projection: Projection) -> None:
+        """Makes the projections of keys."""
+        self.key_dense = projection("key", self.key_dim, self.widths.key)
+
+    def queries(self, grams: Tensor) -> list[Tensor]:
+        streams: dict[int, list[Tensor]] = {n: [] for n in self.group.orders}
+        for dense, (m, n) in zip(self.query_denses, self.pairs, strict=True):
+            stream = self.project(dense, grams, m, self.widths.query)
+            streams[n].append(stream * (n * self.key_dim) ** -0.5)
+        return [ops.concatenate(parts, axis=1) for parts in streams.values()]
+
+    def keys(self, grams: Tensor) -> list[Tensor]:
+        key = self.project(self.key_dense, grams, 1, self.widths.key)
+        return [key] * len(self.taps)
+
+
+class QueryKByOrder(QueryK):
+    """The same, with keys of its own for each order (Nguyen and Joty 2018, Eq. 8).
+
+    A token has the key `K_t W_{k,n}` in n-grams of order `n`. The paper writes this
+    form; its numbers of parameters are those of `QueryK`.
+    """
+
+    def make_keys(self, projection: Projection) -> None:
+        self.key_denses = [
+            projection(f"key_{order}", self.key_dim, self.widths.key)
+            for order in self.group.orders
+        ]
+
+    def keys(self, grams: Tensor) -> list[Tensor]:
+        return [
+            self.project(dense, grams, 1, self.widths.key) for dense in self.key_denses
+        ]
+
+
+SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK, "query_k_by_order": QueryKByOrder}

@@ -1,6 +1,6 @@
 """The three structures of phrase attention: which heads attend to which n-grams.
 
-A structure does not define how an n-gram is scored; see `phrases.scoring`.
+A structure does not define how an n-gram is scored; see `phrases.heads`.
 """
 
 from collections.abc import Sequence
@@ -219,7 +219,7 @@ class Interleaved(Structure):
     def arrange(self, contexts: Tensor) -> Tensor:
         batch, length, heads, width = ops.shape(contexts)
         streams = ops.reshape(contexts, (batch, 2, length // 2, heads, width))
-        token, phrase = streams[:, 0], streams[:, 1]
+        token, phrase = ops.unstack(streams, 2, axis=1)
         parts = [phrase, token]
         if self.look_ahead:
             parts.append(delay(phrase, -1))
