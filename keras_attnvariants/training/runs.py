@@ -14,6 +14,7 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.models import LoadedModel
 from keras_attnvariants.models import load_model
@@ -60,8 +61,8 @@ def train_preset(
 ) -> TrainingResult:
     """Trains a preset on a corpus, or continues the run that the folder holds.
 
-    A joint vocabulary is learned first. Everything is written into one folder; see
-    `train` for its files and for how runs are resumed.
+    A joint vocabulary is learned first, unless the cache has it. Everything is written
+    into one folder; see `train` for its files and for how runs are resumed.
 
     Args:
         preset: what to train, and how.
@@ -289,7 +290,7 @@ def run_tokenizer(
     """
     path = run_dir / TOKENIZER
     if not path.is_file():
-        return Tokenizer.train(corpus.files("train"), vocabulary_size, **subwords)
+        return learn_vocabulary(corpus, vocabulary_size, **subwords)
     written = saved.get("tokenizer")
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if written not in (None, found):

@@ -1,0 +1,58 @@
+"""Vocabularies are learned once, and again if anything is different or damaged."""
+
+import pytest
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.vocabularies import FILE
+from keras_attnvariants.data.vocabularies import learn_vocabulary
+from tests.data.toy import spoil
+
+SIZE = 96
+
+
+@pytest.fixture
+def learned(monkeypatch):
+    """The sizes and options of the vocabularies that were not in the cache."""
+    train, calls = Tokenizer.train, []
+
+    def remember(files, size, **options):
+        calls.append((size, options))
+        return train(files, size, **options)
+
+    monkeypatch.setattr(Tokenizer, "train", remember)
+    return calls
+
+
+def test_a_vocabulary_is_learned_once(toy_folder, cache, learned):
+    corpus = load_corpus(toy_folder, "en", "de", cache)
+    first = learn_vocabulary(corpus, SIZE)
+    again = learn_vocabulary(load_corpus(toy_folder, "en", "de", cache), SIZE)
+    assert learned == [(SIZE, {})]
+    expected = Tokenizer.train(corpus.files("train"), SIZE).model_bytes
+    assert first.model_bytes == again.model_bytes == expected
+
+
+def test_other_options_and_other_text_are_learned_from(toy_folder, cache, learned):
+    corpus = load_corpus(toy_folder, "en", "de", cache)
+    found = [
+        learn_vocabulary(corpus, SIZE),
+        learn_vocabulary(corpus, SIZE - 8),
+        learn_vocabulary(corpus, SIZE, model_type="bpe"),
+    ]
+    with (toy_folder / "train.de").open("a") as german:
+        german.write("noch ein Satz\n")
+    with (toy_folder / "train.en").open("a") as english:
+        english.write("one more sentence\n")
+    found.append(learn_vocabulary(load_corpus(toy_folder, "en", "de", cache), SIZE))
+    assert len(learned) == len({tokenizer.sha256 for tokenizer in found}) == 4
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
+def test_a_damaged_one_is_learned_anew(toy_folder, cache, learned, damage):
+    corpus = load_corpus(toy_folder, "en", "de", cache)
+    first = learn_vocabulary(corpus, SIZE)
+    (path,) = corpus.folder.glob(f"vocabularies/*/{FILE}")
+    spoil(path, damage)
+    assert learn_vocabulary(corpus, SIZE).sha256 == first.sha256
+    assert len(learned) == 2
