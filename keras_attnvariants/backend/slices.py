@@ -64,7 +64,12 @@ def section(x: Tensor, start: Size, size: Size, axis: int) -> Tensor:
         begin: list[Size] = [0] * len(x.shape)
         sizes: list[Size] = [-1] * len(x.shape)
         begin[axis], sizes[axis] = start, size
-        return tf.slice(x, begin, sizes)
+        found = tf.slice(x, begin, sizes)
+        # TensorFlow forgets all sizes if one of them is a tensor.
+        shape = x.shape.as_list()
+        shape[axis] = size if isinstance(size, int) else None
+        found.set_shape(shape)
+        return found
     return x[(*[slice(None)] * axis, slice(start, start + size))]
 
 

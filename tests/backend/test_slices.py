@@ -114,3 +114,18 @@ def test_sections(axis, start, size):
     found = backend.section(ops.convert_to_tensor(x), start, size, axis)
     expected = x.take(range(start, start + size), axis)
     np.testing.assert_array_equal(ops.convert_to_numpy(found), expected)
+
+
+def test_a_section_of_unknown_size_keeps_the_other_sizes():
+    if backend.name() != "tensorflow":
+        pytest.skip("only TensorFlow has dynamic shapes")
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec((None, None, 4))])
+    def shorter(x):
+        found = backend.section(x, 1, ops.shape(x)[1] - 1, axis=1)
+        assert found.shape.as_list() == [None, None, 4]
+        return found
+
+    x = np.arange(24, dtype="float32").reshape(2, 3, 4)
+    np.testing.assert_array_equal(shorter(x), x[:, 1:])
