@@ -1,12 +1,12 @@
 """Trials per hour of a search with one worker, and with two.
 
-    python -m benchmarks.workers --trials 8 --updates 300
+    python -m benchmarks.workers --trials 12 --seconds 14
 
-Both searches have the same trials and workers in processes of their own, which have
-the cores of the machine between them. "With start" counts from the call to its end,
-"under way" from the first trial to the end of the last, as in a long search. CPU says
-how many cores a search kept busy: one worker that uses both already leaves a second
-one little to gain.
+A trial before them tells how many updates take so long. Both searches have the same
+trials and workers in processes of their own, which have the cores of the machine
+between them. "With start" counts from the call to its end, "under way" from the first
+trial to the end of the last, as in a long search. CPU says how many cores a search
+kept busy: one worker that uses both already leaves a second one little to gain.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import keras_attnvariants as kav
+from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning.workers import free_address
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import toy_preset
@@ -43,6 +44,7 @@ def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width
         budget=kav.tuning.Budget(updates=updates, validations=1),
         max_trials=trials,
         precision="float32",
+        settings={"log_every": 50},
     )
 
 
@@ -59,6 +61,20 @@ def measure(search: kav.tuning.Search, workers: int) -> Measured:
     return Measured(end - start, ended - begun, children_seconds() - cpu)
 
 
+def updates_in(
+    seconds: float, corpus: kav.data.Corpus, folder: Path, width: int
+) -> int:
+    """Updates of a trial that takes so long, from one of 200 in this process."""
+    start = time.time()
+    result = make(corpus, folder, 1, 200, width).run()
+    whole = time.time() - start
+    log = read_log(result.run_folder() / "log.jsonl")
+    events = [event for event in log if event["event"] == "updates"]
+    first, last = events[0], events[-1]
+    update = (last["seconds"] - first["seconds"]) / (last["step"] - first["step"])
+    return max(20, round((seconds - whole) / update) + 200)
+
+
 def children_seconds() -> float:
     """CPU seconds of all processes of ours that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -68,17 +84,20 @@ def children_seconds() -> float:
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--trials", type=int, default=8, help="trials (8)")
-    parser.add_argument("--updates", type=int, default=300, help="of a trial (300)")
+    parser.add_argument("--trials", type=int, default=12, help="trials (12)")
+    parser.add_argument("--seconds", type=float, default=14, help="of a trial (14)")
     parser.add_argument("--width", type=int, default=32, help="of the model (32)")
     options = parser.parse_args()
     measured = {}
     with tempfile.TemporaryDirectory() as name:
         folder = write_corpus(Path(name))
         corpus = kav.data.load_corpus(folder, "xx", "yy", cache_dir=folder / "cache")
-        print(f"{options.trials} trials, {len(os.sched_getaffinity(0))} cores")
+        where = (corpus, folder / "before", options.width)
+        updates = updates_in(options.seconds, *where)
+        cores = len(os.sched_getaffinity(0))
+        print(f"{options.trials} trials of {updates} updates, {cores} cores")
         for workers in (1, 2):
-            sizes = (options.trials, options.updates, options.width)
+            sizes = (options.trials, updates, options.width)
             search = make(corpus, folder / f"search-{workers}", *sizes)
             found = measured[workers] = measure(search, workers)
             print(

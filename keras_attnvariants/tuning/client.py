@@ -1,6 +1,7 @@
 """The chief as a worker sees it: asked again while it is started again."""
 
 import functools
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +43,7 @@ class PatientOracle:
 
     def _ask(self, question: Callable[..., Any], *values: Any, **options: Any) -> Any:
         end = time.monotonic() + settings.PATIENCE
-        while True:
+        for attempt in itertools.count():
             try:
                 return question(*values, **options)
             except grpc.RpcError as error:
@@ -50,4 +51,6 @@ class PatientOracle:
                     raise
                 if time.monotonic() >= end:
                     raise ChiefGoneError(self._address) from None
+            if attempt == 0:
+                print(f"The chief at {self._address} does not answer: waiting for it.")
             time.sleep(settings.PAUSE)

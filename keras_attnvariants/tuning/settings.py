@@ -80,6 +80,8 @@ def wait_for_search(folder: Path, chief: str) -> None:
         ChiefGoneError: it does not begin.
     """
     end = time.monotonic() + PATIENCE
+    if not (folder / SETTINGS).exists():
+        print(f"Waiting for the chief at {chief} to begin a search in {folder}.")
     while not (folder / SETTINGS).exists():
         if time.monotonic() > end:
             raise ChiefGoneError(chief)

@@ -115,11 +115,13 @@ class Restarted:
         return f"trial {number}"
 
 
-def test_a_chief_is_asked_again_while_it_is_started_again(monkeypatch):
+def test_a_chief_is_asked_again_while_it_is_started_again(monkeypatch, capsys):
     monkeypatch.setattr(settings, "PAUSE", 0.01)
     oracle = PatientOracle(Restarted(), "here:1")
     assert oracle.get_trial(5) == "trial 5"
     assert oracle.max_trials == 7
+    said = "The chief at here:1 does not answer: waiting for it.\n"
+    assert capsys.readouterr().out == said
 
 
 @pytest.mark.parametrize("name", ["", "../a", "the-chief", "a b"])
