@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import Heterogeneous
 from keras_attnvariants.attention import Homogeneous
@@ -153,3 +154,19 @@ def test_serialized_layers_are_plain_json():
     assert config["structure"]["config"] == {"heads": [3, 2, 3]}
     short = {"class_name": "keras_attnvariants>Interleaved", "config": {}}
     assert PhraseAttention(HEADS, short).structure == INTERLEAVED
+
+
+@pytest.mark.skipif(
+    backend.name() != "tensorflow", reason="only TensorFlow has dynamic shapes"
+)
+@pytest.mark.parametrize("structure", [HOMOGENEOUS, INTERLEAVED, LOOKING_AHEAD])
+def test_lengths_may_be_dynamic(structure):
+    import tensorflow as tf
+
+    layer, x = layer_of(structure, "query_k"), inputs()
+    spec = tf.TensorSpec((None, None, WIDTH))
+    dynamic = tf.function(lambda x: layer(x, x), input_signature=[spec])
+    for length in (LENGTH, 2):
+        shorter = x[:, :length]
+        expected = to_numpy(forward(layer, shorter, shorter))
+        near(to_numpy(dynamic(shorter)), expected, 1e-5)
