@@ -185,37 +185,13 @@ def tables(
     analysis: Analysis, systems: Systems, read: Read
 ) -> Iterator[tuple[str, "Table"]]:
     """The results, with names for their files: one of all systems, or one of each."""
+    from keras_attnvariants.analysis.named import SINGLE
+
     if analysis in COMPARISONS:
         yield analysis, comparison(analysis, systems, read)
         return
     for name, (model, tokenizer) in systems.items():
-        yield f"{name}.{analysis}", single(analysis)(model, tokenizer, read())
-
-
-def single(analysis: Analysis) -> Callable[..., "Table"]:
-    """The function of model, tokenizer and data."""
-    import keras_attnvariants as kav
-
-    functions: dict[Analysis, Callable[..., Table]] = {
-        Analysis.LOCALITY: kav.analysis.locality,
-        Analysis.DISTANCE: kav.analysis.weight_by_distance,
-        Analysis.ENTROPY: kav.analysis.entropy,
-        Analysis.OFF_DIAGONALITY: kav.analysis.off_diagonality,
-        Analysis.SHARES: kav.analysis.activation_shares,
-        Analysis.HEAT_MAPS: maps_of_first,
-        Analysis.ALIGNMENT_ERRORS: kav.analysis.alignment_errors,
-        Analysis.CONTRASTIVE: kav.analysis.contrastive_accuracy,
-        Analysis.AGREEMENT: kav.analysis.agreement_by_distance,
-    }
-    return functions[analysis]
-
-
-def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> "Table":
-    """The heat maps of the first sentence."""
-    import keras_attnvariants as kav
-
-    source, target = next(pairs)
-    return kav.analysis.quadrant_maps(model, tokenizer, source, target)
+        yield f"{name}.{analysis}", SINGLE[analysis](model, tokenizer, read())
 
 
 def comparison(analysis: Analysis, systems: Systems, read: Read) -> "Table":

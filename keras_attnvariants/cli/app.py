@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 import keras_attnvariants
 from keras_attnvariants.cli.analyse import analyse
 from keras_attnvariants.cli.attention import attention
+from keras_attnvariants.cli.compare import compare
 from keras_attnvariants.cli.corpora import corpora
 from keras_attnvariants.cli.demo import demo
 from keras_attnvariants.cli.doctor import doctor
@@ -86,6 +87,7 @@ def root(
 COMMANDS = (
     train,
     tune,
+    compare,
     evaluate,
     translate,
     export,

@@ -208,6 +208,7 @@ class AnalysisTable:
         source: where the paper shows it, such as `"You et al. 2020, Fig. 2"`.
         finding: what the paper found.
         definition: what the paper leaves open, and what was done here.
+        note: why there are no rows.
     """
 
     analysis: str
@@ -222,6 +223,7 @@ class AnalysisTable:
     source: str = ""
     finding: str = ""
     definition: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)

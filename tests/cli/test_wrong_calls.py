@@ -12,9 +12,11 @@ from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import translate
 from tests.cli.conftest import check_error
+from tests.experiments.toy import toy_file
 
 # In a call: CORPUS is a folder with a parallel corpus, RUN looks like the folder of a
-# run, SAVED like a SavedModel, FILE is a file, HERE an empty folder.
+# run, SAVED like a SavedModel, COMPARISON describes a comparison, FILE is a file, HERE
+# an empty folder.
 TRAIN = "--data CORPUS --source xx --target yy --run HERE/run --layers 1"
 EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
 EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
@@ -26,7 +28,25 @@ LOCALITY = f"{ANALYSE} --analysis locality"
 TUNE = "--data CORPUS --source xx --target yy --search HERE/search"
 OFFSETS = f"{TUNE} --space you2020/offsets"
 
+COMPARE = "COMPARISON --folder HERE/out"
+
 CALLS = {
+    "compare": [
+        ("", "Give a file and --folder"),
+        ("COMPARISON", "Give a file and --folder"),
+        (f"{COMPARE} extra", "extra"),
+        ("HERE/nowhere --folder HERE/out", "no such file"),
+        ("FILE --folder HERE/out", "is no TOML"),
+        ("COMPARISON --folder FILE", "is a file"),
+        ("COMPARISON --folder FILE/out", "is a file"),
+        (f"{COMPARE} --only bas", "nearest: `base`"),
+        (f"{COMPARE} --minutes 0", "`minutes` must be a positive number"),
+        (f"{COMPARE} --minutes soon", "--minutes"),
+        (f"{COMPARE} --score-only --only base", "--score-only trains nothing"),
+        (f"{COMPARE} --folders HERE", "--folders"),
+        ("--init FILE", "There is such a file"),
+        (f"{COMPARE} --init HERE/new.toml", "--init writes a file"),
+    ],
     "tune": [
         ("", "--data"),
         (f"{TUNE} --updates 5", "--space"),
@@ -290,6 +310,7 @@ def places(corpus_folder, tmp_path):
     (places["RUN"] / "log.jsonl").touch()
     (places["SAVED"] / "1").mkdir()
     (places["SAVED"] / "1" / "saved_model.pb").touch()
+    places["COMPARISON"] = toy_file(tmp_path, corpus_folder)
     places["FILE"] = tmp_path / "file"
     places["FILE"].write_text("one line\n")
     return places
@@ -345,6 +366,7 @@ def test_what_is_right_reaches_the_work(kav, places, no_work):
         ("export", f"{EXPORT} --output SAVED"),
         ("attention", f"{TRANSLATE} --output RUN/picture.png"),
         ("analyse", LOCALITY),
+        ("compare", COMPARE),
     ):
         for name, path in places.items():
             call = call.replace(name, str(path))

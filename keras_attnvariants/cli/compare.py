@@ -1,0 +1,119 @@
+"""`kav compare`: systems trained alike, scored alike, and tested for significance."""
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+
+import typer
+
+from keras_attnvariants.cli.checks import check_extra
+from keras_attnvariants.cli.checks import check_output_folder
+from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.utils.checks import check_positive
+
+File = Annotated[
+    Path | None,
+    typer.Argument(help="TOML file that describes the comparison.", show_default=False),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder of the comparison. If it holds the same one already, that is "
+        "continued.",
+        show_default=False,
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SYSTEM",
+        help="Train this system only; may be given several times.",
+        show_default=False,
+    ),
+]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="Stop after so long; the same command goes on later.",
+        callback=checked(check_positive),
+        show_default=False,
+    ),
+]
+ScoreOnly = Annotated[
+    bool, typer.Option("--score-only", help="Train nothing; score what is there.")
+]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write a file to begin with, in which every key is explained.",
+        show_default=False,
+    ),
+]
+
+
+def compare(
+    file: File = None,
+    folder: Folder = None,
+    only: Only = None,
+    minutes: Minutes = None,
+    score_only: ScoreOnly = False,
+    init: Init = None,
+) -> None:
+    """Compare systems: train each with several seeds, score, test, write a report.
+
+    Every run has the same corpus, vocabulary and budget. After an interruption, the
+    same command continues where it stopped. Writes tables (CSV, LaTeX), results.json
+    and a page into the folder.
+
+    [bold]Example:[/bold] kav compare --init comparison.toml, then
+    kav compare comparison.toml --folder runs/comparison
+    """
+    with clear_errors():
+        if init is not None:
+            begin(init, file, folder)
+            return
+        if file is None or folder is None:
+            raise ValueError("Give a file and --folder, or --init for a file.")
+        if score_only and (only or minutes):
+            raise ValueError("--score-only trains nothing: no --only, no --minutes.")
+        check_output_folder("--folder", folder)
+        check_extra("scipy", "`kav compare`", "compare")
+        if not file.is_file():
+            raise FileNotFoundError(f"There is no such file. Received: {file}")
+        import_tensorflow()
+        import keras_attnvariants as kav
+
+        comparison = kav.experiments.Comparison.from_file(file, folder)
+        command = shlex.join(["kav", "compare", str(file), "--folder", str(folder)])
+        result = comparison.run(only or (), minutes, score_only, command)
+        show(result, folder)
+
+
+def begin(init: Path, file: Path | None, folder: Path | None) -> None:
+    """Writes a file to begin with.
+
+    Raises:
+        ValueError: there is more than one thing to do.
+        OSError: there is such a file, or it cannot be written.
+    """
+    if file is not None or folder is not None:
+        raise ValueError("--init writes a file and does nothing else.")
+    from keras_attnvariants.experiments import write_template
+
+    write_template(init)
+    typer.echo(f"Next: edit {init}, then kav compare {init} --folder FOLDER")
+
+
+def show(result: Any, folder: Path) -> None:
+    """Print the scores, and what is missing."""
+    from rich.console import Console
+
+    from keras_attnvariants.experiments.outputs import score_table
+
+    Console().print(score_table(result))
+    if result.missing:
+        typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
+    typer.echo(f"Results: {folder}")

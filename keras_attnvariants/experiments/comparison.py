@@ -1,0 +1,258 @@
+"""A comparison in its folder: checked, trained, translated, scored, written down."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.experiments import outputs
+from keras_attnvariants.experiments.examination import do_examination
+from keras_attnvariants.experiments.examination import is_examined
+from keras_attnvariants.experiments.progress import JobsProgress
+from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.experiments.runs import RUNS
+from keras_attnvariants.experiments.runs import Work
+from keras_attnvariants.experiments.runs import check_system
+from keras_attnvariants.experiments.runs import do_run
+from keras_attnvariants.experiments.runs import prepare_tokenizer
+from keras_attnvariants.experiments.settings import ComparisonSettings
+from keras_attnvariants.experiments.settings import SystemSettings
+from keras_attnvariants.experiments.settings import TestSettings
+from keras_attnvariants.experiments.settings import read_settings
+from keras_attnvariants.experiments.summary import summarize
+from keras_attnvariants.experiments.workers import Job
+from keras_attnvariants.experiments.workers import Outcome
+from keras_attnvariants.experiments.workers import run_jobs
+from keras_attnvariants.training import DifferentSettingsError
+from keras_attnvariants.training import faster_precision
+from keras_attnvariants.training.settings import CONFIG
+from keras_attnvariants.training.settings import Difference
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.folders import remove_leftovers
+from keras_attnvariants.utils.locks import lock_folder
+
+FILE = "comparison.toml"
+SETTINGS = "settings.json"
+
+
+class IncompleteError(ValueError):
+    """Some runs failed; what the others found is written."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison that can be started, continued and scored.
+
+    Args:
+        settings: what is compared.
+        folder: everything is written there.
+
+    Example:
+
+    ```python
+    settings = kav.experiments.read_settings("comparison.toml")
+    result = kav.experiments.Comparison(settings, "runs/comparison").run()
+    print(result.score("base", "test2016", "BLEU"))
+    ```
+    """
+
+    settings: ComparisonSettings
+    folder: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], folder: str | os.PathLike[str]
+    ) -> "Comparison":
+        """The comparison that a TOML file describes.
+
+        Raises:
+            ValueError, OSError: the file cannot be read, or something in it is wrong.
+        """
+        return cls(read_settings(Path(path)), Path(folder))
+
+    def run(
+        self,
+        only: Sequence[str] = (),
+        minutes: float | None = None,
+        score_only: bool = False,
+        command: str = "",
+    ) -> ComparisonResult:
+        """Trains what is missing, translates, scores, and writes everything down.
+
+        A comparison that was killed goes on where it stopped; what is finished is not
+        trained again.
+
+        Args:
+            only: names of systems; by default all are trained.
+            minutes: after which runs save their states and end. A later call goes on.
+            score_only: whether to train nothing, and to score what is there.
+            command: that makes the results, for their origin.
+
+        Raises:
+            ValueError: a setting is wrong, or a system does not build.
+            DifferentSettingsError: the folder holds runs with other settings.
+            FolderInUseError: another process works in the folder.
+            IncompleteError: a run failed; the results of the others are written.
+        """
+        chosen = [self.settings.system(name) for name in only or self.names]
+        work = Work(self.settings, self.folder, self._precision())
+        check(work)
+        with lock_folder(self.folder):
+            remove_leftovers(self.folder)
+            self._open(work)
+            outcome = Outcome()
+            if not score_only:
+                deadline = None if minutes is None else time.monotonic() + 60 * minutes
+                outcome = self._do(work, chosen, deadline)
+            result = summarize(work, command)
+            outputs.write_all(result, self.folder)
+        if outcome.failed:
+            raise IncompleteError(incomplete(outcome.failed))
+        return result
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all systems."""
+        return tuple(system.name for system in self.settings.systems)
+
+    def _precision(self) -> str:
+        """The precision of all runs: that of those that are there, or the faster."""
+        if self.settings.precision != "auto":
+            return self.settings.precision
+        path = self.folder / SETTINGS
+        return (
+            str(read_json(path)["precision"]) if path.exists() else faster_precision()
+        )
+
+    def _open(self, work: Work) -> None:
+        """Check what is there, and write what all runs need."""
+        for system in self.settings.systems:
+            folder = self.folder / RUNS / system.folder
+            check_same(folder, work.settings_of(system))
+        prepare_tokenizer(work)
+        write_json(self.folder / SETTINGS, {"precision": work.precision})
+        write_file(self.folder / FILE, self.settings.text.encode())
+
+    def _do(
+        self, work: Work, systems: Sequence[SystemSettings], deadline: float | None
+    ) -> Outcome:
+        """Everything but scores: runs side by side, then one system after the other."""
+        s = self.settings
+        # The first runs of all systems come first: early results compare all.
+        runs = [(system, seed) for seed in s.seeds for system in systems]
+        jobs = []
+        for system, seed in runs:
+            if not work.is_done(system, seed):
+                write_settings(work, system)
+                name, log = f"{system.name} {seed}", work.run_folder(system, seed)
+                log = log.with_name(f"{log.name}.log")
+                jobs.append(Job(name, do_run, (work, system, seed), log))
+        done = len(runs) - len(jobs)
+        with JobsProgress("runs", len(runs), done) as progress:
+            outcome = run_jobs(jobs, s.at_once, s.threads, deadline, progress)
+        if outcome.stopped or outcome.failed:
+            return outcome
+        jobs = [
+            Job(
+                f"{system.name}: speed and analyses",
+                do_examination,
+                (work, system),
+                work.folder / RUNS / system.folder / "examination.log",
+            )
+            for system in systems
+            if not is_examined(work, system)
+        ]
+        # Speed is measured with nothing else at work.
+        with JobsProgress(
+            "systems examined", len(systems), len(systems) - len(jobs)
+        ) as p:
+            return run_jobs(jobs, 1, s.threads, deadline, p)
+
+
+def check(work: Work) -> dict[str, int]:
+    """Raises unless all systems can be built, and all data can be read.
+
+    Returns:
+        The number of parameters of each system.
+
+    Raises:
+        ValueError: says what is wrong.
+    """
+    counts = {s.name: check_system(work, s) for s in work.settings.systems}
+    work.corpus.files("train")
+    for test in work.settings.test_sets:
+        check_test_set(work, test)
+    return counts
+
+
+def check_test_set(work: Work, test: TestSettings) -> None:
+    """Raises unless there are sentences to translate, each with a reference.
+
+    Raises:
+        ValueError: says what is wrong with which test set.
+    """
+    try:
+        sources, references = work.pairs(test)
+    except ValueError as error:
+        raise ValueError(f"Test set {test.name!r}: {error}") from error
+    if not any(text.strip() for text in sources):
+        raise ValueError(f"Test set {test.name!r} is empty.")
+    if not any(text.strip() for text in references):
+        raise ValueError(f"Test set {test.name!r} has no references.")
+
+
+def check_same(folder: Path, given: Mapping[str, Any]) -> None:
+    """Raises unless the runs of a system may be continued with these settings.
+
+    Args:
+        folder: of the runs of the system, which need not be there.
+        given: what `Work.settings_of` returned.
+
+    Raises:
+        DifferentSettingsError: names what differs, with old and new values.
+    """
+    if not has_begun(folder):
+        return
+    saved = read_json(folder / SETTINGS)
+    differences = [
+        Difference(name, saved.get(name), given.get(name))
+        for name in dict.fromkeys((*saved, *given))
+        if saved.get(name) != given.get(name)
+    ]
+    if differences:
+        raise DifferentSettingsError(folder, differences)
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a run of a system has begun to train."""
+    return any(folder.glob(f"seed-*/{CONFIG}"))
+
+
+def write_settings(work: Work, system: SystemSettings) -> None:
+    """Writes what decides the runs of a system, before the first of them."""
+    folder = work.folder / RUNS / system.folder
+    if not has_begun(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / SETTINGS, work.settings_of(system))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes a value as JSON."""
+    write_file(path, f"{json.dumps(value, indent=1)}\n".encode())
+
+
+def incomplete(failed: Mapping[str, str]) -> str:
+    """What failed, in a line."""
+    name, error = next(iter(failed.items()))
+    others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return (
+        f"{name} failed{others}: {error}. The same command goes on with what is missing"
+    )

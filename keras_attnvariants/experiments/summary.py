@@ -1,0 +1,254 @@
+"""The results of a comparison, from what its folder holds."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from datetime import UTC
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.experiments.examination import read_examination
+from keras_attnvariants.experiments.examination import spread
+from keras_attnvariants.experiments.published import published
+from keras_attnvariants.experiments.results import AttentionLayer
+from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.experiments.results import CurvePoint
+from keras_attnvariants.experiments.results import Difference
+from keras_attnvariants.experiments.results import Origin
+from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.experiments.results import SampleSentence
+from keras_attnvariants.experiments.results import ScoreSummary
+from keras_attnvariants.experiments.results import SystemResult
+from keras_attnvariants.experiments.results import TestSet
+from keras_attnvariants.experiments.runs import Work
+from keras_attnvariants.experiments.scores import make_metric
+from keras_attnvariants.experiments.scores import score_test_set
+from keras_attnvariants.experiments.settings import SystemSettings
+from keras_attnvariants.presets import get
+from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.runs import content_sha256
+from keras_attnvariants.training.runs import read_log
+
+PACKAGES = ("keras_attnvariants", "keras", "tensorflow", "sacrebleu", "scipy", "numpy")
+
+
+def summarize(work: Work, command: str = "") -> ComparisonResult:
+    """Everything that the folder of a comparison holds, scored and tested."""
+    s = work.settings
+    done = [
+        (system, seed)
+        for system in s.systems
+        for seed in s.seeds
+        if work.is_done(system, seed)
+    ]
+    missing = [
+        f"{system.name} {seed}"
+        for system in s.systems
+        for seed in s.seeds
+        if (system, seed) not in done
+    ]
+    scores, differences = score(work, done)
+    found = [read_examination(work, system) for system in s.systems]
+    order = list(s.analyses.names)
+    tables = [table for each in found if each for table in each.analyses]
+    attention = [layer for each in found if each for layer in each.attention]
+    return ComparisonResult(
+        title=s.title,
+        data=s.data,
+        source_language=s.source,
+        target_language=s.target,
+        budget=s.budget.describe(),
+        baseline=s.baseline,
+        seeds=s.seeds,
+        confidence=s.confidence,
+        metrics=tuple(metric_label(name) for name in s.metrics),
+        test_sets=tuple(test_sets(work)),
+        systems=tuple(describe(work, system) for system in s.systems),
+        runs=tuple(read_run(work, system, seed) for system, seed in done),
+        missing=tuple(missing),
+        scores=tuple(scores),
+        differences=tuple(differences),
+        analyses=tuple(sorted(tables, key=lambda table: order.index(table.analysis))),
+        samples=tuple(samples(work, done, attention)),
+        attention=tuple(attention),
+        origin=origin(work, command),
+    )
+
+
+def score(
+    work: Work, done: list[tuple[SystemSettings, int]]
+) -> tuple[list[ScoreSummary], list[Difference]]:
+    """Scores and differences on all test sets."""
+    s = work.settings
+    scores: list[ScoreSummary] = []
+    differences: list[Difference] = []
+    for test in s.test_sets:
+        texts: dict[str, dict[int, list[str]]] = {}
+        for system, seed in done:
+            translations = work.translations(test, system, seed)
+            texts.setdefault(system.name, {})[seed] = translations
+        _, references = work.pairs(test)
+        found = score_test_set(
+            test.name,
+            texts,
+            references,
+            s.baseline,
+            metrics=s.metrics,
+            tokenize=s.tokenize,
+            samples=s.samples,
+            confidence=s.confidence,
+        )
+        scores += found[0]
+        differences += found[1]
+    return scores, differences
+
+
+def metric_label(name: str) -> str:
+    """What sacrebleu calls a metric, such as `"chrF2"`."""
+    return make_metric(name, "13a").corpus_score(["a"], [["a"]]).name
+
+
+def test_sets(work: Work) -> Iterator[TestSet]:
+    """The test sets, with their sizes."""
+    for test in work.settings.test_sets:
+        data = test.data or work.settings.data
+        count = len(work.pairs(test)[0])
+        yield TestSet(test.name, count, f"split {test.split} of {Path(data).name}")
+
+
+test_sets.__test__ = False  # type: ignore[attr-defined]
+
+
+def describe(work: Work, system: SystemSettings) -> SystemResult:
+    """A system: its size, its speed, and its published figures."""
+    preset = get(system.preset)
+    figures = published(preset, system.published)
+    examination = read_examination(work, system)
+    speed: dict[str, float | None] = {}
+    if examination is not None:
+        names = ("sentences_per_second", "output_tokens_per_second")
+        speed = {name: getattr(examination, name) for name in names}
+    return SystemResult(
+        name=system.name,
+        preset=preset.name,
+        parameters=preset.count(work.vocabulary_size(), **system.options),
+        changes=dict(system.changes),
+        published_preset=figures.preset,
+        published=dict(figures.figures),
+        published_differences=dict(figures.differences),
+        **speed,
+    )
+
+
+def read_run(work: Work, system: SystemSettings, seed: int) -> RunResult:
+    """A run that has ended, with its curve."""
+    record = work.record(system, seed)
+    if record is None:
+        raise ValueError(f"{system.name} {seed} has not ended.")
+    log = read_log(work.run_folder(system, seed) / LOG)
+    fields = {**vars(record.result), "curve": tuple(map(point, log))}
+    return RunResult(**fields)
+
+
+def point(event: dict[str, Any]) -> CurvePoint:
+    """A line of a log."""
+    is_update = event["event"] != "averaged"
+    return CurvePoint(
+        event["step"],
+        event["seconds"],
+        event.get("loss") if is_update else None,
+        event.get("val_loss") if is_update else None,
+        event.get("val_bleu") if is_update else None,
+    )
+
+
+def samples(
+    work: Work,
+    done: list[tuple[SystemSettings, int]],
+    attention: list[AttentionLayer],
+) -> Iterator[SampleSentence]:
+    """Sentences of the first test set, and those whose weights are kept."""
+    s = work.settings
+    first: dict[str, tuple[SystemSettings, int]] = {}
+    for system, seed in done:
+        first.setdefault(system.name, (system, seed))
+    for test in s.test_sets:
+        sources, references = work.pairs(test)
+        numbers = {layer.number for layer in attention if layer.test_set == test.name}
+        if test == s.test_sets[0]:
+            numbers.update(spread(len(sources), s.examples))
+        if not numbers:
+            continue
+        texts = {name: work.translations(test, *run) for name, run in first.items()}
+        for number in sorted(numbers):
+            yield SampleSentence(
+                test.name,
+                number,
+                sources[number],
+                references[number],
+                {name: lines[number] for name, lines in texts.items()},
+            )
+
+
+def origin(work: Work, command: str) -> Origin:
+    """How the results were made."""
+    import keras
+
+    s = work.settings
+    digests: dict[str, str] = {
+        split: content_sha256(work.corpus.files(split))
+        for split in ("train", "validation")
+        if split in work.corpus.splits
+    }
+    digests |= {test.name: content_sha256(work.files(test)) for test in s.test_sets}
+    return Origin(
+        command=command,
+        comparison=s.text,
+        versions={"python": platform.python_version(), **versions()},
+        hardware={
+            "machine": platform.machine(),
+            "processor": processor(),
+            "cores": str(len(os.sched_getaffinity(0))),
+            "system": f"{platform.system()} {platform.release()}",
+            "devices": ", ".join(keras.distribution.list_devices()),
+        },
+        corpus=digests,
+        date=datetime.fromtimestamp(time.time(), UTC).isoformat(" ", "seconds"),
+        settings={
+            "precision": work.precision,
+            "at_once": s.at_once,
+            "threads": s.threads,
+            "vocabulary_size": work.vocabulary_size(),
+            "beam_size": s.beam_size,
+            "length_penalty": s.length_penalty,
+            "samples": s.samples,
+        },
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of the software that results depend on."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            import keras_attnvariants
+
+            found[name] = keras_attnvariants.__version__
+    return found
+
+
+def processor() -> str:
+    """The name of the processor, where the operating system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor()
