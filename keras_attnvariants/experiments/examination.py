@@ -69,7 +69,18 @@ def read_examination(work: Work, system: SystemSettings) -> Examination | None:
 
 def is_examined(work: Work, system: SystemSettings) -> bool:
     """Whether all is known that the file asks for."""
-    return read_examination(work, system) is not None
+    s = work.settings
+    asks = s.speed_runs or any(has(work, system, name) for name in s.analyses.names)
+    if s.analyses.attention_sentences and system.name in s.analyses.systems:
+        asks = True
+    return not asks or read_examination(work, system) is not None
+
+
+def has(work: Work, system: SystemSettings, name: str) -> bool:
+    """Whether an analysis is to be made with the model of a system."""
+    if name in COMPARISONS:
+        return system.name == work.settings.baseline
+    return system.name in work.settings.analyses.systems
 
 
 def digest(work: Work, system: SystemSettings) -> str:
@@ -111,7 +122,7 @@ def do_examination(work: Work, system: SystemSettings, report: Report) -> None:
         translate = work.translator(examined.model, examined.tokenizer).translate
         speed = measure_speed(translate, sources[: s.speed_sentences], s.speed_runs)
     tables: list[AnalysisTable] = []
-    names = [name for name in s.analyses.names if examined.has(name)]
+    names = [name for name in s.analyses.names if has(work, system, name)]
     for number, name in enumerate(names):
         report(0.2 + 0.7 * number / len(names), name)
         tables.append(examined.table(name))
@@ -142,13 +153,6 @@ class Examined:
         settings = self.work.settings
         wanted = settings.analyses.test_set
         return next(t for t in settings.test_sets if t.name == wanted)
-
-    def has(self, name: str) -> bool:
-        """Whether an analysis is to be made with this system."""
-        settings = self.work.settings
-        if name in COMPARISONS:
-            return self.system.name == settings.baseline
-        return self.system.name in settings.analyses.systems
 
     def table(self, name: str) -> AnalysisTable:
         """The table of an analysis; without rows if the model has nothing for it."""

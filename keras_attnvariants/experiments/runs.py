@@ -17,6 +17,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
+from keras_attnvariants.experiments.published import published
 from keras_attnvariants.experiments.records import read_record
 from keras_attnvariants.experiments.records import write_record
 from keras_attnvariants.experiments.results import RunResult
@@ -379,6 +380,7 @@ def check_system(work: Work, system: SystemSettings) -> int:
         count = preset.count(work.vocabulary_size(), **system.options)
         _, settings = training_settings(work, system, preset)
         TrainingConfig(**preset_settings(preset) | settings)
+        published(preset, system.published)
     except (ValueError, TypeError) as error:
         raise ValueError(f"System {system.name!r} does not build: {error}") from error
     return count

@@ -23,8 +23,8 @@ def test_the_template_is_right_as_it_is(tmp_path):
 
 def test_the_template_explains_every_key():
     text = settings.TEMPLATE.read_text("utf-8")
-    explained = set(re.findall(r"^(?:# )?\[?([a-z_]+)(?=\]| = |\.)", text, re.M))
-    explained |= set(re.findall(r"([a-z_]+) = ", text))
+    explained = set(re.findall(r"^(?:# )?\[?([a-z_0-9]+)(?=\]| = |\.)", text, re.M))
+    explained |= set(re.findall(r"([a-z_0-9]+) = ", text))
     known = {
         *settings.TOP,
         *settings.CORPUS,
@@ -46,7 +46,7 @@ def test_the_values_behind_a_number_sign_are_right_as_well():
     """With two exceptions: a budget is one of three, and folders are not there."""
     text = settings.TEMPLATE.read_text("utf-8")
     # What is a key, a table or the second line of a list, not a sentence.
-    text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |          )", "", text, flags=re.M)
+    text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)
     text = re.sub(r"^(minutes|tokens) = .*$", "", text, flags=re.M)
     values = tomllib.loads(text)
     values["analyses"]["systems"] = ["base", "hc-sa"]
@@ -77,7 +77,11 @@ WRONG = {
     "negative seed": ("[1, 2]", "[-1]", "`seeds` must be an integer >= 0"),
     "huge seed": ("[1, 2]", "[4294967296]", "below 2^31"),
     "no TOML": ("[corpus]", "[corpus", "is no TOML"),
-    "key of a table": ("source =", "sorce =", "[corpus] has no `sorce`; nearest: `sour"),
+    "key of a table": (
+        "source =",
+        "sorce =",
+        "[corpus] has no `sorce`; nearest: `sour",
+    ),
     "no data": ('source = "xx"', "", "`corpus.source` is missing"),
     "no text": ('source = "xx"', "source = 3", "`corpus.source` must be a text"),
     "table": ("[budget]", "[bugdet]", "nearest: `budget`"),
@@ -102,7 +106,6 @@ WRONG = {
     "line break": ("[systems.hc]", '[systems."h\\nc"]', "control characters"),
     "long name": ("[systems.hc]", f"[systems.{61 * 'x'}]", "at most 60 characters"),
     "same folder": ("[systems.hc]", "[systems.BASE]", "'base' and 'BASE'"),
-    "no systems": ("[systems", "[decoding.x", "nearest: "),
     "no test set": ('test = "test"', "", "`test_sets` must have at least one"),
     "slash in one": ('test = "test"', '"a/b" = "test"', "without slashes"),
     "split": ('test = "test"', 'test = {splt = "a"}', "nearest: `split`"),
@@ -116,6 +119,11 @@ def test_a_wrong_file(tmp_path, old, new, phrase):
         read_settings(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_without_systems(tmp_path):
+    with pytest.raises(ValueError, match="`systems` must have at least one"):
+        read_settings(toy_file(tmp_path, tmp_path, systems=""))
 
 
 def test_names_are_different_as_folders(tmp_path):

@@ -1,0 +1,46 @@
+"""`kav compare`: a file to begin with, and what is wrong is one line."""
+
+import pytest
+
+from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
+from tests.experiments.test_comparison import BARE
+from tests.experiments.toy import SYSTEMS
+from tests.experiments.toy import toy_file
+
+
+def test_a_file_to_begin_with(kav, tmp_path):
+    path = tmp_path / "new.toml"
+    assert f"kav compare {path} --folder" in stdout(kav("compare", "--init", path))
+    text = path.read_text("utf-8")
+    assert "[systems.base]" in text
+    check_error(kav("compare", "--init", path), "new.toml")
+    assert path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "old, new, phrases",
+    [
+        ("[training]", "[traning]", ["has no `traning`; nearest: `training`"]),
+        ('"base"', '"bass"', ["`baseline`", "nearest: `base`"]),
+        ("[systems.hc]", '[systems."a/b"]', ["without slashes", "'a/b'"]),
+        ("[systems.hc]", "[systems.Base]", ["'base' and 'Base'"]),
+        ("num_heads = 2", "num_heads = 3", ["System 'base' does not build", "=3"]),
+        ("kav/hc-sa/bible", "kav/hc-sb/bible", ["'hc' does not build", "kav/hc-sa"]),
+        ('= "test"', '= "test2016"', ["Test set 'test'", "no such split"]),
+        ('source = "xx"', 'source = "zz"', ["languages there: xx, yy"]),
+    ],
+)
+def test_a_wrong_file_is_one_line(kav, tmp_path, corpus_folder, old, new, phrases):
+    path = toy_file(tmp_path, corpus_folder, **{old: new})
+    folder = tmp_path / "out"
+    check_error(kav("compare", path, "--folder", folder), *phrases)
+    assert not folder.exists()
+
+
+def test_nothing_trained_yet(kav, tmp_path, corpus_folder):
+    path = toy_file(tmp_path, corpus_folder, SYSTEMS, **BARE)
+    folder = tmp_path / "out"
+    text = stdout(kav("compare", path, "--folder", folder, "--score-only"))
+    assert "Missing: base 1, base 2, hc 1, hc 2." in text
+    assert (folder / "results.json").is_file()

@@ -1,0 +1,369 @@
+"""What a folder may be used for, what is done again, and that a kill changes nothing.
+
+Runs are made up here but for one test, which trains in processes of their own.
+"""
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from keras_attnvariants import experiments
+from keras_attnvariants import training
+from keras_attnvariants.evaluation import corpus_bleu
+from keras_attnvariants.experiments import comparison
+from keras_attnvariants.experiments import outputs
+from keras_attnvariants.experiments.records import write_record
+from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.experiments.runs import RECORD
+from keras_attnvariants.experiments.runs import RunRecord
+from keras_attnvariants.experiments.runs import Work
+from keras_attnvariants.experiments.workers import Outcome
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.locks import lock_folder
+from tests.experiments.toy import SYSTEMS
+from tests.experiments.toy import toy_file
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+# No speed and no analyses, which need a model.
+BARE = {
+    "runs = 1": "runs = 0",
+    'names = ["locality", "activation-shares", "bleu-by-length"]': "",
+    "attention_sentences = 1": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch, corpus_cache):
+    monkeypatch.setenv("KAV_CACHE", str(corpus_cache))
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """The jobs that would be done; each makes up a run."""
+    done = []
+
+    def run_jobs(jobs, *options):
+        for job in jobs:
+            done.append(job.name)
+            make_up(*job.arguments)
+        return Outcome()
+
+    monkeypatch.setattr(comparison, "run_jobs", run_jobs)
+    return done
+
+
+@pytest.fixture
+def compare(tmp_path, corpus_folder, jobs):
+    """Runs the comparison of the toys, with changes of its file."""
+
+    def run(systems=SYSTEMS, data=corpus_folder, options=None, **changes):
+        path = toy_file(tmp_path, data, systems, **{**BARE, **changes})
+        compared = experiments.Comparison.from_file(path, tmp_path / "out")
+        return compared.run(**(options or {}))
+
+    return run
+
+
+def make_up(work: Work, system, seed: int) -> None:
+    """A run that translates with every seed a little worse."""
+    run = work.run_folder(system, seed)
+    (run / "best").mkdir(parents=True, exist_ok=True)
+    (run / "best" / "manifest.json").write_text("{}")
+    (run / "config.json").write_text("{}")
+    event = {"event": "period", "step": 4, "seconds": 1.0, "val_loss": 2.0, "loss": 3.0}
+    (run / "log.jsonl").write_text(f"{json.dumps(event)}\n")
+    record = RunRecord(RunResult(system.name, seed, 4, 1.0, 0.9, 8.0, 700.0, 2.0))
+    for test in work.settings.test_sets:
+        lines = work.pairs(test)[1]
+        kept = len(lines) - seed - len(system.name)
+        path = work.translation(test, system, seed)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = "\n".join([*lines[:kept], *["wrong words"] * (len(lines) - kept)])
+        path.write_text(f"{text}\n", "utf-8")
+        record.translations[test.name] = work.digest(test, system, seed)
+    write_record(run / RECORD, record)
+
+
+def test_a_comparison_from_the_file_to_the_tables(
+    compare, tmp_path, jobs, corpus_folder
+):
+    result = compare(options={"command": "kav compare …"})
+    # Early results compare all systems.
+    assert jobs == ["base 1", "hc 1", "base 2", "hc 2"]
+    assert result.missing == ()
+    assert result.budget == "4 updates"
+    score = result.score("base", "test", "BLEU")
+    folder = tmp_path / "out"
+    for seed, value in zip(score.seeds, score.values, strict=True):
+        lines = (folder / f"translations/test/base-{seed}.txt").read_text().split("\n")
+        references = (corpus_folder / "test.yy").read_text().split("\n")[:-1]
+        expected = corpus_bleu(lines[:-1], references)
+        assert value == pytest.approx(expected.value, abs=1e-9)
+        assert score.signature == expected.signature
+    assert result.difference("hc", "test", "BLEU").difference > 0
+    assert experiments.ComparisonResult.read(folder / outputs.RESULTS) == result
+    for name in ("systems.csv", "runs.csv", "scores.csv", "differences.csv"):
+        assert (folder / name).read_text().count("\n") > 2
+    assert (folder / "comparison.toml").read_text() == result.origin.comparison
+    assert result.systems[1].published_preset == "you2020/hc-sa/iwslt16-en-de"
+    assert result.systems[1].published["bleu en-de"] == 30.3
+    assert result.systems[1].published_differences["bleu en-de"] == 0.3
+
+
+def test_what_is_finished_is_not_done_again(compare, tmp_path, jobs):
+    first = compare()
+    jobs.clear()
+    again = compare()
+    assert jobs == []
+    assert again.scores == first.scores
+    (tmp_path / "out" / "translations" / "test" / "hc-2.txt").unlink()
+    compare()
+    assert jobs == ["hc 2"]
+
+
+def test_systems_and_seeds_can_be_added(compare, jobs):
+    compare()
+    jobs.clear()
+    more = SYSTEMS + '\n[systems.lstm]\npreset = "kav/sh-x/multi30k"\n'
+    compare(more, **{"[1, 2]": "[1, 2, 3]"})
+    assert jobs == ["lstm 1", "lstm 2", "base 3", "hc 3", "lstm 3"]
+
+
+def test_one_system_only_and_scores_only(compare, jobs):
+    result = compare(options={"only": ["hc"]})
+    assert jobs == ["hc 1", "hc 2"]
+    assert result.missing == ("base 1", "base 2")
+    assert result.differences == ()
+    jobs.clear()
+    result = compare(options={"score_only": True})
+    assert jobs == []
+    assert result.score("hc", "test", "BLEU") is not None
+    assert result.score("base", "test", "BLEU") is None
+
+
+def test_another_beam_translates_again_and_trains_nothing(compare, jobs):
+    compare()
+    jobs.clear()
+    compare(**{"beam_size = 2": "beam_size = 3"})
+    assert jobs == ["base 1", "hc 1", "base 2", "hc 2"]  # do_run finds them trained
+
+
+@pytest.mark.parametrize(
+    "old, new, phrases",
+    [
+        ("updates = 4", "updates = 5", ["`budget.updates` 5 instead of 4"]),
+        ("num_heads = 2", "num_heads = 4", ["`options.num_heads` 4 instead of 2"]),
+        (
+            "warmup_steps = 2",
+            "warmup_steps = 2\nbeta_1 = 0.8",
+            ["`training.beta_1` 0.8 instead of None"],
+        ),
+        ("size = 50", "size = 60", ["`vocabulary.size` 60 instead of 50"]),
+        ("kav/hc-sa/bible", "kav/sh-x/bible", ["runs/hc", "`preset`"]),
+        ('"float32"', '"mixed_bfloat16"', ["`run.precision`"]),
+    ],
+)
+def test_other_settings_are_refused_for_runs_that_are_there(
+    compare, jobs, old, new, phrases
+):
+    compare()
+    jobs.clear()
+    with pytest.raises(training.DifferentSettingsError) as caught:
+        compare(**{old: new})
+    for phrase in phrases:
+        assert phrase in str(caught.value)
+    assert jobs == []
+    compare()
+
+
+def test_another_corpus_is_refused(compare, corpus_folder, tmp_path):
+    compare()
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in corpus_folder.iterdir():
+        text = file.read_text("utf-8")
+        if file.name.startswith("train"):
+            text = "one more\n" + text
+        (other / file.name).write_text(text, "utf-8")
+    with pytest.raises(training.DifferentSettingsError, match=r"`corpus\.train`"):
+        compare(data=other)
+
+
+@pytest.mark.parametrize(
+    "systems, phrase",
+    [
+        ("kav/hc-sb/bible", "System 'hc' does not build: .*kav/hc-sa/bible"),
+        ('kav/hc-sa/bible"\noptions = {heads = 3}#', "'hc' does not build"),
+        ('kav/hc-sa/bible"\noptions = {num_heads = 3}#', "'hc' does not build: .*=3"),
+        (
+            'kav/hc-sa/bible"\ntraining = {label_smoothing = 2}#',
+            "'hc' does not build: `label_smoothing` must",
+        ),
+        ('kav/hc-sa/bible"\npublished = "you2020/hc-sx/iwslt16"#', "you2020/hc-sa"),
+    ],
+)
+def test_a_system_that_does_not_build_is_refused_at_once(
+    compare, jobs, tmp_path, systems, phrase
+):
+    with pytest.raises(ValueError, match=phrase):
+        compare(SYSTEMS.replace("kav/hc-sa/bible", systems))
+    assert jobs == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_test_sets_without_sentences(compare, corpus_folder, tmp_path):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for language in ("xx", "yy"):
+        (empty / f"test.{language}").write_text("")
+        (empty / f"blank.{language}").write_text("\n\n")
+    for split in ("test", "blank"):
+        line = f'test = {{data = "{empty}", split = "{split}"}}'
+        with pytest.raises(ValueError, match=f"Test set 'test'.*{split}|is empty"):
+            compare(**{'test = "test"': line})
+    with pytest.raises(ValueError, match="Test set 'test'.*no such split"):
+        compare(**{'test = "test"': 'test = "test2017"'})
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        compare(**{'test = "test"': f'test = {{data = "{empty}/no", split = "a"}}'})
+
+
+def test_translations_that_are_cut_short_are_named(compare, tmp_path):
+    compare()
+    path = tmp_path / "out" / "translations" / "test" / "hc-2.txt"
+    path.write_text("one line\n")
+    with pytest.raises(DamagedFolderError, match="hc-2.txt must have 20 lines"):
+        compare()
+
+
+def test_one_comparison_at_a_time(compare, tmp_path):
+    # Not in this thread: who has the lock may enter again.
+    with lock_folder(tmp_path / "out"), ThreadPoolExecutor() as other:
+        with pytest.raises(FolderInUseError):
+            other.submit(compare).result()
+
+
+def test_what_failed_is_told_and_the_rest_is_written(
+    compare, tmp_path, monkeypatch, jobs
+):
+    def run_jobs(given, *options):
+        job, *others = given
+        for other in others:
+            make_up(*other.arguments)
+        return Outcome({job.name: "no memory"})
+
+    monkeypatch.setattr(comparison, "run_jobs", run_jobs)
+    with pytest.raises(experiments.IncompleteError, match="base 1 failed: no memory"):
+        compare()
+    result = experiments.ComparisonResult.read(tmp_path / "out" / "results.json")
+    assert result.missing == ("base 1",)
+    assert result.score("base", "test", "BLEU").seeds == (2,)
+    assert result.difference("hc", "test", "BLEU").welch is None
+
+
+def test_a_full_disk_leaves_the_results_that_were_there(compare, tmp_path, monkeypatch):
+    compare()
+    before = (tmp_path / "out" / "results.json").read_bytes()
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("keras_attnvariants.utils.files.HashedFile.write", full)
+        with pytest.raises(OSError, match="No space left"):
+            compare()
+    assert (tmp_path / "out" / "results.json").read_bytes() == before
+    names = [path.name for path in (tmp_path / "out").iterdir()]
+    assert not [name for name in names if re.match("tmp-|lock", name)]
+
+
+def kav_compare(path, folder, cache):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "keras_attnvariants", "compare", path]
+    return subprocess.Popen(
+        [*map(str, command), "--folder", str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "KAV_CACHE": str(cache)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_kill_changes_nothing(tmp_path, corpus_folder, corpus_cache):
+    """Eight trainings in processes: two systems and seeds, with a kill and without."""
+    path = toy_file(tmp_path, corpus_folder)
+    undisturbed = kav_compare(path, tmp_path / "undisturbed", corpus_cache)
+    out, err = undisturbed.communicate()
+    assert undisturbed.returncode == 0, err
+    assert "Results:" in out
+    killed = kav_compare(path, tmp_path / "killed", corpus_cache)
+    # In the middle of two trainings, or between their end and the translations.
+    wait_for(killed, lambda: any((tmp_path / "killed").glob("runs/*/*/state/state-*")))
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    continued = kav_compare(path, tmp_path / "killed", corpus_cache)
+    _, err = continued.communicate()
+    assert continued.returncode == 0, err
+    first, second = (
+        experiments.ComparisonResult.read(tmp_path / name / "results.json")
+        for name in ("undisturbed", "killed")
+    )
+    assert second.missing == ()
+    assert first.scores == second.scores
+    assert first.differences == second.differences
+    assert first.samples == second.samples
+    assert first.attention == second.attention
+    assert first.analyses == second.analyses
+    curves = [[(p.update, p.loss) for p in r.curve] for r in (*first.runs,)]
+    assert curves == [[(p.update, p.loss) for p in r.curve] for r in (*second.runs,)]
+    check_content(first)
+
+
+def wait_for(process, condition) -> None:
+    """Returns when a condition holds; fails if the process ends before."""
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+
+
+def check_content(result) -> None:
+    """Costs, analyses and weights are those of the runs."""
+    for system in ("base", "hc"):
+        costs = result.costs(system)
+        assert all(value and value > 0 for value in costs.values()), costs
+        assert costs["updates"] == 4
+    assert all(run.memory_mib > 100 for run in result.runs)
+    tables = {(t.analysis, t.system): t for t in result.analyses}
+    assert set(tables) == {
+        ("locality", "base"),
+        ("locality", "hc"),
+        ("activation-shares", "base"),
+        ("activation-shares", "hc"),
+        ("bleu-by-length", ""),
+    }
+    assert tables["locality", "base"].columns[:3] == ("place", "layer", "head")
+    assert tables["locality", "base"].source == "You et al. 2020, Fig. 2"
+    assert tables["locality", "base"].sentences == 10
+    # What a model has nothing for says so.
+    assert tables["activation-shares", "hc"].rows == ()
+    assert "phrases" in tables["activation-shares", "hc"].note
+    places = {(layer.system, layer.place) for layer in result.attention}
+    assert ("base", "cross") in places
+    for layer in result.attention:
+        assert len(layer.heads) == 2
+        assert len(layer.heads[0]) == len(layer.queries)
+        assert {len(row) for row in layer.heads[0]} == {len(layer.keys)}
+        number = layer.number
+        assert number in [s.number for s in result.samples]
