@@ -7,7 +7,6 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.errors import clear_errors
@@ -80,7 +79,6 @@ def compare(
         if score_only and (only or minutes):
             raise ValueError("--score-only trains nothing: no --only, no --minutes.")
         check_output_folder("--folder", folder)
-        check_extra("scipy", "`kav compare`", "compare")
         if not file.is_file():
             raise FileNotFoundError(f"There is no such file. Received: {file}")
         import_tensorflow()

@@ -102,6 +102,7 @@ class Comparison:
             FolderInUseError: another process works in the folder.
             IncompleteError: a run failed; the results of the others are written.
         """
+        outputs.check_packages()
         chosen = [self.settings.system(name) for name in only or self.names]
         work = Work(self.settings, self.folder, self._precision())
         check(work)

@@ -21,6 +21,8 @@ SYSTEMS, SCORES, DIFFERENCES = "systems.csv", "scores.csv", "differences.csv"
 RUNS = "runs.csv"
 ANALYSES = "analyses"
 LATEX = "table.tex"
+# Of the extra `compare`.
+NEEDED = ("scipy", "altair", "jinja2", "vl_convert")
 # Below it, a difference has an asterisk.
 SIGNIFICANT = 0.05
 
@@ -56,10 +58,23 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
             (folder / ANALYSES).mkdir(exist_ok=True)
             write_csv(folder / ANALYSES / name, [table.columns, *table.rows])
     write_file(folder / LATEX, latex(result).encode())
-    if importlib.util.find_spec("keras_attnvariants.experiments.page"):
-        from keras_attnvariants.experiments.page import write_page
+    from keras_attnvariants.experiments.page import write_page
 
-        write_page(result, folder / PAGE)
+    write_page(result, folder / PAGE)
+
+
+def check_packages() -> None:
+    """Raises unless what tests and the page need is installed.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"A comparison needs {' and '.join(missing)}, not installed here: install "
+            "the extra `compare` of this package"
+        )
 
 
 def safe(name: str) -> str:

@@ -62,6 +62,15 @@ def jobs(monkeypatch):
     return done
 
 
+@pytest.fixture(autouse=True)
+def pages(monkeypatch):
+    """The pages that would be written, which takes seconds. Processes write theirs."""
+    written = []
+    name = "keras_attnvariants.experiments.page.write_page"
+    monkeypatch.setattr(name, lambda *arguments: written.append(arguments))
+    return written
+
+
 @pytest.fixture
 def compare(tmp_path, corpus_folder, jobs):
     """Runs the comparison of the toys, with changes of its file."""
@@ -95,7 +104,7 @@ def make_up(work: Work, system, seed: int) -> None:
 
 
 def test_a_comparison_from_the_file_to_the_tables(
-    compare, tmp_path, jobs, corpus_folder
+    compare, tmp_path, jobs, corpus_folder, pages
 ):
     result = compare(options={"command": "kav compare …"})
     # Early results compare all systems.
@@ -112,12 +121,20 @@ def test_a_comparison_from_the_file_to_the_tables(
         assert score.signature == expected.signature
     assert result.difference("hc", "test", "BLEU").difference > 0
     assert experiments.ComparisonResult.read(folder / outputs.RESULTS) == result
+    assert pages == [(result, folder / outputs.PAGE)]
     for name in ("systems.csv", "runs.csv", "scores.csv", "differences.csv"):
         assert (folder / name).read_text().count("\n") > 2
     assert (folder / "comparison.toml").read_text() == result.origin.comparison
     assert result.systems[1].published_preset == "you2020/hc-sa/iwslt16-en-de"
     assert result.systems[1].published["bleu en-de"] == 30.3
     assert result.systems[1].published_differences["bleu en-de"] == 0.3
+
+
+def test_a_missing_package_is_told_before_any_work(compare, jobs, monkeypatch):
+    monkeypatch.setattr(outputs, "NEEDED", ("scipy", "no_such_package"))
+    with pytest.raises(ValueError, match="no_such_package, not installed.*`compare`"):
+        compare()
+    assert jobs == []
 
 
 def test_what_is_finished_is_not_done_again(compare, tmp_path, jobs):
@@ -329,6 +346,8 @@ def test_a_kill_changes_nothing(tmp_path, corpus_folder, corpus_cache):
     curves = [[(p.update, p.loss) for p in r.curve] for r in (*first.runs,)]
     assert curves == [[(p.update, p.loss) for p in r.curve] for r in (*second.runs,)]
     check_content(first)
+    page = (tmp_path / "killed" / "report.html").read_text("utf-8")
+    assert "Toys" in page
 
 
 def wait_for(process, condition) -> None:
