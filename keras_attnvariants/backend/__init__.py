@@ -3,6 +3,8 @@
 Everything else in the package is written with `keras.ops` alone.
 """
 
+from keras_attnvariants.backend.accumulation import accumulating_train_function
+from keras_attnvariants.backend.accumulation import dense
 from keras_attnvariants.backend.compilation import gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
@@ -36,11 +38,13 @@ __all__ = [
     "LayerNormalization",
     "Quantized",
     "ReversibleEmbedding",
+    "accumulating_train_function",
     "at_least",
     "at_most",
     "cast_matrices",
     "constant",
     "constant_integers",
+    "dense",
     "gains_from_xla",
     "has_onednn_product",
     "in_xla",

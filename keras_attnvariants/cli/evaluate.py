@@ -20,6 +20,7 @@ from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import Source
+from keras_attnvariants.cli.options import SourceTag
 from keras_attnvariants.cli.options import Target
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.lines import on_one_line
@@ -67,6 +68,7 @@ def evaluate(
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     precision: PrecisionOption = None,
+    source_tag: SourceTag = None,
     tokenize: Tokenize = "13a",
     speed_runs: SpeedRuns = 0,
     output: Output = None,
@@ -87,7 +89,14 @@ def evaluate(
         check_tokenizer(tokenize)
         corpus = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
         sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
-        systems = translators(model, saved_model, beam_size, length_penalty, precision)
+        systems = translators(
+            model,
+            saved_model,
+            beam_size,
+            length_penalty,
+            precision,
+            source_tag=source_tag,
+        )
         for path, translate in systems.items():
             report = kav.evaluation.evaluate(
                 with_progress(translate, str(path)),

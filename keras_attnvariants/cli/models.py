@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Translate = Callable[[list[str]], list[str]]
 
+NO_TAG = (
+    "--source-tag is checked with the vocabulary of --model: for an exported model or "
+    "a server, write the tag in front of each sentence."
+)
 
 # Hypotheses that are searched at once, unless one sentence has more.
 MAX_HYPOTHESES = 512
@@ -132,14 +136,27 @@ def translators(
     precision: Precision | None = None,
     no_repeat_ngram: int = 0,
     sampling: Sampling | None = None,
+    source_tag: str | None = None,
 ) -> dict[Path, Translate]:
-    """What translates lists of texts, by the folder that it comes from."""
+    """What translates lists of texts, by the folder that it comes from.
+
+    Raises:
+        ValueError: the vocabulary of a model has no such tag.
+    """
+    if source_tag is not None and saved_model is not None:
+        raise ValueError(NO_TAG)
     found: dict[Path, Translate] = {}
     if model is not None:
         import_tensorflow()
         import keras_attnvariants as kav
 
         loaded, tokenizer = load(model, precision)
+        if source_tag is not None and source_tag not in tokenizer.tags:
+            known = ", ".join(map(repr, tokenizer.tags)) or "none"
+            raise ValueError(
+                f"--source-tag must be one that the model was trained with: {known}. "
+                f"Received: {source_tag!r}"
+            )
         search = kav.models.SearchSettings.of(
             loaded, beam_size=beam_size, length_penalty=length_penalty
         )
@@ -156,6 +173,8 @@ def translators(
         found[model] = translator.translate
         if sampling is not None:
             found[model] = functools.partial(sampling.translations, translator)
+        if source_tag is not None:
+            found[model] = functools.partial(_tagged, found[model], source_tag)
     if saved_model is not None:
         found[saved_model] = exported(saved_model, no_repeat_ngram, sampling)
     return found
@@ -184,6 +203,11 @@ def exported(
 
         return without_repeats
     return translator.translate
+
+
+def _tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
+    """Translations of texts with a tag in front of each."""
+    return translate([f"{tag} {text}" for text in texts])
 
 
 def served(place: str) -> Translate:

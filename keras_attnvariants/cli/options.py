@@ -50,6 +50,13 @@ Model = Annotated[
         show_default=False,
     ),
 ]
+SourceTag = Annotated[
+    str | None,
+    typer.Option(
+        help="Word in front of each source, with which --model was trained.",
+        show_default=False,
+    ),
+]
 SavedModel = Annotated[
     Path | None,
     typer.Option(

@@ -1,152 +1,53 @@
 """`kav train`: a preset on a corpus, into the folder of a run."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 from typing import Any
 
 import typer
 
 from keras_attnvariants.cli.callbacks import load_callbacks
 from keras_attnvariants.cli.checks import check_output_folder
-from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.corpora_options import CorpusOptions
+from keras_attnvariants.cli.corpora_options import Data
+from keras_attnvariants.cli.corpora_options import DataTemperature
+from keras_attnvariants.cli.corpora_options import DataWeight
+from keras_attnvariants.cli.corpora_options import Source
+from keras_attnvariants.cli.corpora_options import SourceTag
+from keras_attnvariants.cli.corpora_options import Target
 from keras_attnvariants.cli.differences import named_by_options
 from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
-from keras_attnvariants.cli.options import Data
 from keras_attnvariants.cli.options import MaxInvalid
-from keras_attnvariants.cli.options import Source
-from keras_attnvariants.cli.options import Target
-from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.checks import check_rate
-
-
-class TrainingPrecision(StrEnum):
-    """What a model is trained in."""
-
-    AUTO = "auto"
-    FLOAT32 = "float32"
-    BFLOAT16 = "mixed_bfloat16"
-    FLOAT16 = "mixed_float16"
-
-
-class Subwords(StrEnum):
-    """How a vocabulary is learned."""
-
-    UNIGRAM = "unigram"
-    BPE = "bpe"
-
-
-def size(help: str, **options: Any) -> Any:
-    """An option for a size of the model."""
-    panel = "Size (default: the preset's)"
-    return typer.Option(help=help, show_default=False, rich_help_panel=panel, **options)
-
-
-def setting(help: str, **options: Any) -> Any:
-    """An option for how the model is trained."""
-    panel = "Training (default: the preset's)"
-    return typer.Option(help=help, show_default=False, rich_help_panel=panel, **options)
-
-
-Run = Annotated[
-    Path,
-    typer.Option(
-        help="Folder of the run. If it holds a run already, that run is continued.",
-        show_default=False,
-    ),
-]
-PresetName = Annotated[str, typer.Option(help="Which model; `kav presets` lists them.")]
-
-VocabularySize = Annotated[
-    int | None, size("Subwords of both languages together.", min=5)
-]
-SubwordsOption = Annotated[Subwords | None, size("How subwords are learned (unigram).")]
-CharacterCoverage = Annotated[
-    float | None,
-    size("Share of characters that get a subword (1.0).", min=0.9, max=1.0),
-]
-Layers = Annotated[int | None, size("Encoder blocks, and decoder blocks.", min=1)]
-Width = Annotated[int | None, size("Of embeddings and layers.", min=1)]
-FeedForward = Annotated[int | None, size("Of feed-forward sub-layers.", min=1)]
-Heads = Annotated[int | None, size("Of every attention layer.", min=1)]
-
-Steps = Annotated[int | None, setting("Number of updates.", min=1)]
-Minutes = Annotated[
-    float | None,
-    setting("End earlier, when the time is up.", callback=checked(check_positive)),
-]
-BatchTokens = Annotated[
-    int | None, setting("Source and target positions of an update.", min=1)
-]
-LearningRate = Annotated[
-    float | None,
-    setting(
-        "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
-        callback=checked(check_positive),
-    ),
-]
-WarmupSteps = Annotated[int | None, setting("Updates of that rise (1000).", min=1)]
-Dropout = Annotated[
-    float | None,
-    setting("On embeddings and sub-layers.", callback=checked(check_rate)),
-]
-LabelSmoothing = Annotated[
-    float | None,
-    setting("Probability taken from the label.", callback=checked(check_rate)),
-]
-
-ClipNorm = Annotated[
-    float | None,
-    setting("Longest gradient; none by default.", callback=checked(check_positive)),
-]
-Patience = Annotated[
-    int | None,
-    setting("Stop after so many validations without a better one.", min=1),
-]
-AverageLast = Annotated[
-    int | None, setting("Validated weights to keep, and to average.", min=1)
-]
-SaveEvery = Annotated[
-    int | None, setting("Updates between two saved states (500).", min=1)
-]
-Callback = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="package.module:function that returns Keras callbacks. May be repeated.",
-        show_default=False,
-    ),
-]
-
-PrecisionOption = Annotated[
-    TrainingPrecision,
-    typer.Option("--precision", help="auto: the faster one on this machine."),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        help="Of weights, dropout and the order of the batches.", min=0, max=2**32 - 1
-    ),
-]
-ValidateEvery = Annotated[
-    int, typer.Option(help="Updates between two validations.", min=1)
-]
-BleuSentences = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of validation sentences to translate in each validation. The "
-        "best model is then that of highest BLEU instead of lowest loss. Default: 200 "
-        "for information, when they take less than 5 % of the time.",
-        min=0,
-        show_default=False,
-    ),
-]
-Samples = Annotated[
-    int,
-    typer.Option(
-        help="Number of validation sentences whose translations are shown.", min=0
-    ),
-]
+from keras_attnvariants.cli.train_options import Accumulate
+from keras_attnvariants.cli.train_options import AverageLast
+from keras_attnvariants.cli.train_options import BatchTokens
+from keras_attnvariants.cli.train_options import BleuSentences
+from keras_attnvariants.cli.train_options import Callback
+from keras_attnvariants.cli.train_options import CharacterCoverage
+from keras_attnvariants.cli.train_options import ClipNorm
+from keras_attnvariants.cli.train_options import Dropout
+from keras_attnvariants.cli.train_options import Ema
+from keras_attnvariants.cli.train_options import FeedForward
+from keras_attnvariants.cli.train_options import Heads
+from keras_attnvariants.cli.train_options import LabelSmoothing
+from keras_attnvariants.cli.train_options import Layers
+from keras_attnvariants.cli.train_options import LearningRate
+from keras_attnvariants.cli.train_options import Minutes
+from keras_attnvariants.cli.train_options import Patience
+from keras_attnvariants.cli.train_options import PrecisionOption
+from keras_attnvariants.cli.train_options import PresetName
+from keras_attnvariants.cli.train_options import Run
+from keras_attnvariants.cli.train_options import Samples
+from keras_attnvariants.cli.train_options import SaveEvery
+from keras_attnvariants.cli.train_options import Seed
+from keras_attnvariants.cli.train_options import Steps
+from keras_attnvariants.cli.train_options import Subwords
+from keras_attnvariants.cli.train_options import SubwordsOption
+from keras_attnvariants.cli.train_options import TrainingPrecision
+from keras_attnvariants.cli.train_options import ValidateEvery
+from keras_attnvariants.cli.train_options import VocabularySize
+from keras_attnvariants.cli.train_options import WarmupSteps
+from keras_attnvariants.cli.train_options import Width
 
 
 def train(
@@ -155,6 +56,9 @@ def train(
     target: Target,
     run: Run,
     max_invalid: MaxInvalid = 0.01,
+    data_weight: DataWeight = None,
+    data_temperature: DataTemperature = None,
+    source_tag: SourceTag = None,
     preset: PresetName = "kav/hc-sa/bible",
     vocabulary_size: VocabularySize = None,
     subwords: SubwordsOption = None,
@@ -166,11 +70,13 @@ def train(
     steps: Steps = None,
     minutes: Minutes = None,
     batch_tokens: BatchTokens = None,
+    accumulate: Accumulate = None,
     learning_rate: LearningRate = None,
     warmup_steps: WarmupSteps = None,
     dropout: Dropout = None,
     label_smoothing: LabelSmoothing = None,
     clip_norm: ClipNorm = None,
+    ema: Ema = None,
     patience: Patience = None,
     average_last: AverageLast = None,
     save_every: SaveEvery = None,
@@ -181,7 +87,7 @@ def train(
     samples: Samples = 2,
     callback: Callback = None,
 ) -> None:
-    """Train a translation model on a parallel corpus.
+    """Train a translation model on a parallel corpus, or on several.
 
     Learns a joint vocabulary, trains, validates, and writes everything into one
     folder. After an interruption, the same command continues where it stopped.
@@ -197,6 +103,8 @@ def train(
             learning_rate=schedule(learning_rate, warmup_steps),
             label_smoothing=label_smoothing,
             clipnorm=clip_norm,
+            accumulate=accumulate,
+            ema=ema,
             patience=patience,
             average_last=average_last,
             save_every=save_every,
@@ -214,12 +122,14 @@ def train(
             "samples": samples,
             "callbacks": load_callbacks(callback or ()),
         }
-        corpus = data, source, target, max_invalid
+        languages = source, target
+        mixture = data_weight, data_temperature, source_tag
+        corpus = CorpusOptions(data, *languages, max_invalid, *mixture)
         train_and_say_what_is_next(corpus, preset, run, minutes, options)
 
 
 def train_and_say_what_is_next(
-    corpus: tuple[str, str, str, float],
+    corpus: CorpusOptions,
     preset: str,
     run: Path,
     minutes: float | None,
@@ -228,20 +138,19 @@ def train_and_say_what_is_next(
     """Trains and says what can be done with the run."""
     import keras_attnvariants as kav
 
-    data, source, target, max_invalid = corpus
+    corpus.check()
     chosen = kav.presets.get(preset)
     chosen.check(options["vocabulary_size"], **options["sizes"])
     limit = None if minutes is None else kav.training.TimeLimit(minutes)
-    loaded = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
+    loaded = corpus.load()
     typer.echo(loaded.report)
     if limit is not None:
         options["callbacks"].insert(0, limit)
     with named_by_options():
         kav.training.train_preset(chosen, loaded, run, **options)
-    here = f"--data {data} --source {source} --target {target}"
     typer.echo(
-        f"Next: kav evaluate --model {run} {here}\n"
-        f"      kav translate --model {run} 'A sentence.'"
+        f"Next: kav evaluate --model {run} {corpus.example}\n"
+        f"      kav translate --model {run}{corpus.tag} 'A sentence.'"
     )
 
 

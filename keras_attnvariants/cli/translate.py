@@ -10,6 +10,7 @@ from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.inputs import Shard
 from keras_attnvariants.cli.inputs import Source
 from keras_attnvariants.cli.inputs import sentences
+from keras_attnvariants.cli.models import NO_TAG
 from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import model_digest
@@ -22,6 +23,7 @@ from keras_attnvariants.cli.options import NoRepeatNgram
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import Server
+from keras_attnvariants.cli.options import SourceTag
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
@@ -89,6 +91,7 @@ def translate(
     beam_size: BeamSize = None,
     length_penalty: LengthPenalty = None,
     no_repeat_ngram: NoRepeatNgram = 0,
+    source_tag: SourceTag = None,
     sample: Sample = False,
     temperature: Temperature = 1.0,
     top_k: TopK = 0,
@@ -106,6 +109,8 @@ def translate(
             raise ValueError("Give either sentences or --input.")
         check_folders(model, saved_model, precision)
         drawn = Sampling(temperature, top_k, top_p, seed)
+        if source_tag is not None and (saved_model or server):
+            raise ValueError(NO_TAG)
         sampling = check_search_options(
             saved_model, server, sample, drawn, no_repeat_ngram
         )
@@ -117,6 +122,7 @@ def translate(
             "--beam-size": beam_size,
             "--length-penalty": length_penalty,
             "--no-repeat-ngram": no_repeat_ngram,
+            "--source-tag": source_tag,
             "--sample": None if sampling is None else repr(sampling),
             "--precision": precision,
         }
@@ -136,6 +142,7 @@ def translate(
                         precision,
                         no_repeat_ngram,
                         sampling,
+                        source_tag,
                     ).values()
                 translate_all(system, rest, writer)
 

@@ -10,6 +10,8 @@ from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.corpora import load_corpus
 from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.mixing import mix_corpora
+from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.registry import FetchError
 from keras_attnvariants.data.registry import RegisteredCorpus
 from keras_attnvariants.data.registry import names as corpus_names
@@ -21,12 +23,14 @@ __all__ = [
     "BatchShape",
     "Corpus",
     "FetchError",
+    "Mixture",
     "ParallelFiles",
     "RegisteredCorpus",
     "TokenizedCorpus",
     "Tokenizer",
     "corpus_names",
     "load_corpus",
+    "mix_corpora",
     "register_corpus",
 ]
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
+from keras_attnvariants.data.mixture import Draws
+from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 
@@ -62,6 +64,9 @@ class BatchPlan:
         shapes: The shapes of another plan, to compile nothing new; pairs that
             fit none are skipped and counted. `batch_tokens`, `max_length`,
             `max_shapes` and `multiple` are not used then.
+        mixture: How often the pairs of each of several corpora are seen, if not every
+            pair once in an epoch. An epoch has as many pairs in any case. It needs a
+            seed.
 
     Raises:
         ValueError: If no pair is left, or an argument is out of range.
@@ -85,6 +90,7 @@ class BatchPlan:
         max_shapes: int = 32,
         multiple: int = 2,
         shapes: tuple[BatchShape, ...] | None = None,
+        mixture: Mixture | None = None,
     ) -> None:
         sides = _check_lengths(source_lengths, target_lengths)
         check_integer("batch_tokens", batch_tokens)
@@ -106,7 +112,16 @@ class BatchPlan:
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
         self.num_tokens = sum(int(side[used].sum(dtype=np.int64)) for side in sides)
-        self._arrange(bucket, lengths, batch_tokens, shapes)
+        # 32 bits, because the indices of all pairs stay in memory.
+        self._members = [
+            np.flatnonzero(bucket == b).astype(np.uint32) for b in range(len(lengths))
+        ]
+        self._draws = None
+        if mixture is not None and seed is not None:
+            self._draws = Draws(self._members, mixture, seed)
+            shown = np.concatenate(self._draws.epoch(0))
+            self.num_tokens = sum(int(side[shown].sum()) for side in sides)
+        self._arrange(lengths, batch_tokens, shapes)
         self._epochs: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
         self._lock = threading.Lock()
 
@@ -143,24 +158,24 @@ class BatchPlan:
 
     def _arrange(
         self,
-        bucket: np.ndarray,
         lengths: list[tuple[int, int]],
         batch_tokens: int,
         shapes: tuple[BatchShape, ...] | None,
     ) -> None:
         """Sets the shapes, and the batches of an epoch."""
-        # 32 bits, because the indices of all pairs stay in memory.
-        self._members = [
-            np.flatnonzero(bucket == b).astype(np.uint32) for b in range(len(lengths))
-        ]
+        pairs = (
+            [len(members) for members in self._members]
+            if self._draws is None
+            else self._draws.counts
+        )
         self.shapes = shapes or tuple(
-            BatchShape(_rows(len(members), batch_tokens, *size), *size)
-            for members, size in zip(self._members, lengths, strict=True)
+            BatchShape(_rows(max(count, 1), batch_tokens, *size), *size)
+            for count, size in zip(pairs, lengths, strict=True)
         )
         # One entry per batch of an epoch: its bucket, and its place in the bucket.
         counts = [
-            -(-len(members) // shape.rows)
-            for members, shape in zip(self._members, self.shapes, strict=True)
+            -(-count // shape.rows)
+            for count, shape in zip(pairs, self.shapes, strict=True)
         ]
         self._bucket = np.repeat(np.arange(len(counts)), counts)
         self._place = np.concatenate([np.arange(count) for count in counts])
@@ -178,9 +193,12 @@ class BatchPlan:
                 # Two epochs are kept: prefetching straddles their border.
                 self._epochs = {e: v for e, v in self._epochs.items() if e == epoch - 1}
                 random = np.random.default_rng([self.seed, epoch])
+                members = self._members
+                if self._draws is not None:
+                    members = self._draws.epoch(epoch)
                 self._epochs[epoch] = (
                     random.permutation(self.num_batches),
-                    [random.permutation(m) for m in self._members],
+                    [random.permutation(pairs) for pairs in members],
                 )
             return self._epochs[epoch]
 

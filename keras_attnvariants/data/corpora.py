@@ -21,6 +21,7 @@ from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import SPLITS
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
+from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.tsv import read_tsv
 from keras_attnvariants.utils.checks import is_number
 from keras_attnvariants.utils.files import read_json
@@ -54,6 +55,9 @@ class Corpus:
             and whatever else there is.
         reports: A `SplitReport` by name of the split.
         notes: Remarks for the user, one line each.
+        mixture: How often the pairs of each of several corpora are seen; `None` for a
+            single one. See `mix_corpora`.
+        tags: What the sources of some corpora begin with.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Corpus:
     splits: dict[str, ParallelFiles]
     reports: dict[str, SplitReport]
     notes: tuple[str, ...] = field(default=())
+    mixture: Mixture | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def report(self) -> str:

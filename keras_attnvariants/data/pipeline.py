@@ -153,6 +153,7 @@ class TokenizedCorpus:
                 max_length=self.max_length,
                 max_shapes=self.max_shapes,
                 shapes=shapes,
+                mixture=self.corpus.mixture if split == "train" else None,
             )
         return self._plans[key]
 

@@ -15,6 +15,9 @@ import sentencepiece
 
 from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.tags import check_tag
+from keras_attnvariants.data.tags import symbol_of
+from keras_attnvariants.data.tags import tag_of
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import write_file
@@ -86,6 +89,7 @@ class Tokenizer:
         model_type: str = "unigram",
         character_coverage: float = 1.0,
         max_sentences: int = 5_000_000,
+        tags: Sequence[str] = (),
     ) -> Tokenizer:
         """Learns a vocabulary; the same input always gives the same bytes.
 
@@ -100,6 +104,8 @@ class Tokenizer:
                 0.9995 Japanese and Chinese.
             max_sentences: Of a larger corpus, an evenly spaced sample of about
                 this many sentences is used.
+            tags: Words that are one piece each, whether or not they are in the text,
+                such as what `mix_corpora` puts in front of sources.
 
         Returns:
             The trained `Tokenizer`.
@@ -111,6 +117,9 @@ class Tokenizer:
                 range, or the text is too small for the vocabulary.
         """
         _check_options(vocabulary_size, model_type, character_coverage)
+        symbols = [symbol_of(check_tag(tag)) for tag in tags]
+        # An empty list would be a list of one empty symbol.
+        more = {"user_defined_symbols": symbols} if symbols else {}
         inputs = _check_inputs(files_or_texts)
         count = sum(1 for _ in _sentences(inputs))
         if count == 0:
@@ -130,6 +139,7 @@ class Tokenizer:
                 byte_fallback=False,
                 max_sentence_length=1 << 16,
                 num_threads=_TRAINING_THREADS,
+                **more,
                 pad_id=PAD_ID,
                 unk_id=UNK_ID,
                 bos_id=BOS_ID,
@@ -200,6 +210,15 @@ class Tokenizer:
     def pieces(self) -> list[str]:
         """All pieces, in the order of their ids."""
         return [self._processor.id_to_piece(i) for i in range(self.vocabulary_size)]
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Words that `train` was told to keep as one piece."""
+        from sentencepiece import sentencepiece_model_pb2
+
+        model = sentencepiece_model_pb2.ModelProto.FromString(self.model_bytes)
+        symbols = model.trainer_spec.user_defined_symbols
+        return tuple(map(tag_of, symbols))
 
     @property
     def pad_id(self) -> int:

@@ -16,7 +16,7 @@ FILE = "tokenizer.model"
 def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> Tokenizer:
     """Returns the vocabulary of the training split, from the cache if it is there.
 
-    It is kept beside the cleaned corpus, by the content of its files and by all that
+    The tags of the corpus are in it. It is kept beside the cleaned corpus, by the content of its files and by all that
     determines what is learned from them.
 
     Args:
@@ -28,6 +28,8 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
         ValueError: As `Tokenizer.train`, or the corpus has no split "train".
     """
     files = corpus.files("train")
+    if corpus.tags:
+        options["tags"] = corpus.tags
     key = fingerprint(files, sentencepiece.__version__, vocabulary_size, options)
 
     def write(folder: FolderWriter) -> None:

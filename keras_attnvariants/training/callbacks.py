@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from typing import Protocol
 
 import keras
 import numpy as np
@@ -146,6 +147,13 @@ class StepCounter(keras.callbacks.Callback):
         )
 
 
+class Substitute(Protocol):
+    """Whoever has put other weights into the model."""
+
+    def take_out(self) -> None:
+        """Gives the model its own weights back, if it has others."""
+
+
 class StateSaver(keras.callbacks.Callback):
     """Saves the state every few updates, after each validation, and on request.
 
@@ -159,6 +167,7 @@ class StateSaver(keras.callbacks.Callback):
         stateful: callbacks whose state is saved as well, by name.
         request: tells whether a signal has come.
         save_every: updates between two states.
+        substitute: who validates with other weights than the model's own, or `None`.
 
     Attributes:
         absent: states of callbacks that this call of `train` was not given, by name;
@@ -172,8 +181,10 @@ class StateSaver(keras.callbacks.Callback):
         stateful: Mapping[str, StatefulCallback],
         request: StopRequest,
         save_every: int,
+        substitute: Substitute | None = None,
     ) -> None:
         super().__init__()
+        self._substitute = substitute
         self._store = store
         self._progress = progress
         self._stateful = stateful
@@ -200,6 +211,8 @@ class StateSaver(keras.callbacks.Callback):
         self._save()
 
     def _save(self) -> None:
+        if self._substitute is not None:
+            self._substitute.take_out()
         model = self.model
         variables = {
             "model": model.variables,

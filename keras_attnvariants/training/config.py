@@ -3,10 +3,13 @@
 import dataclasses
 import difflib
 import json
+from dataclasses import MISSING
 from typing import Any
 
 import keras
 
+from keras_attnvariants.training.optimizers import Adam
+from keras_attnvariants.training.optimizers import AveragingAdam
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
@@ -23,6 +26,12 @@ class TrainingConfig:
         label_smoothing: `smoothing` of `LabelSmoothedCrossEntropy`.
         beta_1, beta_2, epsilon: of Adam.
         clipnorm: norm that the gradients are clipped to, all together.
+        accumulate: number of batches whose gradients make an update, the very update of
+            one batch with all their sentences. Everything else that counts in updates,
+            such as the schedule, counts these.
+        ema: momentum of an exponential moving average of the weights, say 0.999. The
+            model is then validated, and saved as the best one, with averages in place
+            of weights; the updates go on from the weights. `None` for none.
         validate_every: length of a period, in updates; each ends with a validation.
         save_every: updates between two saved states within a period.
         log_every: updates between two lines of the log within a period.
@@ -55,6 +64,8 @@ class TrainingConfig:
     beta_2: float = 0.98
     epsilon: float = 1e-9
     clipnorm: float | None = None
+    accumulate: int = 1
+    ema: float | None = None
     validate_every: int = 1000
     save_every: int = 500
     log_every: int = 100
@@ -73,8 +84,11 @@ class TrainingConfig:
         for name in ("steps", "validate_every", "save_every", "log_every"):
             check_integer(name, getattr(self, name))
         check_integer("average_last", self.average_last)
+        check_integer("accumulate", self.accumulate)
         check_optional_integer("patience", self.patience)
         check_rate("label_smoothing", self.label_smoothing)
+        if self.ema is not None:
+            check_rate("ema", self.ema)
         if self.clipnorm is not None:
             check_positive("clipnorm", self.clipnorm)
         if not callable(self.learning_rate):
@@ -82,13 +96,16 @@ class TrainingConfig:
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """A new Adam optimizer with these settings."""
-        return keras.optimizers.Adam(
-            learning_rate=self.learning_rate,
-            beta_1=self.beta_1,
-            beta_2=self.beta_2,
-            epsilon=self.epsilon,
-            global_clipnorm=self.clipnorm,
-        )
+        settings = {
+            "learning_rate": self.learning_rate,
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "global_clipnorm": self.clipnorm,
+        }
+        if self.ema is None:
+            return Adam(**settings)
+        return AveragingAdam(self.ema, **settings)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as a dict that JSON can hold, with one key per field."""
@@ -98,6 +115,12 @@ class TrainingConfig:
         )
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The settings that have a default, with these."""
+        fields = dataclasses.fields(cls)
+        return {f.name: f.default for f in fields if f.default is not MISSING}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingConfig":

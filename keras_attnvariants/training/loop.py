@@ -24,6 +24,7 @@ from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StepCounter
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.limit import TimeIsUp
+from keras_attnvariants.training.moving_average import MovingAverage
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import LoadedState
@@ -99,13 +100,14 @@ class TrainingLoop:
         self._best = BestModel(run_dir / BEST, monitor, progress, tokenizer)
         checkpoints = run_dir / CHECKPOINTS
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
+        self._moving = None if config.ema is None else MovingAverage()
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks)
         stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
         names = unique_names(callback.state_name for callback in stateful)
         self._stateful = dict(zip(names, stateful, strict=True))
         self._saver = StateSaver(
-            store, progress, self._stateful, request, config.save_every
+            store, progress, self._stateful, request, config.save_every, self._moving
         )
         self._callbacks.append(self._saver)
 
@@ -156,6 +158,7 @@ class TrainingLoop:
     def finish(self) -> TrainingResult:
         """Write and validate the model with averaged weights."""
         model, progress = self._model, self._progress
+        model.train_function = None  # the caller may `fit` it in another way
         last = to_arrays(model.weights)
         count = self._averager.average_into(model)
         save_model(model, self._run_dir / AVERAGED, self._tokenizer)
@@ -186,6 +189,8 @@ class TrainingLoop:
         """All callbacks but the saver; each comes after those whose logs it reads."""
         config = self._config
         ordered: list[keras.callbacks.Callback] = [self._counter]
+        if self._moving is not None:
+            ordered.append(self._moving)
         if self._bleu is not None:
             ordered.append(self._bleu)
         # Their scores are for the log, as far as there are any.
@@ -214,7 +219,7 @@ class TrainingLoop:
         else:
             epochs, updates = epoch + left // period, period
         self._model.fit(
-            self._training_data(step),
+            self._training_data(step * self._config.accumulate),
             validation_data=self._validation_data,
             initial_epoch=epoch,
             epochs=epochs,

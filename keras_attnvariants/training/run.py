@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import keras
+from keras import ops
 
+from keras_attnvariants.backend import accumulating_train_function
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.loop import TrainingLoop
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
+from keras_attnvariants.training.losses import token_weights
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
 from keras_attnvariants.training.progress import with_progress_bar
@@ -82,6 +85,7 @@ def train(
         tokenizer: saved with the models, or None.
         training_data: gives the endless dataset of batches `(inputs, labels, weights)`
             that starts at batch number `step`. Batch `i` must depend on `i` only.
+            With `accumulate` an update takes as many batches.
         run_dir: folder of the run.
         config: settings; see `TrainingConfig`.
         validation_data: finite dataset of such batches, for `val_loss`.
@@ -216,6 +220,12 @@ def _compile(
     model.compute_metrics(inputs, labels, logits, weights)
     model.reset_metrics()
     model.optimizer.build(model.trainable_variables)
+    if config.accumulate > 1:
+        model.train_function = accumulating_train_function(
+            model,
+            config.accumulate,
+            lambda labels, weights: ops.sum(token_weights(labels, pad_id, weights)),
+        )
     return int(logits.shape[-1])
 
 

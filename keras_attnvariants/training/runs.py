@@ -263,7 +263,10 @@ def describe_data(
         for split in ("train", "validation")
         if split == "train" or split in corpus.splits
     }
-    return {"preset": preset.name, **sentences, **options}
+    mixed = {} if corpus.mixture is None else corpus.mixture.to_dict()
+    if corpus.tags:
+        mixed["source_tag"] = list(corpus.tags)
+    return {"preset": preset.name, **sentences, **mixed, **options}
 
 
 def content_sha256(files: Iterable[Path]) -> str:

@@ -31,5 +31,5 @@ def on_corpus(
         data["batch_tokens"] = round(pairs * mean)
     if epochs and not steps_are_given:
         plan = tokens.plan("train", data["batch_tokens"], data["seed"])
-        steps = epochs * plan.num_batches
+        steps = -(-epochs * plan.num_batches // config.accumulate)
     return dataclasses.replace(config, data=data, steps=steps)

@@ -1,6 +1,6 @@
 """Kills trainings at random moments, and compares how they end with an undisturbed one.
 
-    python -m tests.faults.kills --count 100
+    python -m tests.faults.kills --count 100 --changes '{"accumulate": 3, "ema": 0.9}'
 
 The kills take turns at the start, an update, a validation, a save and the averaging.
 After each five the run is finished, and its weights, its log and its models must be
@@ -8,6 +8,7 @@ equal to those of a run that nobody killed.
 """
 
 import argparse
+import json
 import random
 import shutil
 import tempfile
@@ -32,8 +33,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100, help="kills (100)")
     parser.add_argument("--seed", type=int, default=1, help="of the moments (1)")
+    parser.add_argument("--changes", default="{}", help="of the TrainingConfig, JSON")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, Server(folder) as server:
+    changes = json.loads(options.changes)
+    with tempfile.TemporaryDirectory() as folder, Server(folder, **changes) as server:
         kill(server, options.count, random.Random(options.seed))
 
 

@@ -1,9 +1,10 @@
 """Toy trainings in child processes that are disturbed; the parent only imports.
 
-`python -m tests.faults.server FOLDER` says `ready` when it has imported, takes one
-command a line on standard input, and answers each with the exit status of the child
+`python -m tests.faults.server FOLDER CHANGES` says `ready` when it has imported, takes
+one command a line on standard input, and answers each with the exit status of the child
 (negative: the signal that ended it). Each child trains in `FOLDER/run`, writes its
-errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.npz`:
+errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.npz`.
+`CHANGES` are those of the toy's `TrainingConfig`, as JSON. The commands are
 
     start N       dies at the Nth stage of its start
     update N      dies after N updates
@@ -17,6 +18,7 @@ errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.n
 `Server` starts such a process and gives it commands.
 """
 
+import json
 import os
 import signal
 import subprocess
@@ -102,19 +104,20 @@ def disturb(command, value):
     return []
 
 
-def train(folder, command, value):
+def train(folder, changes, command, value):
     """One run, as the command line reports it."""
     callbacks = disturb(command, value)
     run_dir = folder / "run"
     # Weights and dropout of a run that has a state must come from there.
     model = toy.toy_model(99 if any(run_dir.glob("state/state-*")) else 1, width=WIDTH)
     with clear_errors():
-        toy.run(run_dir, toy.toy_config(steps=STEPS), model, callbacks=callbacks)
+        config = toy.toy_config(steps=STEPS, **changes)
+        toy.run(run_dir, config, model, callbacks=callbacks)
     arrays = {str(index): array for index, array in enumerate(toy.variables(model))}
     np.savez(folder / "variables.npz", **arrays)
 
 
-def child(folder, command, value):
+def child(folder, changes, command, value):
     """Never returns."""
     errors = os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(errors, 2)
@@ -122,7 +125,7 @@ def child(folder, command, value):
     os.fsync = lambda descriptor: None
     status = 1
     try:
-        train(folder, command, value)
+        train(folder, changes, command, value)
         status = 0
     except SystemExit as exit_:
         status = exit_.code
@@ -136,11 +139,11 @@ def child(folder, command, value):
         os._exit(status)
 
 
-def serve(folder, command, value):
+def serve(folder, changes, command, value):
     """Fork a child, disturb it as told, and return how it ended."""
     pid = os.fork()
     if pid == 0:
-        child(folder, command, value)
+        child(folder, changes, command, value)
     if command == "after":
         time.sleep(float(value))
         os.kill(pid, signal.SIGKILL)
@@ -150,10 +153,11 @@ def serve(folder, command, value):
 class Server:
     """A process that has imported TensorFlow and forks one child a command."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, **changes):
         self.folder = Path(folder)
+        arguments = str(folder), json.dumps(changes)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.server", str(folder)],
+            [sys.executable, "-m", "tests.faults.server", *arguments],
             # Children say on standard error only what a user would read.
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdin=subprocess.PIPE,
@@ -219,4 +223,5 @@ if __name__ == "__main__":
     print("ready", flush=True)
     for line in sys.stdin:
         words = [*line.split(), "0"]
-        print("exit", serve(Path(sys.argv[1]), *words[:2]), flush=True)
+        status = serve(Path(sys.argv[1]), json.loads(sys.argv[2]), *words[:2])
+        print("exit", status, flush=True)

@@ -31,6 +31,11 @@ def test_killed_runs_end_like_an_undisturbed_one(server):
     kills.kill(server, len(kills.MOMENTS), random.Random(8))
 
 
+def test_killed_runs_with_options_end_like_an_undisturbed_one(tmp_path):
+    with Server(tmp_path, accumulate=3, ema=0.9) as server:
+        kills.kill(server, len(kills.MOMENTS), random.Random(2))
+
+
 def test_killed_from_outside(server, undisturbed):
     for seconds in (0.5, 1.5, 2.5):
         assert server(f"after {seconds}") in (-9, 0)

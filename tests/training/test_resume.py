@@ -13,6 +13,7 @@ from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState
 from keras_attnvariants.training.loop import unique_names
+from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 from tests.training.faults import full_disk_after
@@ -55,6 +56,9 @@ class Crash(Exception):
 
 def crash():
     raise Crash
+
+
+OPTIONS = {"accumulate": 3, "ema": 0.9}
 
 
 def log(folder):
@@ -193,6 +197,48 @@ def test_full_disk_says_what_is_safe(tmp_path, monkeypatch):
     full_disk_after(monkeypatch, 5000)
     with pytest.raises(StateWriteError, match="step 6 was not saved .*state-00000001"):
         toy.run(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def undisturbed_with_options(tmp_path_factory):
+    """A run with all options that change what an update is."""
+    folder = tmp_path_factory.mktemp("options")
+    model, result = toy.run(folder, toy.toy_config(**OPTIONS))
+    return folder, toy.variables(model), result
+
+
+def test_options_are_resumed(undisturbed_with_options, tmp_path):
+    """After crashes in an update, in a validation and between two batches."""
+    config = toy.toy_config(**OPTIONS)
+    for disturb in (
+        Disturb(crash, train_batch=5),
+        Disturb(crash, test_batch=2),
+        Disturb(crash, train_batch=5),
+    ):
+        with pytest.raises(Crash):
+            toy.run(tmp_path, config, callbacks=[disturb])
+    with pytest.raises(UserWarning, match="ran out of data"):
+        cut = OPTIONS["accumulate"] * 2 + 1  # from update 12 on
+        data = toy.dataset_at
+        toy.run(tmp_path, config, training_data=lambda step: data(step).take(cut))
+    assert_same_end(tmp_path, undisturbed_with_options, config=config)
+
+
+def test_a_signal_in_a_validation_saves_the_weights(undisturbed_with_options, tmp_path):
+    """Not their averages, which the validation uses."""
+    config = toy.toy_config(**OPTIONS)
+    stop = Disturb(lambda: os.kill(os.getpid(), signal.SIGTERM), test_batch=2)
+    with pytest.raises(SystemExit):
+        toy.run(tmp_path, config, callbacks=[stop])
+    assert_same_end(tmp_path, undisturbed_with_options, config=config)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_resume_without_an_option_is_refused(undisturbed_with_options, option):
+    folder, _, _ = undisturbed_with_options
+    others = {name: OPTIONS[name] for name in OPTIONS if name != option}
+    with pytest.raises(DifferentSettingsError, match=f"`{option}`"):
+        toy.run(folder, toy.toy_config(**others))
 
 
 class Memory(StatefulCallback):

@@ -26,6 +26,15 @@ def differences(saved, given, tmp_path):
     return caught.value
 
 
+def test_a_run_from_before_an_option_has_its_default(tmp_path):
+    saved = settings()
+    for name in ("accumulate", "ema"):
+        del saved["training"][name]
+    check_same_run(tmp_path, saved, settings())
+    error = differences(saved, settings(accumulate=2), tmp_path)
+    assert error.differences == (("accumulate", 1, 2),)
+
+
 def test_an_argument_of_many_layers_is_named_once(tmp_path):
     def model(heads):
         layer = {"class_name": "Attention", "config": {"num_heads": heads}}

@@ -118,7 +118,15 @@ def toy_config(**changes):
     return TrainingConfig(**{**settings, **changes})
 
 
-def run(run_dir, config=None, model=None, bleu=True, tokenizer=None, **kwargs):
+def run(
+    run_dir,
+    config=None,
+    model=None,
+    bleu=True,
+    tokenizer=None,
+    training_data=dataset_at,
+    **kwargs,
+):
     """A whole toy run; returns the model and the result."""
     model = model or toy_model()
     if bleu:
@@ -128,7 +136,7 @@ def run(run_dir, config=None, model=None, bleu=True, tokenizer=None, **kwargs):
         }
     kwargs = {"validation_data": validation_data(), "verbose": 0, **kwargs}
     config = config or toy_config()
-    result = train(model, tokenizer, dataset_at, run_dir, config, **kwargs)
+    result = train(model, tokenizer, training_data, run_dir, config, **kwargs)
     return model, result
 
 

@@ -1,0 +1,134 @@
+"""Options of `kav train` about the corpora that it trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from typing import Annotated
+from typing import NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data import Corpus
+
+Data = Annotated[
+    list[str],
+    typer.Option(
+        help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
+        "file with two columns, or a name that `kav corpora` lists. May be repeated.",
+        show_default=False,
+    ),
+]
+Source = Annotated[
+    list[str],
+    typer.Option(
+        help="Language to translate from: one for all, or one for each --data.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    list[str],
+    typer.Option(
+        help="Language to translate into: one for all, or one for each --data.",
+        show_default=False,
+    ),
+]
+DataWeight = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="How often each --data is seen, relative to the others; by default in "
+        "proportion to its sentences.",
+        show_default=False,
+    ),
+]
+DataTemperature = Annotated[
+    float | None,
+    typer.Option(
+        help="Instead of weights: sentences to the power of 1/temperature, which shows "
+        "small corpora more often.",
+        min=1,
+        show_default=False,
+    ),
+]
+SourceTag = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Word in front of the sources of each --data, such as '<2de>'; '' for "
+        "none. It is one piece of the vocabulary.",
+        show_default=False,
+    ),
+]
+
+
+class CorpusOptions(NamedTuple):
+    """Which corpora, and how often each of them is seen."""
+
+    data: Sequence[str]
+    sources: Sequence[str]
+    targets: Sequence[str]
+    max_invalid: float
+    weights: Sequence[float] | None = None
+    temperature: float | None = None
+    tags: Sequence[str] | None = None
+
+    def check(self) -> None:
+        """Raises before any work if there are not as many of one as of another.
+
+        Raises:
+            ValueError: says which option.
+        """
+        count = len(self.data)
+        given = {
+            "--source": self.sources,
+            "--target": self.targets,
+            "--data-weight": self.weights or (),
+            "--source-tag": self.tags or (),
+        }
+        for option, values in given.items():
+            may_be_one = option in ("--source", "--target") and len(values) == 1
+            if values and len(values) != count and not may_be_one:
+                raise ValueError(
+                    f"Give {option} once for each --data. "
+                    f"Received: {len(values)} for {count}"
+                )
+
+    def load(self) -> Corpus:
+        """The corpus, or all of them as one."""
+        from keras_attnvariants.data import load_corpus
+        from keras_attnvariants.data import mix_corpora
+
+        self.check()
+        count = len(self.data)
+        corpora = [
+            load_corpus(data, source, target, max_invalid=self.max_invalid)
+            for data, source, target in zip(
+                self.data,
+                _each(self.sources, count),
+                _each(self.targets, count),
+                strict=True,
+            )
+        ]
+        if count == 1 and not self.tags:
+            return corpora[0]
+        return mix_corpora(
+            corpora, self.weights, self.temperature or 1.0, self.tags or ()
+        )
+
+    @property
+    def example(self) -> str:
+        """The options of other commands for the first corpus."""
+        options = (
+            f"--data {self.data[0]} --source {self.sources[0]} "
+            f"--target {self.targets[0]}"
+        )
+        return options + self.tag
+
+    @property
+    def tag(self) -> str:
+        """The option of other commands for the tag of the first corpus, if any."""
+        return f" --source-tag '{self.tags[0]}'" if self.tags and self.tags[0] else ""
+
+
+def _each(values: Sequence[str], count: int) -> Sequence[str]:
+    return list(values) * count if len(values) == 1 else values

@@ -1,0 +1,136 @@
+"""Several corpora as one, with a tag in front of the sources of each."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from keras_attnvariants.data.corpora import Corpus
+from keras_attnvariants.data.corpora import default_cache
+from keras_attnvariants.data.files import fingerprint
+from keras_attnvariants.data.files import read_byte_lines
+from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.mixture import Mixture
+from keras_attnvariants.data.tags import check_tag
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import cached_folder
+
+_TRAIN = "train"
+
+
+def mix_corpora(
+    corpora: Sequence[Corpus],
+    weights: Sequence[float] | None = None,
+    temperature: float = 1.0,
+    tags: Sequence[str] = (),
+    cache_dir: os.PathLike[str] | str | None = None,
+) -> Corpus:
+    """Several corpora as one, written to the cache once.
+
+    In training, an epoch has as many pairs as all corpora together; `Mixture` says how
+    many are of which. Every other split, such as "validation", has the pairs of all
+    corpora that have it, in turns: one of each, then the next of each.
+
+    Args:
+        corpora: from `load_corpus`.
+        weights: how often each corpus is seen, relative to the others.
+        temperature: instead of weights; see `Mixture`.
+        tags: one for each corpus, put in front of each of its sources with a space;
+            none by default. `""` is no tag. A tokenizer that is trained for this corpus
+            has each as one piece.
+        cache_dir: as in `load_corpus`.
+
+    Raises:
+        ValueError: there is no corpus, one has no split "train", the weights or tags
+            are not as many as the corpora, or a tag is no single word.
+
+    Example:
+
+    ```python
+    clean = kav.data.load_corpus("clean", "en", "de")
+    crawled = kav.data.load_corpus("crawled", "en", "de")
+    both = kav.data.mix_corpora([clean, crawled], [3, 1], tags=["", "<web>"])
+    kav.training.train_preset(preset, both, "runs/both")
+    ```
+    """
+    if not corpora:
+        raise ValueError("`corpora` must hold at least one. Received: none")
+    tags = tuple(tags) or ("",) * len(corpora)
+    if len(tags) != len(corpora):
+        raise ValueError(
+            "`tags` must be as many as the corpora, `''` for none. "
+            f"Received: {len(tags)} for {len(corpora)} corpora"
+        )
+    used = tuple(dict.fromkeys(tag for tag in tags if tag))
+    for tag in used:
+        check_tag(tag)
+    for corpus in corpora:
+        corpus.files(_TRAIN)
+    mixture = Mixture(
+        tuple(corpus.reports[_TRAIN].written for corpus in corpora),
+        None if weights is None else tuple(map(float, weights)),
+        temperature,
+    )
+    folder, splits = _written(corpora, tags, cache_dir)
+    notes = [f"{c.name}: {line}" for c in corpora for line in c.report.split("\n")]
+    return replace(
+        corpora[0],
+        name="+".join(corpus.name for corpus in corpora),
+        folder=folder,
+        splits=splits,
+        reports={},
+        notes=tuple(notes),
+        mixture=mixture,
+        tags=used,
+    )
+
+
+def _written(
+    corpora: Sequence[Corpus],
+    tags: Sequence[str],
+    cache_dir: os.PathLike[str] | str | None,
+) -> tuple[Path, dict[str, ParallelFiles]]:
+    """The folder of the joint files, and these by split."""
+    cache = Path(cache_dir) if cache_dir else default_cache()
+    names = list(dict.fromkeys(split for c in corpora for split in c.splits))
+    inputs = [file for c in corpora for files in c.splits.values() for file in files]
+    owners = [sorted(corpus.splits) for corpus in corpora]
+    digest = fingerprint(inputs, owners, list(tags))
+    folder = cache / "corpora" / f"mixed-{digest}"
+    splits = {
+        name: ParallelFiles(folder / f"{name}.source", folder / f"{name}.target")
+        for name in names
+    }
+
+    def write(into: FolderWriter) -> None:
+        for name in names:
+            parts = [
+                (corpus.splits[name], tag)
+                for corpus, tag in zip(corpora, tags, strict=True)
+                if name in corpus.splits
+            ]
+            sources = [_tagged(files.source, tag) for files, tag in parts]
+            targets = [read_byte_lines(files.target) for files, _ in parts]
+            for side, texts in (("source", sources), ("target", targets)):
+                lines = in_turns(texts) if name != _TRAIN else itertools.chain(*texts)
+                with (into.path / f"{name}.{side}").open("wb") as file:
+                    file.writelines(line + b"\n" for line in lines)
+
+    cached_folder(folder, write)
+    return folder, splits
+
+
+def _tagged(path: Path, tag: str) -> Iterator[bytes]:
+    prefix = f"{tag} ".encode() if tag else b""
+    return (prefix + line for line in read_byte_lines(path))
+
+
+def in_turns(texts: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
+    """One line of each text, then the next of each that has one."""
+    for lines in itertools.zip_longest(*texts):
+        yield from (line for line in lines if line is not None)

@@ -1,0 +1,97 @@
+"""The gradients of several batches make the update of one large batch."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants.backend import accumulating_train_function
+from keras_attnvariants.training import LabelSmoothedCrossEntropy
+from keras_attnvariants.training import Perplexity
+from keras_attnvariants.training import TokenCount
+from keras_attnvariants.training.losses import token_weights
+from keras_attnvariants.training.optimizers import Adam
+from keras_attnvariants.training.state import to_arrays
+
+UPDATES, BATCHES, TOKENS = 3, 3, 12
+
+
+def batches():
+    """Three sentences of unequal lengths a batch; the batches have unequal widths."""
+    random = np.random.default_rng(6)
+    for number in range(UPDATES * BATCHES):
+        ids = random.integers(1, TOKENS, (3, 2 + 3 * (number % BATCHES)), "int32")
+        for row, cut in zip(ids, random.integers(1, ids.shape[1] + 1, 3), strict=True):
+            row[cut:] = 0
+        yield ids
+
+
+def examples(ids):
+    return {"ids": 5 * ids % TOKENS}, ids, (ids != 0).astype("float32")
+
+
+def large_batches():
+    ids = [np.pad(part, ((0, 0), (0, 8 - part.shape[1]))) for part in batches()]
+    for first in range(0, len(ids), BATCHES):
+        yield np.concatenate(ids[first : first + BATCHES])
+
+
+class Count(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.embedding = keras.layers.Embedding(TOKENS, 4)
+        self.dense = keras.layers.Dense(TOKENS)
+
+    def call(self, inputs):
+        return self.dense(self.embedding(inputs["ids"]))
+
+
+def trained(data, count=None, jit_compile=True):
+    """Weights and log after training on batches, or on some of them at a time."""
+    keras.utils.set_random_seed(3)
+    model = Count()
+    model(examples(np.ones((1, 2), "int32"))[0])
+    model.compile(
+        # So that rounding is not magnified where a gradient is nearly 0.
+        Adam(0.1, epsilon=1e-3, global_clipnorm=0.05),
+        loss=LabelSmoothedCrossEntropy(0.1),
+        weighted_metrics=[Perplexity(), TokenCount()],
+        jit_compile=jit_compile,
+    )
+    model.optimizer.build(model.trainable_variables)
+    if count is not None:
+        model.train_function = accumulating_train_function(model, BATCHES, count)
+    log = model.fit(
+        (examples(ids) for ids in data),
+        steps_per_epoch=UPDATES,
+        shuffle=False,
+        verbose=0,
+    ).history
+    assert int(model.optimizer.iterations) == UPDATES
+    return to_arrays(model.weights), log
+
+
+def tokens(labels, weights):
+    return ops.sum(token_weights(labels, 0, weights))
+
+
+def distance(one, other):
+    return max(np.abs(a - b).max() for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return trained(large_batches())
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_equals_the_large_batch(large, jit_compile):
+    weights, log = trained(batches(), tokens, jit_compile)
+    assert distance(weights, large[0]) < 2e-6
+    assert log["tokens"] == large[1]["tokens"]
+
+
+def test_the_mean_over_batches_is_another_update(large):
+    """As `gradient_accumulation_steps` of Keras' optimizers takes it."""
+    weights, _ = trained(batches(), lambda labels, weights: 1.0)
+    assert distance(weights, large[0]) > 1e-3
