@@ -73,12 +73,17 @@ class CorpusOptions(NamedTuple):
     tags: Sequence[str] | None = None
 
     def check(self) -> None:
-        """Raises before any work if there are not as many of one as of another.
+        """Raises before any work if the options do not go together.
 
         Raises:
-            ValueError: says which option.
+            ValueError: not as many of one as of another, or one without a use.
         """
         count = len(self.data)
+        if count == 1 and (self.weights or self.temperature):
+            raise ValueError(
+                "--data-weight and --data-temperature need several --data. "
+                f"Received: {self.data[0]} alone"
+            )
         given = {
             "--source": self.sources,
             "--target": self.targets,

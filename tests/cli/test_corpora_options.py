@@ -33,6 +33,12 @@ def test_not_as_many_as_corpora(given, phrase):
         CorpusOptions(["one", "two"], **options).check()
 
 
+@pytest.mark.parametrize("given", [{"weights": [2.0]}, {"temperature": 5.0}], ids=str)
+def test_one_corpus_has_no_weight(given):
+    with pytest.raises(ValueError, match="need several --data. Received: one alone"):
+        CorpusOptions(["one"], ["xx"], ["yy"], 0.0, **given).check()
+
+
 @pytest.fixture(scope="module")
 def corpora(corpus_folder, tmp_path_factory):
     """The corpus in two parts; the second translates from yy into xx."""
