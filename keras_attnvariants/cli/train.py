@@ -122,9 +122,15 @@ def train(
             "samples": samples,
             "callbacks": load_callbacks(callback or ()),
         }
-        languages = source, target
-        mixture = data_weight, data_temperature, source_tag
-        corpus = CorpusOptions(data, *languages, max_invalid, *mixture)
+        corpus = CorpusOptions(
+            data,
+            source,
+            target,
+            max_invalid,
+            data_weight,
+            data_temperature,
+            source_tag,
+        )
         train_and_say_what_is_next(corpus, preset, run, minutes, options)
 
 

@@ -119,7 +119,7 @@ class Tokenizer:
         _check_options(vocabulary_size, model_type, character_coverage)
         symbols = [symbol_of(check_tag(tag)) for tag in tags]
         # An empty list would be a list of one empty symbol.
-        more = {"user_defined_symbols": symbols} if symbols else {}
+        more: dict[str, Any] = {"user_defined_symbols": symbols} if symbols else {}
         inputs = _check_inputs(files_or_texts)
         count = sum(1 for _ in _sentences(inputs))
         if count == 0:
@@ -216,7 +216,8 @@ class Tokenizer:
         """Words that `train` was told to keep as one piece."""
         from sentencepiece import sentencepiece_model_pb2
 
-        model = sentencepiece_model_pb2.ModelProto.FromString(self.model_bytes)
+        messages: Any = sentencepiece_model_pb2  # generated code without types
+        model = messages.ModelProto.FromString(self.model_bytes)
         symbols = model.trainer_spec.user_defined_symbols
         return tuple(map(tag_of, symbols))
 
