@@ -16,8 +16,8 @@ FILE = "tokenizer.model"
 def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> Tokenizer:
     """Returns the vocabulary of the training split, from the cache if it is there.
 
-    The tags of the corpus are in it. It is kept beside the cleaned corpus, by the content of its files and by all that
-    determines what is learned from them.
+    The tags of the corpus are in it. It is kept beside the cleaned corpus, by the
+    content of its files and by all that determines what is learned from them.
 
     Args:
         corpus: has a split "train".
