@@ -31,9 +31,11 @@ LEADS = {
 
 
 def ours(name: str, tables: Sequence[AnalysisTable]) -> Iterator[tuple[str, str]]:
-    """Systems and what was found of them; none for an analysis without words."""
+    """Systems and what was found of them, or why nothing was."""
     describe = DESCRIPTIONS.get(name)
     for table in tables:
+        if table.note:
+            yield table.system, table.note
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
         if describe and rows:
             for system, text in describe(rows):

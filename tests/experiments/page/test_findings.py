@@ -1,5 +1,7 @@
 """What an analysis found, in words: tables of a few rows, one of each kind."""
 
+import dataclasses
+
 import pytest
 
 from keras_attnvariants.experiments import AnalysisTable
@@ -111,6 +113,11 @@ def test_of_all_systems():
     [(system, text)] = ours("bleu-by-length", [found])
     assert system == "hc-sa"
     assert text == "+1.00 (+0.50 to +1.50), then −2.00 (−3.00 to −1.00)"
+
+
+def test_why_there_is_nothing():
+    found = dataclasses.replace(table("entropy", ""), note="n-grams have no weights")
+    assert list(ours("entropy", [found])) == [("base", "n-grams have no weights")]
 
 
 def test_no_words():
