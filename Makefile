@@ -24,8 +24,9 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
-REPORTS := serving serving-start serving-requests peers variants variants-int8 training \
-	recurrences recurrences-long recurrences-longest batches pipeline long-sequences memory
+REPORTS := serving serving-variants serving-start serving-requests peers variants \
+	variants-int8 training recurrences recurrences-long recurrences-longest batches \
+	pipeline long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations, and makes
 # its kernels in the way that takes less time.
@@ -96,6 +97,9 @@ $(REPORTS): $(VENV)/.package
 
 serving:
 	$(call BENCHMARK,serving,speed)
+
+serving-variants:
+	$(call BENCHMARK,serving,variants)
 
 serving-start:
 	$(call BENCHMARK,serving,start)

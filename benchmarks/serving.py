@@ -47,6 +47,7 @@ import keras_attnvariants as kav
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 LENGTH = 30
+TITLE = "Exported models compared with CTranslate2"
 
 
 class Size(StrEnum):
@@ -61,7 +62,35 @@ SIZES = {Size.SMALL: (8_000, 3, 256, 1024, 4), Size.BASE: (32_000, 6, 512, 2048,
 
 WIDTHS = list(Size)
 VARIANTS = ["base", "hc-sa"]
-PRECISIONS = [DecodingPrecision.BFLOAT16, DecodingPrecision.INT8]
+# One of each kind, beside the model with learned attention.
+ALL_VARIANTS = [
+    *["base", "hc-sa", "sh-x", "neural-ngram", "concatenated-ngram"],
+    *["context", "accumulated-weights", "lstm", "homogeneous-query-k"],
+]
+
+
+class Form(StrEnum):
+    """The precision of an exported model, and whether it is packed."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    INT8 = "int8"
+    PACKED_FLOAT32 = "float32, packed"
+    PACKED_BFLOAT16 = "bfloat16, packed"
+    PACKED_INT8 = "int8, packed"
+
+    @property
+    def precision(self) -> str:
+        """The precision alone."""
+        return self.value.split(",")[0]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the weights of decoding steps are constants of the graph."""
+        return self.value.endswith("packed")
+
+
+FORMS = [Form.PACKED_BFLOAT16, Form.BFLOAT16, Form.INT8]
 BATCHES = [1, 8, 64]
 
 
@@ -70,7 +99,9 @@ def build(variant: str, weights: Path, sizes: dict[str, int]) -> keras.Model:
     if variant == "base":
         made = model.read(weights, sizes)
     else:
-        preset = kav.presets.get(f"kav/{variant}/bible")
+        names = (f"kav/{variant}/{data}" for data in ("bible", "multi30k"))
+        name = next(name for name in names if name in kav.presets.names())
+        preset = kav.presets.get(name)
         options = {k: v for k, v in sizes.items() if k in preset.options}
         made = preset.build(**options, dropout=0.0)
         never_predict(model.SPECIAL_IDS, made)
@@ -89,15 +120,19 @@ def never_predict(tokens: Sequence[int], made: keras.Model) -> None:
 
 
 def export(
-    variant: str, precision: str, work: Work, weights: Path, max_tokens: int
+    variant: str, form: Form, work: Work, weights: Path, max_tokens: int
 ) -> Path:
     """The folder of an exported model, for token ids only."""
-    keras.config.set_dtype_policy(POLICIES[precision])
+    keras.config.set_dtype_policy(POLICIES[form.precision])
     made = build(variant, weights, work.sizes)
-    if precision == "int8":
+    if form.precision == "int8":
         made.quantize("int8")
-    folder = weights.parent / f"{weights.stem}-{variant}-{precision}"
-    options = {"beam_size": work.beams, "max_tokens": max_tokens}
+    folder = weights.parent / f"{weights.stem}-{variant}-{form.name}"
+    options = {
+        "beam_size": work.beams,
+        "max_tokens": max_tokens,
+        "packed": form.is_packed,
+    }
     return kav.serving.export(made, None, folder, **options)
 
 
@@ -143,7 +178,7 @@ def measure(
 def size_rows(
     work: Work,
     variants: Sequence[str],
-    precisions: Sequence[str],
+    forms: Sequence[Form],
     batches: Sequence[int],
     max_tokens: int,
     peer: str,
@@ -153,9 +188,9 @@ def size_rows(
         weights = Path(folder) / "weights.npz"
         model.write(weights, work.sizes)
         exports = {
-            (variant, precision): export(variant, precision, work, weights, max_tokens)
+            (variant, form.value): export(variant, form, work, weights, max_tokens)
             for variant in variants
-            for precision in precisions
+            for form in forms
         }
         programs = start_programs(stack, work, weights, exports, peer)
         exported = {
@@ -178,11 +213,12 @@ def size_rows(
 def speed(
     size: Annotated[list[Size], typer.Option(help="Widths of the models.")] = WIDTHS,
     variant: Annotated[
-        list[str], typer.Option(help="base, or one of the presets kav/VARIANT/bible.")
+        list[str],
+        typer.Option(help="base, or of a preset kav/VARIANT/bible or …/multi30k."),
     ] = VARIANTS,
     precision: Annotated[
-        list[DecodingPrecision], typer.Option(help="Of the exported models.")
-    ] = PRECISIONS,
+        list[Form], typer.Option(help="Of the exported models.")
+    ] = FORMS,
     batch: Annotated[
         list[int], typer.Option(min=1, help="Sentences in a request.")
     ] = BATCHES,
@@ -197,6 +233,7 @@ def speed(
         Path | None,
         typer.Option(envvar="PEER_PYTHON", help="An interpreter with CTranslate2."),
     ] = None,
+    title: Annotated[str, typer.Option(help="Of the table.")] = TITLE,
     output: Output = None,
 ) -> None:
     """Tokens per second of exported models and of CTranslate2.
@@ -212,8 +249,37 @@ def speed(
         work = Work(*SIZES[width], LENGTH, LENGTH, beams, runs, 1, cores)
         rows += size_rows(work, variant, precision, batch, max_tokens, python)
     setting = f"beam of {beams}, {LENGTH} tokens in and out, 1 thread"
-    title = "Exported models compared with CTranslate2"
     finish(Report(title, SPEED_TEXT, setting, rows, ("of CTranslate2",)), output)
+
+
+@app.command()
+def variants(
+    batch: Annotated[
+        list[int], typer.Option(min=1, help="Sentences in a request.")
+    ] = BATCHES,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 5,
+    peer: Annotated[bool, typer.Option(help="Whether to run CTranslate2.")] = True,
+    peer_python: Annotated[
+        Path | None,
+        typer.Option(envvar="PEER_PYTHON", help="An interpreter with CTranslate2."),
+    ] = None,
+    output: Output = None,
+) -> None:
+    """The same for one variant of each kind, packed, in bfloat16 and width 256."""
+    speed(
+        size=[Size.SMALL],
+        variant=ALL_VARIANTS,
+        precision=[Form.PACKED_BFLOAT16],
+        batch=batch,
+        runs=runs,
+        beams=4,
+        max_tokens=256,
+        cores="",
+        peer=peer,
+        peer_python=peer_python,
+        title="Exported variants compared with CTranslate2",
+        output=output,
+    )
 
 
 def seconds_of(*command: str) -> float:

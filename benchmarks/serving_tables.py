@@ -25,18 +25,18 @@ SPEED_BARS = {
 }
 
 SPEED_TEXT = (
-    "SavedModels as `kav export --ids-only` writes them, in a process that has "
-    "TensorFlow and not this package, beside CTranslate2 with int8 weights. Models "
-    "have random weights: of `base` the same as CTranslate2's, in the form of "
-    "MarianMT; of other variants, those of the presets `kav/VARIANT/bible` in the same "
-    "size, compared with CTranslate2's `base`. Width 256 has 3 + 3 layers and a "
-    "vocabulary of 8,000, width 512 has 6 + 6 layers and 32,000. Tokens are those of "
-    "the best translations, and seconds those that the processor spent on the process, "
-    "which a busy machine does not change much. Operators are those of one decoding "
-    "step in the saved graph; TensorFlow merges some. Load, first answer (batch 1) and "
-    "memory are those of the process beyond its imports. Bars hold for the faster "
-    "precision. CTranslate2 ran with its defaults, without `torch.compile`, which "
-    "does not apply to it."
+    "SavedModels as `kav export --ids-only` writes them, packed ones with `--packed`, "
+    "in a process that has TensorFlow and not this package, beside CTranslate2 with "
+    "int8 weights. Models have random weights: of `base` the same as CTranslate2's, in "
+    "the form of MarianMT; of other variants, those of the presets `kav/VARIANT/bible` "
+    "or `kav/VARIANT/multi30k` in the same size, compared with CTranslate2's `base`. "
+    "Width 256 has 3 + 3 layers and a vocabulary of 8,000, width 512 has 6 + 6 layers "
+    "and 32,000. Tokens are those of the best translations, and seconds those that the "
+    "processor spent on the process, which a busy machine does not change much. "
+    "Operators are those of one decoding step in the saved graph; TensorFlow merges "
+    "some. Load, first answer (batch 1) and memory are those of the process beyond its "
+    "imports. Bars hold for the fastest form of a model. CTranslate2 ran with its "
+    "defaults, without `torch.compile`, which does not apply to it."
 )
 
 START_TEXT = (

@@ -20,6 +20,7 @@ from keras_attnvariants.backend.int8 import portable
 from keras_attnvariants.backend.int8 import quantized_matrices
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.packing import constant_weights
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
@@ -29,7 +30,9 @@ from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.weights import cast_matrices
+from keras_attnvariants.backend.weights import joint_kernels
 from keras_attnvariants.backend.weights import project_jointly
+from keras_attnvariants.backend.weights import use_joint_kernels
 from keras_attnvariants.backend.weights import weights_to_cast
 
 __all__ = [
@@ -44,11 +47,13 @@ __all__ = [
     "cast_matrices",
     "constant",
     "constant_integers",
+    "constant_weights",
     "dense",
     "gains_from_xla",
     "has_onednn_product",
     "in_xla",
     "jit",
+    "joint_kernels",
     "masked_softmax",
     "name",
     "portable",
@@ -58,6 +63,7 @@ __all__ = [
     "scan",
     "section",
     "take",
+    "use_joint_kernels",
     "weights_to_cast",
     "with_gradient",
     "write_at",

@@ -8,6 +8,7 @@ quantized layers, and every other device, is left to Keras.
 import contextlib
 import contextvars
 import gc
+from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,16 @@ from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.onednn import onednn_product
+from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
 LARGEST = 127.0
+
+# The activations that change nothing.
+LINEAR = None, keras.activations.linear
 
 _portable = contextvars.ContextVar("portable", default=False)
 _constant = contextvars.ContextVar("constant", default=False)
@@ -96,10 +101,16 @@ class Dense(keras.layers.Dense):
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         shape = ops.shape(inputs)
         if len(shape) == 2:
-            return super().call(inputs, training)
+            return self.multiply(inputs, training)
         rows = ops.reshape(inputs, (-1, shape[-1]))
-        outputs = super().call(rows, training)
+        outputs = self.multiply(rows, training)
         return reshape(outputs, (*shape[:-1], self.units))
+
+    def multiply(self, rows: Tensor, training: bool | None = None) -> Tensor:
+        """As in Keras, for a matrix `[N, I]`."""
+        outputs = super().call(rows, training)
+        is_product = self.bias is None and self.activation in LINEAR
+        return packable(outputs) if is_product else outputs
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -111,8 +122,8 @@ class Dense(keras.layers.Dense):
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         floats = dequantized(self.kernel)
         if floats is not None:
-            outputs = float_product(inputs, floats)
-        elif is_fast_for(self):
+            return float_product(inputs, floats, self.bias, self.activation)
+        if is_fast_for(self):
             outputs = multiply(inputs, self.kernel, self.kernel_scale)
         else:
             return super().quantized_call(inputs, training)
@@ -132,7 +143,7 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
             return super().call(inputs)
         shape = ops.shape(inputs)
         rows = ops.reshape(inputs, (-1, shape[-1]))
-        logits = super().call(rows, reverse=True)
+        logits = packable(super().call(rows, reverse=True))
         return reshape(logits, (*shape[:-1], self.input_dim))
 
     def quantize(
@@ -206,11 +217,18 @@ def dequantized(integers: keras.Variable) -> Tensor | None:
     return ops.convert_to_tensor(value) if is_float else None
 
 
-def float_product(inputs: Tensor, matrix: Tensor) -> Tensor:
+def float_product(
+    inputs: Tensor,
+    matrix: Tensor,
+    bias: Tensor | None = None,
+    activation: Callable[[Tensor], Tensor] | None = None,
+) -> Tensor:
     """`[..., I]` times `[I, O]`, as one product of matrices: `[..., O]`."""
     shape = ops.shape(inputs)
-    rows = ops.reshape(inputs, (-1, shape[-1]))
-    return ops.reshape(ops.matmul(rows, matrix), (*shape[:-1], matrix.shape[-1]))
+    outputs = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), matrix)
+    outputs = packable(outputs) if bias is None else ops.add(outputs, bias)
+    outputs = outputs if activation is None else activation(outputs)
+    return reshape(outputs, (*shape[:-1], matrix.shape[-1]))
 
 
 def is_plain_int8(layer: keras.layers.Layer) -> bool:

@@ -9,9 +9,11 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.int8 import LINEAR
 from keras_attnvariants.backend.int8 import columns_computed_once
 from keras_attnvariants.backend.int8 import dequantized
 from keras_attnvariants.backend.int8 import is_plain_int8
+from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.utils.typing import Tensor
@@ -24,8 +26,10 @@ WEIGHTS = {
 }
 
 
-# Within `cast_matrices`, the joint kernel of layers, by their identities.
-_joint_kernels: contextvars.ContextVar[dict[tuple[int, ...], Tensor]]
+# The joint kernel of layers, and their joint bias if any, by their identities.
+JointKernels = dict[tuple[int, ...], list[Tensor]]
+
+_joint_kernels: contextvars.ContextVar[JointKernels]
 _joint_kernels = contextvars.ContextVar("joint_kernels")
 
 
@@ -47,11 +51,18 @@ def cast_matrices(model: Any) -> Iterator[None]:
         yield
         return
     with cast_weights(model), columns_computed_once(model):
-        token = _joint_kernels.set(joint_kernels(model))
-        try:
+        with use_joint_kernels(joint_kernels(model)):
             yield
-        finally:
-            _joint_kernels.reset(token)
+
+
+@contextlib.contextmanager
+def use_joint_kernels(kernels: JointKernels) -> Iterator[None]:
+    """A scope in which `project_jointly` finds what `joint_kernels` returned."""
+    token = _joint_kernels.set(kernels)
+    try:
+        yield
+    finally:
+        _joint_kernels.reset(token)
 
 
 def cast_weights(model: keras.layers.Layer) -> keras.StatelessScope:
@@ -89,27 +100,31 @@ def weights_of(layer: keras.layers.Layer) -> list[keras.Variable]:
     return []
 
 
-def joint_kernels(model: keras.layers.Layer) -> dict[tuple[int, ...], Tensor]:
-    """The kernels side by side of each layer's `joint_projections`, if it has any."""
+def joint_kernels(model: keras.layers.Layer) -> JointKernels:
+    """Kernels, and biases, side by side of each layer's `joint_projections`, if any."""
     found = {}
     for layer in nested_layers(model):
         group = getattr(layer, "joint_projections", ())
-        kernels = [only_matrix(dense) for dense in group]
-        matrices = [kernel for kernel in kernels if kernel is not None]
-        alike = len({tuple(matrix.shape) for matrix in matrices}) == 1
-        if alike and len(matrices) == len(kernels):
-            found[tuple(map(id, group))] = ops.concatenate(matrices, axis=1)
+        products = [plain_product(dense) for dense in group]
+        given = [product for product in products if product is not None]
+        shapes = {tuple(tuple(part.shape) for part in product) for product in given}
+        if len(shapes) == 1 and len(given) == len(products):
+            parts = zip(*given, strict=True)
+            found[tuple(map(id, group))] = [ops.concatenate(p, axis=-1) for p in parts]
     return found
 
 
-def only_matrix(dense: keras.layers.Dense) -> Tensor | None:
-    """The matrix of floats of a layer that multiplies with it and does nothing else."""
-    activation = dense.activation in (None, keras.activations.linear)
-    if not activation or dense.bias is not None:
+def plain_product(dense: keras.layers.Dense) -> list[Tensor] | None:
+    """The matrix of floats, and the bias if any, of a layer that does nothing else."""
+    if dense.activation not in LINEAR:
         return None
     if dense.quantization_mode is None:
-        return ops.convert_to_tensor(dense.kernel)
-    return dequantized(dense.kernel) if is_plain_int8(dense) else None
+        matrix = ops.convert_to_tensor(dense.kernel)
+    else:
+        matrix = dequantized(dense.kernel) if is_plain_int8(dense) else None
+    if matrix is None or dense.bias is None:
+        return None if matrix is None else [matrix]
+    return [matrix, ops.cast(dense.bias, matrix.dtype)]
 
 
 def project_jointly(
@@ -125,10 +140,12 @@ def project_jointly(
         layers: built layers with the same inputs.
         inputs: `[..., width]`.
     """
-    kernel = _joint_kernels.get({}).get(tuple(map(id, layers)))
-    if kernel is None:
+    parts = _joint_kernels.get({}).get(tuple(map(id, layers)))
+    if parts is None:
         return [layer(inputs) for layer in layers]
+    kernel, *bias = parts
     *lead, width = ops.shape(inputs)
     outputs = ops.matmul(ops.reshape(inputs, (-1, width)), kernel)
+    outputs = ops.add(outputs, bias[0]) if bias else packable(outputs)
     outputs = reshape(outputs, (*lead, kernel.shape[1]))
     return list(ops.split(outputs, len(layers), axis=-1))

@@ -16,6 +16,7 @@ from keras_attnvariants.data.registry import FetchError
 from keras_attnvariants.data.registry import RegisteredCorpus
 from keras_attnvariants.data.registry import names as corpus_names
 from keras_attnvariants.data.registry import register_corpus
+from keras_attnvariants.data.shortlist import Shortlist
 from keras_attnvariants.data.tokenizer import Tokenizer
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Mixture",
     "ParallelFiles",
     "RegisteredCorpus",
+    "Shortlist",
     "TokenizedCorpus",
     "Tokenizer",
     "corpus_names",

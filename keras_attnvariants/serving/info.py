@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import IMPOSSIBLE
+from keras_attnvariants.serving.counting import operators_per_step
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
@@ -55,6 +56,7 @@ def write_info(
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
         "options": asdict(options),
         "precision": precision._asdict(),
+        "operators_per_step": operators_per_step(folder),
         "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {
             name: {"doc": SIGNATURES[name], **signature_info(signature)}

@@ -18,6 +18,9 @@ class Options:
         max_characters: characters of a text; the rest is cut off.
         max_tokens: tokens of a source or target; the rest is cut off.
         onednn: whether integers are multiplied by an operator of oneDNN.
+        packed: whether decoding steps read their weights as constants.
+        shortlist_width: tokens that the translations of a sentence may have, if there
+            is a shortlist.
     """
 
     beam_size: int
@@ -27,6 +30,8 @@ class Options:
     max_characters: int
     max_tokens: int
     onednn: bool = False
+    packed: bool = False
+    shortlist_width: int | None = None
 
     @property
     def buckets(self) -> tuple[int, ...]:

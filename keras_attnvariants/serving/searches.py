@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -67,9 +68,10 @@ class BucketedSearch:
 
     def search(self, ids: Tensor, lengths: Tensor, count: Tensor) -> Hypotheses:
         """The search, in the bucket of the longest source."""
-        return beam_search(
+        ids = self.padded(ids, lengths)
+        found = beam_search(
             self.model,
-            self.padded(ids, lengths),
+            ids,
             beam_size=self.options.beam_size,
             length_penalty=self.options.length_penalty,
             n_best=self.n_best,
@@ -77,6 +79,9 @@ class BucketedSearch:
             return_token_log_probs=self.of_tokens,
             needed=count,
         )
+        if isinstance(self.model, ShortlistedSteps):
+            return self.model.restored(found, ids)
+        return found
 
     def padded(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Ids `[B, S]`, padded to the width of the bucket of the longest source."""

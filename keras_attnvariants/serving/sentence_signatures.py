@@ -5,6 +5,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
@@ -29,12 +30,17 @@ class SentenceSignatures(TextSignatures):
         model: a step model.
         options: of the searches, and the limits.
         tokenizer: the tokenizer of the model.
+        shortlist: which tokens translations may have; `None` for all.
     """
 
     def __init__(
-        self, model: keras.Model, options: Options, tokenizer: Tokenizer
+        self,
+        model: keras.Model,
+        options: Options,
+        tokenizer: Tokenizer,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        super().__init__(model, options, tokenizer)
+        super().__init__(model, options, tokenizer, shortlist)
         self.search_options = search_options(options.length_penalty, model.max_length)
 
     def functions(self) -> dict[str, Signature]:

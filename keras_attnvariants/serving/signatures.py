@@ -2,10 +2,12 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import score_tokens
@@ -17,10 +19,12 @@ from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.packed import PackedSteps
 from keras_attnvariants.serving.rows import status_of_ids
 from keras_attnvariants.serving.rows import status_of_search
 from keras_attnvariants.serving.rows import without_failed
 from keras_attnvariants.serving.searches import BucketedSearch
+from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.text import GraphTokenizer
 from keras_attnvariants.serving.weights import StoredWeights
 from keras_attnvariants.utils.typing import Tensor
@@ -32,14 +36,31 @@ class Signatures:
     Args:
         model: a step model.
         options: of the search, and the limits.
+        shortlist: which tokens translations may have; `None` for all.
     """
 
-    def __init__(self, model: keras.Model, options: Options) -> None:
+    def __init__(
+        self,
+        model: keras.Model,
+        options: Options,
+        shortlist: Shortlist | None = None,
+    ) -> None:
         self.model = model
         self.options = options
-        self.best: Callable[[Tensor, Tensor], Hypotheses]
-        self.best = BucketedSearch(model, options)
+        self.shortlist = shortlist
         self.weights = StoredWeights(model, options.onednn)
+        # What translates, as fast as it can; the model itself does everything else.
+        self.searched: Any = model
+        if options.packed:
+            self.searched = PackedSteps(model, self.weights.arrays())
+        self.best: Callable[[Tensor, Tensor], Hypotheses]
+        self.best = BucketedSearch(self.limited(self.searched), options)
+
+    def limited(self, steps: Any) -> Any:
+        """A step model that chooses among the tokens of the shortlist, if any."""
+        if self.shortlist is None or self.options.shortlist_width is None:
+            return steps
+        return ShortlistedSteps(steps, self.shortlist, self.options.shortlist_width)
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""
@@ -105,17 +126,23 @@ class TextSignatures(Signatures):
         model: a step model.
         options: of the searches, and the limits.
         tokenizer: the tokenizer of the model.
+        shortlist: which tokens translations may have; `None` for all.
     """
 
     def __init__(
-        self, model: keras.Model, options: Options, tokenizer: Tokenizer
+        self,
+        model: keras.Model,
+        options: Options,
+        tokenizer: Tokenizer,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        super().__init__(model, options)
+        super().__init__(model, options, shortlist)
         self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
         # The best one and several come from the same graph.
-        self.several = BucketedSearch(model, options, options.n_best)
+        searched = self.limited(self.searched)
+        self.several = BucketedSearch(searched, options, options.n_best)
         self.best = functools.partial(self.several, count=1)
-        self.aligned = BucketedSearch(model, options, of_tokens=True)
+        self.aligned = BucketedSearch(self.limited(model), options, of_tokens=True)
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(
             lambda source_ids, target_ids: score_tokens(model, source_ids, target_ids),

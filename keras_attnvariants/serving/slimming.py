@@ -1,6 +1,7 @@
 """Makes the graph of a SavedModel smaller without changing what it computes."""
 
 import os
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import MutableSequence
 from pathlib import Path
@@ -33,7 +34,7 @@ def share_constants(path: str | os.PathLike[str]) -> None:
 
 def share_in_function(function: Any) -> None:
     """Keeps one constant of each value in a `FunctionDef`, and no inferred shapes."""
-    first: dict[bytes, str] = {}
+    first: dict[Hashable, str] = {}
     replaced: dict[str, str] = {}
     for node in function.node_def:
         # One with a control input waits for it, perhaps because it runs in a branch.
@@ -55,11 +56,11 @@ def share_in_function(function: Any) -> None:
     function.node_def.extend(kept)
 
 
-def content(node: Any) -> bytes:
+def content(node: Any) -> Hashable:
     """What two constants have to have in common to be one."""
     attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
-    values = [(name, value.SerializeToString()) for name, value in attributes]
-    return repr((node.device, values)).encode()
+    values = ((name, value.SerializeToString()) for name, value in attributes)
+    return node.device, *values
 
 
 def redirect(inputs: MutableSequence[str], replaced: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_attnvariants.backend import Quantized
@@ -40,6 +41,10 @@ class StoredWeights:
             (matrix.integers, floats.values)
             for matrix, floats in zip(integers, self.dequantized, strict=True)
         ]
+
+    def arrays(self) -> list[tuple[keras.Variable, np.ndarray]]:
+        """What is stored, as arrays: matrices of floats where there are integers."""
+        return [(weight, value.numpy()) for weight, value in self._values]
 
     def scope(self) -> keras.StatelessScope:
         """The scope in which functions that are traced read what is stored."""

@@ -78,6 +78,8 @@ class Projections(keras.layers.Layer):
     def build(self, shape):
         for part in self.parts:
             part.build(shape)
+            if part.bias is not None:
+                part.bias.assign(np.arange(part.units))
 
     def call(self, x):
         return project_jointly(self.joint_projections, x)
@@ -85,7 +87,7 @@ class Projections(keras.layers.Layer):
 
 @pytest.mark.parametrize(
     "options, is_joint",
-    [({}, True), ({"units": (3, 3, 2)}, False), ({"use_bias": True}, False)],
+    [({}, True), ({"units": (3, 3, 2)}, False), ({"use_bias": True}, True)],
 )
 def test_joint_projections_are_those_of_the_layers(options, is_joint):
     layer = Projections(**options)

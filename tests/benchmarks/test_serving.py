@@ -41,8 +41,16 @@ def test_a_tiny_model_alone(benchmark, monkeypatch, tmp_path):
     serving = benchmark("serving")
     monkeypatch.setitem(serving.SIZES, serving.Size.SMALL, TINY)
     file = tmp_path / "numbers.json"
-    arguments = "--size 256 --precision bfloat16 --batch 1 --batch 2 --runs 1 --no-peer"
-    arguments = [*arguments.split(), "--max-tokens", "32", "--output", str(file)]
+    arguments = "--size 256 --batch 1 --batch 2 --runs 1 --no-peer"
+    arguments = [
+        *arguments.split(),
+        "--precision",
+        "bfloat16, packed",
+        "--max-tokens",
+        "32",
+        "--output",
+        str(file),
+    ]
     result = CliRunner().invoke(serving.app, ["speed", *arguments])
     assert result.exit_code == 0, result.output
     rows = json.loads(file.read_text())["rows"]

@@ -4,6 +4,7 @@ import json
 
 import tensorflow as tf
 
+from keras_attnvariants.serving.counting import operators_per_step
 from keras_attnvariants.serving.export import LARGE_SIGNATURES
 from keras_attnvariants.serving.info import OUTPUTS
 from keras_attnvariants.serving.info import SIGNATURES
@@ -37,6 +38,7 @@ def test_the_info_describes_the_signatures(exported, tokenizer):
     assert info["versions"]["tensorflow_text"]
     assert info["tokenizer_sha256"] == tokenizer.sha256
     assert {name: info["options"][name] for name in LIMITS} == LIMITS
+    assert info["operators_per_step"] == operators_per_step(exported["hc-sa"])
     assert info["precision"]["dtype"] == "float32"
     assert info["precision"]["exact"]
     assert info["status"] == {str(int(n)): doc for n, doc in STATUS_DOCS.items()}

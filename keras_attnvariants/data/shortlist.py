@@ -1,0 +1,229 @@
+"""Which target tokens a source makes likely: vocabulary shortlists.
+
+A lexical model (Brown et al. 1993, IBM model 1) is estimated on a parallel corpus in
+one array of co-occurrences, chunk by chunk. Jean et al. (2015, section 3.2) limit the
+vocabulary of a sentence to what such a model proposes, and the most frequent tokens.
+"""
+
+import os
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from keras_attnvariants.utils.checks import check_integer
+
+# A sentence as the ids of its tokens.
+Sentence = Sequence[int]
+
+# Sentence pairs whose co-occurrences are in memory at once, before they are summed.
+CHUNK = 2_000
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """The target tokens that translations may have, by the tokens of their source.
+
+    Attributes:
+        common: int32 `[C]`, tokens that every translation may have, the most frequent
+            ones first.
+        by_source: int32 `[source vocabulary, n]`, for each source token the tokens it
+            is most likely translated to, best first; -1 where there are fewer.
+
+    Example:
+
+    >>> pairs = [([5, 6], [8, 9]), ([5], [8]), ([6], [9])]
+    >>> shortlist = Shortlist.learn(pairs, 10, 10, candidates=1)
+    >>> shortlist.by_source[5].tolist(), shortlist.by_source[6].tolist()
+    ([8], [9])
+    """
+
+    common: np.ndarray
+    by_source: np.ndarray
+
+    @classmethod
+    def learn(
+        cls,
+        pairs: Iterable[tuple[Sentence, Sentence]],
+        source_vocabulary_size: int,
+        vocabulary_size: int,
+        candidates: int = 50,
+        common: int = 1_000,
+        iterations: int = 3,
+    ) -> "Shortlist":
+        """The shortlist that a parallel corpus suggests.
+
+        Memory grows with the number of different pairs of a source and a target token
+        in one sentence pair, 16 bytes each.
+
+        Args:
+            pairs: ids of the tokens of sources and targets, without special tokens. It
+                is read `iterations` times: a generator will not do.
+            source_vocabulary_size, vocabulary_size: numbers of tokens.
+            candidates: tokens for each source token, at most.
+            common: number of frequent tokens for all.
+            iterations: how often the lexical model is re-estimated.
+
+        Raises:
+            ValueError: a size is out of range, or there are no pairs.
+        """
+        for name, value in (("candidates", candidates), ("iterations", iterations)):
+            check_integer(name, value)
+        check_integer("common", common, minimum=0)
+        counts = np.zeros(vocabulary_size, "int64")
+        for chunk in chunks(pairs):
+            for _, target in chunk:
+                np.add.at(counts, np.asarray(target, "int64"), 1)
+        if not counts.any():
+            raise ValueError("`pairs` must have tokens. Received: none")
+        keys, weights = lexical_model(pairs, vocabulary_size, iterations)
+        frequent = np.argsort(-counts, kind="stable")[:common]
+        return cls(
+            frequent[counts[frequent] > 0].astype("int32"),
+            best_targets(
+                keys, weights, source_vocabulary_size, vocabulary_size, candidates
+            ),
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the shortlist as an `.npz` file."""
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, common=self.common, by_source=self.by_source)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Shortlist":
+        """The shortlist in a file that `save` wrote.
+
+        Raises:
+            ValueError: the file holds something else.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                common, by_source = arrays["common"], arrays["by_source"]
+        except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
+            if isinstance(error, FileNotFoundError | IsADirectoryError):
+                raise
+            raise ValueError(
+                f"{os.fspath(path)} is not a shortlist as `Shortlist.save` writes it."
+            ) from error
+        is_whole = all(array.dtype.kind == "i" for array in (common, by_source))
+        if not is_whole or (common.ndim, by_source.ndim) != (1, 2):
+            raise ValueError(
+                f"{os.fspath(path)} must have integers: `common` [C] and `by_source` "
+                f"[V, n]. Received: {common.dtype} {common.shape}, {by_source.dtype} "
+                f"{by_source.shape}"
+            )
+        return cls(common.astype("int32"), by_source.astype("int32"))
+
+    def check(self, source_vocabulary_size: int, vocabulary_size: int) -> None:
+        """Raises `ValueError` unless the shortlist fits to the vocabularies."""
+        largest = max(self.common.max(initial=-1), self.by_source.max(initial=-1))
+        if len(self.by_source) != source_vocabulary_size or largest >= vocabulary_size:
+            raise ValueError(
+                "The shortlist must be of the vocabularies of the model "
+                f"({source_vocabulary_size} source and {vocabulary_size} target "
+                f"tokens). Received: {len(self.by_source)} source tokens, target "
+                f"tokens up to {largest}"
+            )
+
+
+def chunks(
+    pairs: Iterable[tuple[Sentence, Sentence]],
+) -> Iterator[list[tuple[Sentence, Sentence]]]:
+    """The pairs, `CHUNK` at a time."""
+    iterator = iter(pairs)
+    while chunk := list(islice(iterator, CHUNK)):
+        yield chunk
+
+
+def lexical_model(
+    pairs: Iterable[tuple[Sentence, Sentence]], vocabulary_size: int, iterations: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expected counts of a source token being translated to a target token.
+
+    Args:
+        pairs: see `Shortlist.learn`.
+        vocabulary_size: number of target tokens, `V`.
+        iterations: of expectation maximization, from uniform probabilities.
+
+    Returns:
+        Keys, int64 `[N]` in ascending order, `source * V + target`; and their counts,
+        float64 `[N]`.
+    """
+    keys, probabilities = np.zeros(0, "int64"), np.zeros(0)
+    weights = probabilities
+    for number in range(iterations):
+        found = [np.zeros(0, "int64")], [np.zeros(0)]
+        for chunk in chunks(pairs):
+            links, columns = co_occurrences(chunk, vocabulary_size)
+            share = np.ones(len(links))
+            if number:
+                share = probabilities[np.searchsorted(keys, links)]
+            total = np.bincount(columns, share)
+            unique, index = np.unique(links, return_inverse=True)
+            found[0].append(unique)
+            found[1].append(np.bincount(index, share / total[columns]))
+            if len(found[0]) > 32:
+                found = tuple([part] for part in summed(*found))
+        keys, weights = summed(*found)
+        sources = keys // vocabulary_size
+        probabilities = weights / np.bincount(sources, weights)[sources]
+    return keys, weights
+
+
+def co_occurrences(
+    chunk: Sequence[tuple[Sentence, Sentence]], vocabulary_size: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs of a source and a target token in one sentence pair.
+
+    Returns:
+        The keys `source * V + target`, int64 `[N]`, and the target position, counted
+        through the chunk, that each belongs to, int64 `[N]`.
+    """
+    links, columns, start = [np.zeros(0, "int64")], [np.zeros(0, "int64")], 0
+    for source, target in chunk:
+        rows = np.asarray(source, "int64") * vocabulary_size
+        links.append(np.add.outer(np.asarray(target, "int64"), rows).ravel())
+        positions = np.arange(start, start + len(target))
+        columns.append(np.repeat(positions, len(source)))
+        start += len(target)
+    return np.concatenate(links), np.concatenate(columns)
+
+
+def summed(
+    keys: Sequence[np.ndarray], weights: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys of several arrays, ascending, and their total weights."""
+    unique, index = np.unique(np.concatenate(keys), return_inverse=True)
+    return unique, np.bincount(index, np.concatenate(weights), len(unique))
+
+
+def best_targets(
+    keys: np.ndarray,
+    weights: np.ndarray,
+    source_vocabulary_size: int,
+    vocabulary_size: int,
+    count: int,
+) -> np.ndarray:
+    """The `count` target tokens of the largest weight for each source token.
+
+    Args:
+        keys, weights: see `lexical_model`.
+        source_vocabulary_size, vocabulary_size: numbers of tokens.
+        count: columns of the result, at most.
+
+    Returns:
+        int32 `[source_vocabulary_size, count]`, -1 where there are fewer.
+    """
+    sources, targets = np.divmod(keys, vocabulary_size)
+    order = np.lexsort((targets, -weights, sources))
+    sources, targets = sources[order], targets[order]
+    ranks = np.arange(len(order)) - np.searchsorted(sources, sources)
+    is_best = ranks < count
+    found = np.full((source_vocabulary_size, count), -1, "int32")
+    found[sources[is_best], ranks[is_best]] = targets[is_best]
+    return found

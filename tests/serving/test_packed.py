@@ -1,0 +1,86 @@
+"""Decoding steps whose weights are constants of the graph."""
+
+import json
+
+import numpy as np
+import pytest
+
+from keras_attnvariants.backend import jit
+from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.serving import export
+from keras_attnvariants.serving import packed
+from keras_attnvariants.serving import verify
+from keras_attnvariants.serving.info import INFO
+from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.packed import PackedSteps
+from keras_attnvariants.serving.weights import StoredWeights
+from tests.serving.test_weights import ROWS
+from tests.serving.test_weights import model_in
+from tests.serving.test_weights import served
+from tests.serving.tools import LIMITS
+from tests.serving.tools import as_batch
+
+
+def second_inputs(nodes) -> list[tuple[str, str, bool]]:
+    """Of every product: its name, what makes its second input, if a bias is added."""
+    names = {node.name: node for node in nodes}
+
+    def source(name: str):
+        node = names.get(name.removeprefix("^").split(":")[0])
+        passes = node is not None and node.op in ("Identity", "Cast", "Transpose")
+        return source(node.input[0]) if passes else node
+
+    biased = {n.input[0].split(":")[0] for n in nodes if n.op == "BiasAdd"}
+    return [
+        (node.name, getattr(source(node.input[1]), "op", None), node.name in biased)
+        for node in nodes
+        if node.op == "MatMul"
+    ]
+
+
+@pytest.mark.parametrize(
+    "precision",
+    [
+        "float32",
+        *(pytest.param(p, marks=pytest.mark.slow) for p in ("bfloat16", "int8")),
+    ],
+)
+def test_a_packed_export_multiplies_with_constants_and_translates_as_here(
+    precision, tmp_path
+):
+    model = model_in(precision)
+    path = export(model, None, tmp_path, packed=True, **LIMITS)
+    verify(path)
+    functions = read_saved_model(path).meta_graphs[0].graph_def.library.function
+    bodies = (f for f in functions if "while_body" in f.signature.name)
+    products = [found for body in bodies for found in second_inputs(body.node_def)]
+    # Self-attention: in and out; attention to the source: in and out; feed-forward: 2;
+    # the vocabulary.
+    assert len(products) == 7
+    assert {(operator, biased) for _, operator, biased in products} == {("Const", True)}
+    with StoredWeights(model).scope():
+        expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    found, _ = served(path)
+    ids = np.asarray(found["ids"])
+    np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
+    np.testing.assert_allclose(found["scores"], expected.scores[:, 0], rtol=0.02)
+    info = json.loads((path / INFO).read_text())
+    assert info["options"]["packed"]
+    assert info["operators_per_step"] > 100
+
+
+def test_models_beyond_the_size_of_a_graph_are_not_packed(monkeypatch):
+    monkeypatch.setattr(packed, "LARGEST", 1_000)
+    model = model_in("float32")
+    with pytest.raises(ValueError, match="`packed` needs weights of at most"):
+        PackedSteps(model, StoredWeights(model).arrays())
+
+
+def test_tokens_and_settings_are_those_of_the_model():
+    model = model_in("float32")
+    steps = PackedSteps(model, StoredWeights(model).arrays())
+    assert (steps.eos_id, steps.max_length) == (model.eos_id, model.max_length)
+    assert steps.search_settings is model.search_settings
+    assert steps.joint_kernels
+    for kernel, *_ in steps.joint_kernels.values():
+        assert isinstance(kernel, np.ndarray) and kernel.shape == (16, 48)
