@@ -124,7 +124,7 @@ def plain_product(dense: keras.layers.Dense) -> list[Tensor] | None:
         matrix = dequantized(dense.kernel) if is_plain_int8(dense) else None
     if matrix is None or dense.bias is None:
         return None if matrix is None else [matrix]
-    return [matrix, ops.cast(dense.bias, matrix.dtype)]
+    return [matrix, ops.cast(dense.bias, dense.compute_dtype)]
 
 
 def project_jointly(

@@ -22,6 +22,8 @@ Sentence = Sequence[int]
 
 # Sentence pairs whose co-occurrences are in memory at once, before they are summed.
 CHUNK = 2_000
+# Chunks that are kept apart, at most.
+MAX_PARTS = 32
 
 
 @dataclass(frozen=True)
@@ -154,10 +156,11 @@ def lexical_model(
         Keys, int64 `[N]` in ascending order, `source * V + target`; and their counts,
         float64 `[N]`.
     """
-    keys, probabilities = np.zeros(0, "int64"), np.zeros(0)
-    weights = probabilities
+    keys: np.ndarray = np.zeros(0, "int64")
+    weights: np.ndarray = np.zeros(0)
+    probabilities = weights
     for number in range(iterations):
-        found = [np.zeros(0, "int64")], [np.zeros(0)]
+        all_keys, all_weights = [keys[:0]], [weights[:0]]
         for chunk in chunks(pairs):
             links, columns = co_occurrences(chunk, vocabulary_size)
             share = np.ones(len(links))
@@ -165,11 +168,12 @@ def lexical_model(
                 share = probabilities[np.searchsorted(keys, links)]
             total = np.bincount(columns, share)
             unique, index = np.unique(links, return_inverse=True)
-            found[0].append(unique)
-            found[1].append(np.bincount(index, share / total[columns]))
-            if len(found[0]) > 32:
-                found = tuple([part] for part in summed(*found))
-        keys, weights = summed(*found)
+            all_keys.append(unique)
+            all_weights.append(np.bincount(index, share / total[columns]))
+            if len(all_keys) > MAX_PARTS:
+                sums = summed(all_keys, all_weights)
+                all_keys, all_weights = [sums[0]], [sums[1]]
+        keys, weights = summed(all_keys, all_weights)
         sources = keys // vocabulary_size
         probabilities = weights / np.bincount(sources, weights)[sources]
     return keys, weights

@@ -199,7 +199,7 @@ def matrix_of_floats(variable: keras.Variable, dtype: str) -> Tensor:
     Raises:
         ValueError: it is quantized.
     """
-    matrix = ops.convert_to_tensor(variable)
+    matrix = variable.value
     if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(matrix.dtype)):
         raise ValueError(
             "The logits of some tokens need a matrix of floats. "

@@ -100,6 +100,21 @@ def test_joint_projections_are_those_of_the_layers(options, is_joint):
         np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_joint_projections_have_the_dtype_of_the_computation(use_bias):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        layer = Projections(use_bias=use_bias)
+    finally:
+        keras.config.set_dtype_policy("float32")
+    x = ops.ones((2, 5, 4), "bfloat16")
+    layer(x)
+    with cast_matrices(layer):
+        assert joint_kernels(layer)
+        found = {keras.backend.standardize_dtype(part.dtype) for part in layer(x)}
+    assert found == {"bfloat16"}
+
+
 def test_projections_of_unequal_inputs_stay_apart():
     layer = Projections()
     layer.parts[0].build((None, 4))
