@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import constant
 from keras_attnvariants.backend import take
 from keras_attnvariants.data.shortlist import Shortlist
@@ -89,8 +90,10 @@ class ShortlistedSteps:
     def encode(self, source_ids: Tensor) -> NestedTensors:
         """The context of the model, the lists, and what logits are computed from."""
         tokens = self.tokens(source_ids)
-        outputs = self.model.embeddings.columns(tokens)
-        context = self.model.encode(source_ids)
+        # Read as a whole: servers of models need not gather from variables.
+        with cast_matrices(getattr(self.model, "model", self.model)):
+            outputs = self.model.embeddings.columns(tokens)
+            context = self.model.encode(source_ids)
         return {"model": context, "tokens": tokens, "outputs": outputs}
 
     def initial_state(
