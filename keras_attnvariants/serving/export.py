@@ -132,9 +132,10 @@ def export(
 
     Raises:
         ValueError: an option is out of range, the version exists, the vocabularies
-            differ, `exact` is asked of a quantized model or `onednn` of another one, the
-            weights are too large to be packed, the shortlist does not fit to the model,
-            or the model uses operators that no server has.
+            differ, `exact` is asked of a quantized model or `onednn` of another one or
+            together with `packed`, the weights are too large to be packed, the
+            shortlist does not fit to the model, or the model uses operators that no
+            server has.
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
 
