@@ -1,6 +1,5 @@
 """The tuner: a trial is a run of ours, which a kill does not lose."""
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from keras_attnvariants.training import load_run
 from keras_attnvariants.tuning.records import OBJECTIVES
 from keras_attnvariants.tuning.records import TrialRecord
 from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.tuning.workers import chief_address
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import FolderInUseError
 
@@ -43,8 +43,7 @@ class RunTuner(BaseTuner):
         if self._is_worker():
             from keras_attnvariants.tuning.client import PatientOracle
 
-            host, port = (os.environ[f"KERASTUNER_ORACLE_{n}"] for n in ("IP", "PORT"))
-            self.oracle = PatientOracle(self.oracle, f"{host}:{port}")
+            self.oracle = PatientOracle(self.oracle, chief_address())
 
     def _populate_initial_space(self) -> None:
         """The space was declared with the oracle; what is left is its state."""

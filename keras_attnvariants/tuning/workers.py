@@ -98,6 +98,11 @@ def keras_tuner_names(address: str, name: str) -> Iterator[None]:
                 os.environ[key] = value
 
 
+def chief_address() -> str:
+    """The address that `keras_tuner_names` was given."""
+    return ":".join(os.environ[f"KERASTUNER_ORACLE_{part}"] for part in ("IP", "PORT"))
+
+
 class LocalWorkers:
     """Processes on this machine, started again under their names if they die.
 
