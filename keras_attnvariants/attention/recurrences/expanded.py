@@ -161,7 +161,7 @@ class ExpandedList(Recurrence):
             context, _ = self.gate(inputs, *self.pair_of(matrices, context))
             return context, context
 
-        zeros = ops.zeros_like(inputs["context"][:, :1])
+        zeros = ops.zeros_like(section(inputs["context"], 0, 1, axis=1))
         contexts = ops.stop_gradient(scan_time(body, zeros, inputs))
         key, value = self.pair_of(matrices, delayed(contexts))
         _, extra = self.gate(inputs, key, value)
@@ -196,7 +196,7 @@ class ExpandedList(Recurrence):
             earlier = self.pair_gradient(saved["matrices"], key, value)
             return earlier, (context, logit)
 
-        zeros = ops.zeros_like(saved["context"][:, :1])
+        zeros = ops.zeros_like(section(saved["context"], 0, 1, axis=1))
         context, logit = scan_time(body, zeros, inputs, reverse=True)
         return {
             "query": saved["key"] * logit[..., None],
@@ -354,8 +354,11 @@ class ExpandedHead(ExpandedHeadKey):
         return {**super().layers(projections), "value": value}
 
     def matrices(self, projections: Projections) -> State:
-        kernel = projections.recurrent["value"].kernel
-        return {"value": ops.cast(ops.convert_to_tensor(kernel), projections.dtype)}
+        # From the layer's outputs, as it may be quantized.
+        width = projections.value_dim
+        rows = ops.eye(width, dtype=projections.dtype)[None, :, None]
+        rows = ops.tile(rows, (1, 1, projections.num_heads, 1))
+        return {"value": ops.swapaxes(projections.recurrent["value"](rows)[0], 0, 1)}
 
     def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
         kernel = matrices["value"]
