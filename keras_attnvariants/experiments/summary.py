@@ -32,6 +32,7 @@ from keras_attnvariants.presets import get
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.utils.lines import split_lines
 
 PACKAGES = ("keras_attnvariants", "keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
@@ -246,7 +247,7 @@ def versions() -> dict[str, str]:
 def processor() -> str:
     """The name of the processor, where the operating system tells it."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
+        for line in split_lines(Path("/proc/cpuinfo").read_text()):
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:

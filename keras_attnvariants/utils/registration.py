@@ -52,6 +52,8 @@ REGISTERED = {
     ),
     "decoding": ("Ensemble",),
     "training": (
+        "Adam",
+        "AveragingAdam",
         "LabelSmoothedCrossEntropy",
         "LinearDecay",
         "NoamSchedule",

@@ -99,9 +99,10 @@ CALLS = {
         (f"{TRAIN} --data HERE/nowhere", "no such folder"),
         (f"{TRAIN} --data bible-en-de", "bible-de-en"),
         (f"{TRAIN} --data HERE", "'xx'"),
-        (f"{TRAIN} --target zz", "languages there: xx, yy"),
-        (f"{TRAIN} --target xx", "must differ"),
-        (f"{TRAIN} --source ?", "language code"),
+        (TRAIN.replace("yy", "zz"), "languages there: xx, yy"),
+        (TRAIN.replace("yy", "xx"), "must differ"),
+        (TRAIN.replace("xx", "?"), "language code"),
+        (f"{TRAIN} --target zz", "--target once for each --data"),
     ],
     "evaluate": [
         ("", "--data"),

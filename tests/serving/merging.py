@@ -27,11 +27,13 @@ class Merging:
     of the batch do.
 
     Attributes:
+        enough: requests that are run without waiting for more; 0 for any number.
         sizes: requests in each batch so far.
     """
 
     def __init__(self, run: Callable[..., Arrays], max_rows: int, seconds: float):
         self.run = run
+        self.enough = 0
         self.max_rows = max_rows
         self.seconds = seconds
         self.lock = threading.Lock()
@@ -44,7 +46,11 @@ class Merging:
             self.waiting.append(request)
             leads = len(self.waiting) == 1
         if leads:
-            time.sleep(self.seconds)
+            deadline = time.monotonic() + self.seconds
+            while time.monotonic() < deadline:
+                if 0 < self.enough <= len(self.waiting):
+                    break
+                time.sleep(0.01)
             with self.lock:
                 requests, self.waiting = self.waiting, []
             for batch in batches(requests, self.max_rows):

@@ -55,10 +55,12 @@ class Version:
 
     Attributes:
         merge: seconds that a request waits for others; `None` to answer each alone.
+        enough: requests that are merged without waiting for more; 0 for any number.
     """
 
     def __init__(self, path: Path, merge: float | None = None):
         self.merge = merge
+        self.enough = 0
         batching = (path / "batching_params.pbtxt").read_text()
         [limit] = re.findall(r"max_batch_size { value: (\d+) }", batching)
         self.max_rows = int(limit)
@@ -118,6 +120,7 @@ class Version:
                 run = self.session._make_callable_from_options(options)
                 if self.merge is not None:
                     run = Merging(run, self.max_rows, self.merge)
+                    run.enough = self.enough
                 self.callables[name, outputs] = run
             return self.callables[name, outputs]
 

@@ -49,14 +49,14 @@ def ask(exported, tmp_path_factory):
     with service_of(folder, merge=0.0) as service, ThreadPoolExecutor(CLIENTS) as pool:
         [version] = service.model.versions.values()
 
-        def ask(signature, requests, seconds):
+        def ask(signature, requests, together=1):
             """Answers or exceptions, and the requests in each batch.
 
-            `seconds` is how long a request waits for others.
+            Requests are merged as soon as there are so many `together`.
             """
-            version.merge = seconds
+            version.merge, version.enough = 60.0, together
             for run in version.callables.values():
-                run.seconds = seconds
+                run.seconds, run.enough = version.merge, together
                 run.sizes.clear()
             with Client(service.grpc, "en-de", retries=0, max_batch=64) as client:
                 sent = [pool.submit(client.predict, r, signature) for r in requests]
@@ -69,7 +69,7 @@ def ask(exported, tmp_path_factory):
 
 def one_by_one(ask, signature, requests):
     """The answers to requests that come one after another."""
-    return [ask(signature, [request], 0.0)[0][0] for request in requests]
+    return [ask(signature, [request])[0][0] for request in requests]
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_a_bad_row_fails_alone_among_merged_requests(ask, tokenizer, texts):
     bad = [dict(request) for request in requests]
     bad[3] = {"source_ids": [[4, 99999, 5]], "lengths": [3]}
     bad[7]["lengths"] = [-1]
-    answers, sizes = ask("translate_ids", bad, 1.0)
+    answers, sizes = ask("translate_ids", bad, CLIENTS)
     assert sizes == [CLIENTS]  # all of them together
     assert answers[3]["status"].tolist() == [Status.UNKNOWN_ID]
     assert answers[7]["status"].tolist() == [Status.WRONG_LENGTH]
@@ -99,7 +99,8 @@ def test_texts_of_many_clients_are_translated_as_alone(ask, texts):
     requests = [{"text": texts[n : n + 1 + n % 3]} for n in range(CLIENTS - 1)]
     alone = one_by_one(ask, "serving_default", requests)
     # One is refused before it is merged.
-    answers, sizes = ask("serving_default", [*requests, {"text": texts[:34]}], 1.0)
+    requests.append({"text": texts[:34]})
+    answers, sizes = ask("serving_default", requests, CLIENTS - 1)
     assert sizes == [CLIENTS - 1]
     assert isinstance(answers.pop(), InvalidRequestError)
     for answer, expected in zip(answers, alone, strict=True):
