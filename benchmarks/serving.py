@@ -70,7 +70,7 @@ ALL_VARIANTS = [
 
 
 class Form(StrEnum):
-    """The precision of an exported model, and whether it is packed."""
+    """The precision of an exported model, and how it multiplies."""
 
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
@@ -78,6 +78,7 @@ class Form(StrEnum):
     PACKED_FLOAT32 = "float32, packed"
     PACKED_BFLOAT16 = "bfloat16, packed"
     PACKED_INT8 = "int8, packed"
+    ONEDNN_INT8 = "int8, oneDNN"
 
     @property
     def precision(self) -> str:
@@ -85,12 +86,13 @@ class Form(StrEnum):
         return self.value.split(",")[0]
 
     @property
-    def is_packed(self) -> bool:
-        """Whether the weights of decoding steps are constants of the graph."""
-        return self.value.endswith("packed")
+    def options(self) -> dict[str, bool]:
+        """The options of `export` that it takes besides the precision."""
+        _, _, option = self.value.partition(", ")
+        return {option.lower(): True} if option else {}
 
 
-FORMS = [Form.PACKED_BFLOAT16, Form.BFLOAT16, Form.INT8]
+FORMS = [Form.PACKED_BFLOAT16, Form.BFLOAT16, Form.INT8, Form.ONEDNN_INT8]
 BATCHES = [1, 8, 64]
 
 
@@ -128,11 +130,7 @@ def export(
     if form.precision == "int8":
         made.quantize("int8")
     folder = weights.parent / f"{weights.stem}-{variant}-{form.name}"
-    options = {
-        "beam_size": work.beams,
-        "max_tokens": max_tokens,
-        "packed": form.is_packed,
-    }
+    options = {"beam_size": work.beams, "max_tokens": max_tokens} | form.options
     return kav.serving.export(made, None, folder, **options)
 
 
