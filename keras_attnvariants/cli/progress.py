@@ -4,13 +4,11 @@ import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
 
 from keras_attnvariants.utils.progress import PLAIN_EVERY
 from keras_attnvariants.utils.progress import clock
 from keras_attnvariants.utils.progress import progress_console
+from keras_attnvariants.utils.progress import transient_bar
 
 
 class LineProgress:
@@ -34,15 +32,7 @@ class LineProgress:
         self._is_plain = not self._console.is_interactive
         self._start: tuple[float, int, int] | None = None
         self._last_line = time.monotonic()
-        self._bar = Progress(
-            BarColumn(bar_width=None),
-            TextColumn("{task.description}"),
-            console=self._console,
-            expand=True,
-            transient=True,
-            disable=self._is_plain,
-            redirect_stdout=False,  # translations go to a file
-        )
+        self._bar = transient_bar(self._console, "{task.description}")
         # Without a total the bar only shows that something is going on.
         total = None if size is None else max(size, 1)
         self._task = self._bar.add_task(f"{self._description}starting", total=total)

@@ -1,18 +1,15 @@
 """How far a comparison is: one bar on a terminal, plain lines elsewhere."""
 
-import sys
 import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
 
 from keras_attnvariants.experiments import workers
 from keras_attnvariants.utils.progress import PLAIN_EVERY
 from keras_attnvariants.utils.progress import clock
 from keras_attnvariants.utils.progress import progress_console
+from keras_attnvariants.utils.progress import transient_bar
 
 
 class JobsProgress(workers.Progress):
@@ -39,14 +36,11 @@ class JobsProgress(workers.Progress):
         self._console = console or progress_console()
         self._is_plain = not self._console.is_interactive
         self._last_line = -PLAIN_EVERY
-        self._bar = Progress(
-            BarColumn(bar_width=20),
-            TextColumn("{task.percentage:.0f} %, {task.description}"),
-            console=self._console,
-            expand=True,
-            transient=True,
-            disable=self._is_plain,
-            redirect_stdout=sys.stdout.isatty(),
+        self._bar = transient_bar(
+            self._console,
+            "{task.percentage:.0f} %, {task.description}",
+            bar_width=20,
+            writes=True,
         )
         self._task = self._bar.add_task("starting", total=1.0)
 

@@ -1,7 +1,6 @@
 """What a training shows: a bar on a terminal, plain lines everywhere else."""
 
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -10,9 +9,6 @@ from typing import Any
 
 import keras
 from rich.console import Console
-from rich.progress import BarColumn
-from rich.progress import Progress
-from rich.progress import TextColumn
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.limit import TimeLimit
@@ -20,6 +16,7 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.progress import PLAIN_EVERY
 from keras_attnvariants.utils.progress import clock
 from keras_attnvariants.utils.progress import progress_console
+from keras_attnvariants.utils.progress import transient_bar
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
@@ -98,15 +95,8 @@ class ProgressBar(keras.callbacks.Callback):
         self._console = console or progress_console()
         self._is_plain = not self._console.is_interactive
         self._last_line = -PLAIN_EVERY
-        self._bar = Progress(
-            BarColumn(bar_width=None),
-            TextColumn("{task.percentage:.0f} %, {task.description}"),
-            console=self._console,
-            expand=True,
-            transient=True,
-            disable=self._is_plain,
-            # What goes into a file is not for the terminal.
-            redirect_stdout=sys.stdout.isatty(),
+        self._bar = transient_bar(
+            self._console, "{task.percentage:.0f} %, {task.description}", writes=True
         )
         self._task = self._bar.add_task("compiling", total=1.0)
 
