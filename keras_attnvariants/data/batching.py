@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
+from keras_attnvariants.data.bucketing import members
 from keras_attnvariants.data.mixture import Draws
 from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.utils.checks import check_integer
@@ -47,6 +48,10 @@ class BatchPlan:
     Every epoch shows every pair once, in an order drawn from (seed, epoch). Batch
     `i` is batch `i % num_batches` of epoch `i // num_batches`. A worker `w` of `n`
     takes the batches with `i % n == w`.
+
+    A plan keeps 4 bytes for each pair, and 4 for each of the two epochs that batches
+    are read from. It is made in blocks: of lengths with 16 bits it takes 4 bytes
+    more for each pair while it is made.
 
     Args:
         source_lengths: Integers `[N]`, source positions of each pair.
@@ -103,24 +108,21 @@ class BatchPlan:
         else:
             lengths = [shape[1:] for shape in shapes]
         bucket = assign(*sides, lengths)
-        used = bucket >= 0
-        self.num_pairs = int(np.count_nonzero(used))
+        self._members = members(bucket, len(lengths))
+        self.num_pairs = sum(map(len, self._members))
         self.num_skipped = len(bucket) - self.num_pairs
         if self.num_pairs == 0:
             raise ValueError(
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        self.num_tokens = sum(int(side[used].sum(dtype=np.int64)) for side in sides)
-        # 32 bits, because the indices of all pairs stay in memory.
-        self._members = [
-            np.flatnonzero(bucket == b).astype(np.uint32) for b in range(len(lengths))
-        ]
-        self._draws = None
+        self._draws, shown = None, self._members
         if mixture is not None and seed is not None:
             self._draws = Draws(self._members, mixture, seed)
-            shown = np.concatenate(self._draws.epoch(0))
-            self.num_tokens = sum(int(side[shown].sum()) for side in sides)
+            shown = self._draws.epoch(0)
+        self.num_tokens = sum(
+            int(side[pairs].sum(dtype=np.int64)) for pairs in shown for side in sides
+        )
         self._arrange(lengths, batch_tokens, shapes)
         self._epochs: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
         self._lock = threading.Lock()
@@ -142,11 +144,11 @@ class BatchPlan:
         """
         index = check_integer("index", index, minimum=0)
         epoch, position = divmod(index, self.num_batches)
-        order, members = self._epoch(epoch)
+        order, pairs_of = self._epoch(epoch)
         entry = order[position]
         bucket, place = self._bucket[entry], self._place[entry]
         shape = self.shapes[bucket]
-        return shape, members[bucket][place * shape.rows : (place + 1) * shape.rows]
+        return shape, pairs_of[bucket][place * shape.rows : (place + 1) * shape.rows]
 
     def summary(self) -> str:
         """Returns one readable line about pairs, batches, shapes and padding."""
@@ -193,12 +195,12 @@ class BatchPlan:
                 # Two epochs are kept: prefetching straddles their border.
                 self._epochs = {e: v for e, v in self._epochs.items() if e == epoch - 1}
                 random = np.random.default_rng([self.seed, epoch])
-                members = self._members
+                pairs_of = self._members
                 if self._draws is not None:
-                    members = self._draws.epoch(epoch)
+                    pairs_of = self._draws.epoch(epoch)
                 self._epochs[epoch] = (
                     random.permutation(self.num_batches),
-                    [random.permutation(pairs) for pairs in members],
+                    [random.permutation(pairs) for pairs in pairs_of],
                 )
             return self._epochs[epoch]
 

@@ -6,6 +6,8 @@ from itertools import product
 
 import numpy as np
 
+from keras_attnvariants.data.blocks import blocks
+
 # A rectangle of the histogram: its counts, and the row and column that it begins at.
 _Part = tuple[np.ndarray, int, int]
 
@@ -62,15 +64,49 @@ def assign(
     target_lengths: np.ndarray,
     lengths: list[tuple[int, int]],
 ) -> np.ndarray:
-    """Returns `[N]` the index of the cheapest lengths that hold each pair, or -1."""
-    bucket = np.full(source_lengths.shape, -1, np.int32)
-    present = (source_lengths > 0) & (target_lengths > 0)
+    """Returns `[N]` the index of the cheapest lengths that hold each pair, or -1.
+
+    They are as small integers as can be: there may be very many pairs.
+    """
+    bucket = np.full(len(source_lengths), -1, np.min_scalar_type(-len(lengths) - 1))
     # The most expensive first, so that the last assignment is the best.
-    for b in sorted(range(len(lengths)), key=lambda b: _cost(lengths[b]), reverse=True):
-        source, target = lengths[b]
-        fits = present & (source_lengths <= source) & (target_lengths <= target)
-        bucket[fits] = b
+    order = sorted(range(len(lengths)), key=lambda b: _cost(lengths[b]), reverse=True)
+    for block in blocks(len(bucket)):
+        sources, targets = source_lengths[block], target_lengths[block]
+        present = (sources > 0) & (targets > 0)
+        for b in order:
+            source, target = lengths[b]
+            fits = present & (sources <= source) & (targets <= target)
+            np.putmask(bucket[block], fits, b)
     return bucket
+
+
+def members(bucket: np.ndarray, count: int) -> list[np.ndarray]:
+    """The indices of the pairs in each of so many buckets, in order.
+
+    They have 32 bits where that is enough: those of all pairs stay in memory.
+    """
+    dtype = np.uint32 if len(bucket) <= 1 << 32 else np.uint64
+    sizes = sum(
+        (_sizes(bucket[block], count)[1:] for block in blocks(len(bucket))),
+        start=np.zeros(count, np.int64),
+    )
+    ends = np.cumsum(sizes)
+    found = np.split(np.empty(sizes.sum(), dtype), ends[:-1])
+    filled = np.zeros(count, np.int64)
+    for block in blocks(len(bucket)):
+        order = np.argsort(bucket[block], kind="stable") + block.start
+        # Those of no bucket are the first.
+        parts = np.split(order, np.cumsum(_sizes(bucket[block], count)))[1:]
+        for b in range(count):
+            found[b][filled[b] : filled[b] + len(parts[b])] = parts[b]
+            filled[b] += len(parts[b])
+    return found
+
+
+def _sizes(bucket: np.ndarray, count: int) -> np.ndarray:
+    """How many pairs are in no bucket, and in each."""
+    return np.bincount(bucket.astype(np.intp) + 1, minlength=count + 1)
 
 
 def _cost(lengths: tuple[int, int]) -> tuple[int, tuple[int, int]]:
@@ -85,16 +121,19 @@ def _histogram(
 ) -> np.ndarray:
     """Counts of pairs by source and target length, in cells of `multiple`."""
     cells = -(-max_length // multiple)
-    counted = (
-        (source_lengths > 0)
-        & (target_lengths > 0)
-        & (source_lengths <= max_length)
-        & (target_lengths <= max_length)
-    )
-    rows = (source_lengths[counted].astype(np.int64) - 1) // multiple
-    columns = (target_lengths[counted].astype(np.int64) - 1) // multiple
-    flat = np.bincount(rows * cells + columns, minlength=cells * cells)
-    return flat.reshape(cells, cells)
+    counts = np.zeros(cells * cells, np.int64)
+    for block in blocks(len(source_lengths)):
+        sources, targets = source_lengths[block], target_lengths[block]
+        counted = (
+            (sources > 0)
+            & (targets > 0)
+            & (sources <= max_length)
+            & (targets <= max_length)
+        )
+        rows = (sources[counted].astype(np.int64) - 1) // multiple
+        columns = (targets[counted].astype(np.int64) - 1) // multiple
+        counts += np.bincount(rows * cells + columns, minlength=cells * cells)
+    return counts.reshape(cells, cells)
 
 
 def _adjust(counts: np.ndarray, sizes: list[tuple[int, int]]) -> list[tuple[int, int]]:

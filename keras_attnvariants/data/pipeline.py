@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
+from keras_attnvariants.data.blocks import blocks
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import ParallelFiles
@@ -31,6 +32,7 @@ class TokenizedText:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
         ids = path.with_suffix(".ids")
         # An empty file cannot be memory-mapped.
@@ -42,8 +44,20 @@ class TokenizedText:
 
     @property
     def lengths(self) -> np.ndarray:
-        """Tokens of each line, `[lines]`."""
-        return np.diff(self.offsets).astype(np.int32)
+        """Tokens of each line, `[lines]`, with 16 bits unless a line has too many."""
+        lengths = np.empty(len(self.offsets) - 1, np.uint16)
+        # Read, because what is mapped counts as memory of the process.
+        with open(self._path.with_suffix(".offsets"), "rb") as file:
+            end = np.fromfile(file, np.int64, 1)
+            for block in blocks(len(lengths)):
+                ends = np.fromfile(file, np.int64, block.stop - block.start)
+                found = np.diff(ends, prepend=end)
+                # One more for EOS.
+                if found.max() >= np.iinfo(lengths.dtype).max:
+                    lengths = lengths.astype(np.int32)
+                lengths[block] = found
+                end = ends[-1:]
+        return lengths
 
     def padded(self, lines: np.ndarray, rows: int, length: int) -> np.ndarray:
         """Returns int32 `[rows, length]`: the given lines, padded with 0."""
@@ -143,11 +157,12 @@ class TokenizedCorpus:
         """Returns the `BatchPlan` of a split: shapes, batches, padding, skipped."""
         key = (split, batch_tokens, seed, shapes)
         if key not in self._plans:
-            source, target = self.split(split)
+            source_lengths, target_lengths = (s.lengths for s in self.split(split))
+            # BOS y and y EOS; an empty target stays empty and is skipped.
+            target_lengths += target_lengths > 0
             self._plans[key] = BatchPlan(
-                source.lengths,
-                # BOS y and y EOS; an empty target stays empty and is skipped.
-                target.lengths + (target.lengths > 0),
+                source_lengths,
+                target_lengths,
                 batch_tokens=batch_tokens,
                 seed=seed,
                 max_length=self.max_length,

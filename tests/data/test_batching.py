@@ -1,3 +1,5 @@
+import hashlib
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -5,6 +7,7 @@ import pytest
 
 from keras_attnvariants.data import BatchPlan
 from keras_attnvariants.data import BatchShape
+from keras_attnvariants.data import Mixture
 from tests.data.test_bucketing import random_lengths
 
 
@@ -46,6 +49,49 @@ def test_batches_depend_on_seed_and_index_only():
         shape, pairs = second.batch(i)
         assert first.batch(i)[0] == shape
         assert np.array_equal(first.batch(i)[1], pairs)
+
+
+@pytest.mark.parametrize(
+    ("mixture", "expected"),
+    [
+        (None, "07eac825b7deabf5"),
+        (Mixture((1500, 500), weights=(1, 2)), "f96aee67eb50f9d9"),
+    ],
+    ids=["one corpus", "two corpora"],
+)
+def test_batches_are_those_of_earlier_releases(mixture, expected):
+    # Runs begun with one go on with another.
+    made = plan(mixture=mixture, max_length=40)
+    digest = hashlib.sha256()
+    for number in range(2):
+        for shape, pairs in epoch(made, number):
+            digest.update(f"{tuple(shape)} {pairs.tolist()}".encode())
+    assert digest.hexdigest()[:16] == expected
+
+
+def test_memory_and_the_middle_of_a_large_corpus(monkeypatch):
+    # As small a part of it as a block is of a corpus that is larger than memory.
+    monkeypatch.setattr("keras_attnvariants.data.blocks.BLOCK", 1 << 11)
+    pairs = 100_000
+    sides = [side.astype(np.uint16) for side in random_lengths(pairs)]
+    tracemalloc.start()
+    try:
+        made = BatchPlan(*sides, batch_tokens=2048, seed=1, max_length=96)
+        planned, most = (size / pairs for size in tracemalloc.get_traced_memory())
+        middle = 3 * made.num_batches // 2
+        expected = [made.batch(middle + i) for i in range(50)]
+        made.batch(2 * made.num_batches)
+        shuffled = tracemalloc.get_traced_memory()[0] / pairs
+    finally:
+        tracemalloc.stop()
+    # Bytes for each pair: its index, and its bucket while the plan is made.
+    assert planned < 5.5
+    assert most < 9
+    assert shuffled < 14.5  # its index in two epochs more
+    again = BatchPlan(*sides, batch_tokens=2048, seed=1, max_length=96)
+    for i, (shape, members) in enumerate(expected):
+        assert again.batch(middle + i)[0] == shape
+        assert np.array_equal(again.batch(middle + i)[1], members)
 
 
 def test_order_changes_with_epoch_and_seed():

@@ -3,6 +3,7 @@ import pytest
 
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
+from keras_attnvariants.data.bucketing import members
 
 
 def random_lengths(count=2000, seed=0):
@@ -83,3 +84,33 @@ def test_all_lengths_are_used(seed):
     lengths = choose_lengths(source, target, 12, 12, 1)
     bucket = assign(source, target, lengths)
     assert set(bucket.tolist()) == set(range(len(lengths)))
+
+
+def test_blocks_change_nothing(monkeypatch):
+    def found():
+        source, target = random_lengths()
+        lengths = choose_lengths(source, target, 60, 12, 2)
+        bucket = assign(source, target, lengths)
+        return lengths, bucket.tolist(), [m.tolist() for m in members(bucket, 12)]
+
+    whole = found()
+    assert -1 in whole[1]
+    monkeypatch.setattr("keras_attnvariants.data.blocks.BLOCK", 7)
+    assert found() == whole
+
+
+@pytest.mark.parametrize("count", [1, 3, 200])
+def test_members_are_in_order(count):
+    bucket = np.random.default_rng(0).integers(-1, count, 5000)
+    found = members(bucket, count)
+    assert len(found) == count
+    for b, pairs in enumerate(found):
+        assert pairs.dtype == np.uint32
+        assert np.array_equal(pairs, np.flatnonzero(bucket == b))
+
+
+@pytest.mark.parametrize("count", [100, 127, 128, 200])
+def test_many_lengths_have_room(count):
+    lengths = [(n, n) for n in range(1, count + 1)]
+    sides = np.arange(1, count + 1).astype(np.uint16)
+    assert assign(sides, sides, lengths).tolist() == list(range(count))
