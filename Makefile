@@ -26,7 +26,7 @@ PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing co
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
 REPORTS := serving serving-variants serving-start serving-requests peers variants \
 	variants-int8 training recurrences recurrences-long recurrences-longest batches \
-	pipeline long-sequences memory
+	pipeline planner long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations, and makes
 # its kernels in the way that takes less time.
@@ -139,6 +139,9 @@ batches:
 
 pipeline:
 	$(call BENCHMARK,pipeline)
+
+planner:
+	$(call BENCHMARK,planner)
 
 long-sequences:
 	$(call BENCHMARK,long_sequences)
