@@ -346,7 +346,7 @@ def train(work: Work, system: SystemSettings, seed: int, report: Report) -> RunR
 def training_settings(
     work: Work, system: SystemSettings, preset: Preset
 ) -> tuple[int, dict[str, Any]]:
-    """Positions of an update, and fields of `TrainingConfig`, of a system."""
+    """Positions of a batch, and fields of `TrainingConfig`, of a system."""
     given = dict(system.training)
     given.pop("bleu_sentences", None)
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
@@ -355,12 +355,13 @@ def training_settings(
             given.pop("learning_rate", 1e-3), given.pop("warmup_steps", 1000)
         )
     budget = work.settings.budget
-    period = budget.period(batch_tokens)
+    update_tokens = batch_tokens * given.get("accumulate", 1)
+    period = budget.period(update_tokens)
     settings = {
         "save_every": max(1, min(100, period)),
         "log_every": max(1, min(100, period // 2)),
         **given,
-        "steps": budget.steps(batch_tokens, budget.validations),
+        "steps": budget.steps(update_tokens, budget.validations),
         "validate_every": period,
     }
     return batch_tokens, settings

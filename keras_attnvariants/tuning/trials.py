@@ -127,14 +127,15 @@ class Trials:
         precision = self.precision
         if precision == "auto":
             precision = (run.parents[1] / PRECISION).read_text()
-        period = self.budget.period(batch_tokens)
+        given = {**self.settings, **arguments.settings}
+        update_tokens = batch_tokens * given.get("accumulate", 1)
+        period = self.budget.period(update_tokens)
         limit = self.budget.time_limit(epochs)
         settings = {
             "save_every": max(1, min(100, period)),
             "log_every": max(1, min(100, period // 2)),
-            **self.settings,
-            **arguments.settings,
-            "steps": self.budget.steps(batch_tokens, epochs),
+            **given,
+            "steps": self.budget.steps(update_tokens, epochs),
             "validate_every": period,
         }
         return train_preset(

@@ -37,19 +37,27 @@ def large_batches():
 
 
 class Count(keras.Model):
-    def __init__(self):
-        super().__init__()
-        self.embedding = keras.layers.Embedding(TOKENS, 4)
-        self.dense = keras.layers.Dense(TOKENS)
+    def __init__(self, dtype):
+        super().__init__(dtype=dtype)
+        self.embedding = keras.layers.Embedding(TOKENS, 4, dtype=dtype)
+        self.dense = keras.layers.Dense(TOKENS, dtype=dtype)
 
     def call(self, inputs):
         return self.dense(self.embedding(inputs["ids"]))
 
 
-def trained(data, count=None, jit_compile=True):
-    """Weights and log after training on batches, or on some of them at a time."""
+def trained(data, count=None, jit_compile=True, dtype="float32", scale=None):
+    """Weights and log after training on batches, or on some of them at a time.
+
+    Args:
+        data: batches of ids.
+        count: as for `accumulating_train_function`.
+        jit_compile: whether XLA compiles the update.
+        dtype: policy of the model.
+        scale: first factor of the loss in float16, if not that of Keras.
+    """
     keras.utils.set_random_seed(3)
-    model = Count()
+    model = Count(dtype)
     model(examples(np.ones((1, 2), "int32"))[0])
     model.compile(
         # So that rounding is not magnified where a gradient is nearly 0.
@@ -59,6 +67,8 @@ def trained(data, count=None, jit_compile=True):
         jit_compile=jit_compile,
     )
     model.optimizer.build(model.trainable_variables)
+    if scale is not None:
+        model.optimizer.dynamic_scale.assign(scale)
     if count is not None:
         model.train_function = accumulating_train_function(model, BATCHES, count)
     log = model.fit(
@@ -67,7 +77,9 @@ def trained(data, count=None, jit_compile=True):
         shuffle=False,
         verbose=0,
     ).history
-    assert int(model.optimizer.iterations) == UPDATES
+    inner = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    log["updates"] = int(inner.iterations)
+    log["scale"] = getattr(model.optimizer, "dynamic_scale", None)
     return to_arrays(model.weights), log
 
 
@@ -89,6 +101,23 @@ def test_equals_the_large_batch(large, jit_compile):
     weights, log = trained(batches(), tokens, jit_compile)
     assert distance(weights, large[0]) < 2e-6
     assert log["tokens"] == large[1]["tokens"]
+    assert log["updates"] == large[1]["updates"] == UPDATES
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
+    options = {"jit_compile": jit_compile, "dtype": "mixed_float16"}
+    weights, log = trained(batches(), tokens, **options)
+    assert 1e-6 < distance(weights, large[0]) < 5e-3
+    assert log["updates"] == UPDATES and float(log["scale"]) == 2.0**15
+
+
+def test_an_update_whose_gradients_overflow_is_left_out():
+    """Of three updates, as the first scale is too large for two of them."""
+    options = {"jit_compile": False, "dtype": "mixed_float16"}
+    weights, log = trained(batches(), tokens, scale=2.0**127, **options)
+    assert all(np.isfinite(array).all() for array in weights)
+    assert log["updates"] < UPDATES and float(log["scale"]) < 2.0**127
 
 
 def test_the_mean_over_batches_is_another_update(large):

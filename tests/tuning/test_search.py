@@ -11,6 +11,7 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning import oracles
+from keras_attnvariants.tuning import trials
 from keras_attnvariants.tuning.trials import copy_runs
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
@@ -129,6 +130,25 @@ def test_runs_are_copied_whole_or_not_at_all(tmp_path):
     (child / "seed-1/log.jsonl").write_text("child")
     copy_runs(parent, child)
     assert (child / "seed-1/log.jsonl").read_text() == "child"
+
+
+def test_a_budget_of_tokens_counts_all_batches_of_an_update(
+    corpus, tmp_path, monkeypatch
+):
+    given = {}
+    monkeypatch.setattr(
+        trials, "train_preset", lambda *_, **options: given.update(options)
+    )
+    budget = tuning.Budget(tokens=512 * 60, validations=3)
+    search = toy_search(
+        corpus, tmp_path, budget=budget, settings={"accumulate": 4}, seeds=(1,)
+    )
+    arguments = trials.TrialArguments({}, {"accumulate": 2}, None)
+    for chosen, updates in ((arguments, 30), (arguments._replace(settings={}), 15)):
+        search.trials._train(tmp_path / "trial/seed-1", 1, 3, chosen)
+        assert given["batch_tokens"] == 512
+        assert given["settings"]["steps"] == updates
+        assert given["settings"]["validate_every"] == updates // 3
 
 
 def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path):
