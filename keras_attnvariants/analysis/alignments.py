@@ -1,7 +1,6 @@
 """Cross-attention against word alignments that were made by hand."""
 
 import os
-import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,11 +19,10 @@ from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.links import Link
+from keras_attnvariants.data.links import check_links
+from keras_attnvariants.data.links import parse_links
 from keras_attnvariants.utils.lines import text_lines
-
-# A word of the source and one of the target, from 0.
-Link = tuple[int, int]
-LINK = re.compile(r"(\d+)([-p?])(\d+)")
 
 
 class AlignedPair(NamedTuple):
@@ -236,36 +234,3 @@ def existing(path: Path) -> Path:
     """The file of this name, or with `.gz`."""
     compressed = path.with_name(f"{path.name}.gz")
     return compressed if compressed.is_file() and not path.is_file() else path
-
-
-def parse_links(
-    text: str, reverse: bool, where: str
-) -> tuple[frozenset[Link], frozenset[Link]]:
-    """The sure and the possible links of a line."""
-    sure, possible = set(), set()
-    for word in text.split():
-        found = LINK.fullmatch(word)
-        if not found:
-            raise ValueError(
-                "Links must be like 0-0, 1-2 or 1p2, numbered from 0. "
-                f"Received: {word!r:.40} in {where}"
-            )
-        link = int(found[1]), int(found[3])
-        link = link[::-1] if reverse else link
-        possible.add(link)
-        if found[2] == "-":
-            sure.add(link)
-    return frozenset(sure), frozenset(possible)
-
-
-def check_links(
-    links: frozenset[Link], source_words: int, target_words: int, where: str
-) -> None:
-    """Raises unless all links are between words that exist."""
-    for source, target in sorted(links):
-        if source >= source_words or target >= target_words:
-            raise ValueError(
-                f"Links must be between {source_words} source and {target_words} "
-                "target words, numbered from 0; are source and target the wrong way "
-                f"round? Received: {source}-{target} in {where}"
-            )

@@ -59,6 +59,15 @@ SourceTag = Annotated[
         show_default=False,
     ),
 ]
+Alignments = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="File with the links between the words of each training pair of --data, "
+        "such as `0-0 1-2`, which attention to the source is trained to follow; '' for "
+        "none.",
+        show_default=False,
+    ),
+]
 
 
 class CorpusOptions(NamedTuple):
@@ -71,6 +80,7 @@ class CorpusOptions(NamedTuple):
     weights: Sequence[float] | None = None
     temperature: float | None = None
     tags: Sequence[str] | None = None
+    alignments: Sequence[str] | None = None
 
     def check(self) -> None:
         """Raises before any work if the options do not go together.
@@ -89,6 +99,7 @@ class CorpusOptions(NamedTuple):
             "--target": self.targets,
             "--data-weight": self.weights or (),
             "--source-tag": self.tags or (),
+            "--alignments": self.alignments or (),
         }
         for option, values in given.items():
             may_be_one = option in ("--source", "--target") and len(values) == 1
@@ -106,11 +117,18 @@ class CorpusOptions(NamedTuple):
         self.check()
         count = len(self.data)
         corpora = [
-            load_corpus(data, source, target, max_invalid=self.max_invalid)
-            for data, source, target in zip(
+            load_corpus(
+                data,
+                source,
+                target,
+                max_invalid=self.max_invalid,
+                alignments=alignments or None,
+            )
+            for data, source, target, alignments in zip(
                 self.data,
                 _each(self.sources, count),
                 _each(self.targets, count),
+                self.alignments or [""] * count,
                 strict=True,
             )
         ]

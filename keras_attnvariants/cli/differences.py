@@ -14,10 +14,14 @@ OPTIONS = {
     "model_type": "--subwords",
     "corpus": "--data",
     "train_sentences": "--data, training sentences with sha256",
+    "alignments": "--alignments, links with sha256",
     "validation_sentences": "--data, validation sentences with sha256",
 }
 SAME_NAMES = (
     "accumulate",
+    "alignment_head",
+    "alignment_layer",
+    "alignment_weight",
     "batch_tokens",
     "character_coverage",
     "data_temperature",

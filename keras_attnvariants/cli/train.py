@@ -7,6 +7,7 @@ import typer
 
 from keras_attnvariants.cli.callbacks import load_callbacks
 from keras_attnvariants.cli.checks import check_output_folder
+from keras_attnvariants.cli.corpora_options import Alignments
 from keras_attnvariants.cli.corpora_options import CorpusOptions
 from keras_attnvariants.cli.corpora_options import Data
 from keras_attnvariants.cli.corpora_options import DataTemperature
@@ -19,6 +20,9 @@ from keras_attnvariants.cli.errors import clear_errors
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import MaxInvalid
 from keras_attnvariants.cli.train_options import Accumulate
+from keras_attnvariants.cli.train_options import AlignmentHead
+from keras_attnvariants.cli.train_options import AlignmentLayer
+from keras_attnvariants.cli.train_options import AlignmentWeight
 from keras_attnvariants.cli.train_options import AverageLast
 from keras_attnvariants.cli.train_options import BatchTokens
 from keras_attnvariants.cli.train_options import BleuSentences
@@ -59,6 +63,7 @@ def train(
     data_weight: DataWeight = None,
     data_temperature: DataTemperature = None,
     source_tag: SourceTag = None,
+    alignments: Alignments = None,
     preset: PresetName = "kav/hc-sa/bible",
     vocabulary_size: VocabularySize = None,
     subwords: SubwordsOption = None,
@@ -77,6 +82,9 @@ def train(
     label_smoothing: LabelSmoothing = None,
     clip_norm: ClipNorm = None,
     ema: Ema = None,
+    alignment_weight: AlignmentWeight = None,
+    alignment_layer: AlignmentLayer = None,
+    alignment_head: AlignmentHead = None,
     patience: Patience = None,
     average_last: AverageLast = None,
     save_every: SaveEvery = None,
@@ -105,6 +113,9 @@ def train(
             clipnorm=clip_norm,
             accumulate=accumulate,
             ema=ema,
+            alignment_weight=alignment_weight,
+            alignment_layer=alignment_layer,
+            alignment_head=alignment_head,
             patience=patience,
             average_last=average_last,
             save_every=save_every,
@@ -130,7 +141,9 @@ def train(
             data_weight,
             data_temperature,
             source_tag,
+            alignments,
         )
+        check_guidance(corpus, settings)
         train_and_say_what_is_next(corpus, preset, run, minutes, options)
 
 
@@ -158,6 +171,16 @@ def train_and_say_what_is_next(
         f"Next: kav evaluate --model {run} {corpus.example}\n"
         f"      kav translate --model {run}{corpus.tag} 'A sentence.'"
     )
+
+
+def check_guidance(corpus: CorpusOptions, settings: dict[str, Any]) -> None:
+    """Raises `ValueError` if there are settings for alignments but no alignments."""
+    for name in ("alignment_weight", "alignment_layer", "alignment_head"):
+        if name in settings and not any(corpus.alignments or ()):
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"{option} needs --alignments. Received: {settings[name]} without"
+            )
 
 
 def schedule(learning_rate: float | None, warmup_steps: int | None) -> Any:

@@ -103,6 +103,22 @@ Ema = Annotated[
         callback=checked(check_rate),
     ),
 ]
+AlignmentWeight = Annotated[
+    float | None,
+    setting("Factor of the loss of --alignments.", callback=checked(check_positive)),
+]
+AlignmentLayer = Annotated[
+    int | None,
+    setting(
+        "Decoder layer whose attention to the source follows --alignments, from 1; by "
+        "default the last but one that can.",
+        min=1,
+    ),
+]
+AlignmentHead = Annotated[
+    int | None,
+    setting("Head that follows them, from 1; by default the mean of all.", min=1),
+]
 Patience = Annotated[
     int | None,
     setting("Stop after so many validations without a better one.", min=1),

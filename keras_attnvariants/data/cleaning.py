@@ -112,7 +112,7 @@ def write_clean(
     ):
         for pair in pairs:
             report.read += 1
-            texts, problem = _clean_pair(pair, max_characters)
+            texts, problem = clean_pair(pair, max_characters)
             if problem:
                 problems[problem] += 1
             if problem and not keep_bad:
@@ -124,7 +124,7 @@ def write_clean(
     return report
 
 
-def _clean_pair(
+def clean_pair(
     pair: tuple[bytes, bytes] | None, max_characters: int
 ) -> tuple[tuple[str, str], str | None]:
     """Returns the texts of a pair and the first of its problems."""

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_attnvariants.data import registry
 from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
+from keras_attnvariants.data.alignments import cached_alignments
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import read_parallel
 from keras_attnvariants.data.cleaning import write_clean
@@ -58,6 +60,8 @@ class Corpus:
         mixture: How often the pairs of each of several corpora are seen; `None` for a
             single one. See `mix_corpora`.
         tags: What the sources of some corpora begin with.
+        alignments: File with the links between the words of each pair of the training
+            split, if there are any.
     """
 
     name: str
@@ -69,6 +73,7 @@ class Corpus:
     notes: tuple[str, ...] = field(default=())
     mixture: Mixture | None = None
     tags: tuple[str, ...] = ()
+    alignments: Path | None = None
 
     @property
     def report(self) -> str:
@@ -104,6 +109,7 @@ def load_corpus(
     cache_dir: os.PathLike[str] | str | None = None,
     max_characters: int = 2000,
     max_invalid: float = 0.01,
+    alignments: os.PathLike[str] | str | None = None,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
@@ -132,6 +138,10 @@ def load_corpus(
         max_characters: Longest sentence; longer ones are counted as over-long.
         max_invalid: Largest share of the lines of a file that may be invalid UTF-8,
             from 0 to 1. A file with more is probably in another encoding.
+        alignments: Links between the words of the training split, plain or `.gz`: one
+            line for each pair of its files, such as `0-0 1-2` for the first source word
+            and the first target word, the second and the third. Words are separated by
+            white space. See docs/training.md.
 
     Returns:
         The `Corpus`.
@@ -139,7 +149,8 @@ def load_corpus(
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If the name is unknown, a language is missing, the two files of
-            a split differ in length, or a file is empty, broken or not UTF-8 text.
+            a split differ in length, a file is empty, broken or not UTF-8 text, or the
+            alignments are not of the training split.
         FetchError: If a registered corpus cannot be fetched.
 
     Example:
@@ -158,6 +169,11 @@ def load_corpus(
     if path.is_dir():
         name, folder = path.resolve().name, path
     elif path.is_file():
+        if alignments is not None:
+            raise ValueError(
+                "Alignments need a corpus of two files, one for each language. "
+                f"Received: {alignments} with {path}"
+            )
         return _load_tsv(path, languages, cache, limits)
     elif isinstance(spec, str) and not _looks_like_path(spec):
         name, folder = spec, registry.fetch(spec, languages, cache)
@@ -165,7 +181,8 @@ def load_corpus(
         raise FileNotFoundError(
             f"There is no such folder or TSV file. Received: {spec}"
         )
-    return _load_folder(name, folder, languages, cache, limits)
+    links = None if alignments is None else Path(alignments)
+    return _load_folder(name, folder, languages, cache, limits, links)
 
 
 def default_cache() -> Path:
@@ -210,6 +227,7 @@ def _load_folder(
     languages: tuple[str, str],
     cache: Path,
     limits: _Limits,
+    alignments: Path | None,
 ) -> Corpus:
     splits, notes = find_splits(folder, languages)
 
@@ -226,7 +244,14 @@ def _load_folder(
         ]
 
     inputs = [file for files in splits.values() for file in files]
-    return _cached(name, languages, cache, inputs, limits, notes, write)
+    corpus = _cached(name, languages, cache, inputs, limits, notes, write)
+    if alignments is None:
+        return corpus
+    corpus.files("train")
+    kept = cached_alignments(
+        corpus.folder, splits["train"], alignments, limits.max_characters
+    )
+    return replace(corpus, alignments=kept)
 
 
 def _load_tsv(

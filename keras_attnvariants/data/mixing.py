@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from keras_attnvariants.data.alignments import ALIGNMENTS
+from keras_attnvariants.data.alignments import shifted
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.corpora import default_cache
 from keras_attnvariants.data.files import fingerprint
@@ -34,7 +36,8 @@ def mix_corpora(
 
     In training, an epoch has as many pairs as all corpora together; `Mixture` says how
     many are of which. Every other split, such as "validation", has the pairs of all
-    corpora that have it, in turns: one of each, then the next of each.
+    corpora that have it, in turns: one of each, then the next of each. Of corpora with
+    and without alignments, those without have pairs without links.
 
     Args:
         corpora: from `load_corpus`.
@@ -77,6 +80,7 @@ def mix_corpora(
         temperature,
     )
     folder, splits = _written(corpora, tags, cache_dir)
+    is_aligned = any(corpus.alignments for corpus in corpora)
     notes = [f"{c.name}: {line}" for c in corpora for line in c.report.split("\n")]
     return replace(
         corpora[0],
@@ -87,6 +91,7 @@ def mix_corpora(
         notes=tuple(notes),
         mixture=mixture,
         tags=used,
+        alignments=folder / ALIGNMENTS if is_aligned else None,
     )
 
 
@@ -100,7 +105,10 @@ def _written(
     names = list(dict.fromkeys(split for c in corpora for split in c.splits))
     inputs = [file for c in corpora for files in c.splits.values() for file in files]
     owners = [sorted(corpus.splits) for corpus in corpora]
-    digest = fingerprint(inputs, owners, list(tags))
+    aligned = [corpus.alignments for corpus in corpora if corpus.alignments]
+    # Where there are none, the folder has the name that it had without them.
+    which = [[bool(c.alignments) for c in corpora]] if aligned else []
+    digest = fingerprint([*inputs, *aligned], owners, list(tags), *which)
     folder = cache / "corpora" / f"mixed-{digest}"
     splits = {
         name: ParallelFiles(folder / f"{name}.source", folder / f"{name}.target")
@@ -120,9 +128,21 @@ def _written(
                 lines = in_turns(texts) if name != _TRAIN else itertools.chain(*texts)
                 with (into.path / f"{name}.{side}").open("wb") as file:
                     file.writelines(line + b"\n" for line in lines)
+        if aligned:
+            with (into.path / ALIGNMENTS).open("w", encoding="ascii") as file:
+                for corpus, tag in zip(corpora, tags, strict=True):
+                    file.writelines(f"{line}\n" for line in _links(corpus, tag))
 
     cached_folder(folder, write)
     return folder, splits
+
+
+def _links(corpus: Corpus, tag: str) -> Iterable[str]:
+    """The links of each training pair: none if the corpus has no alignments."""
+    if corpus.alignments is None:
+        return itertools.repeat("", corpus.reports[_TRAIN].written)
+    lines = corpus.alignments.read_text("ascii").splitlines()
+    return shifted(lines, 1) if tag else lines
 
 
 def _tagged(path: Path, tag: str) -> Iterator[bytes]:

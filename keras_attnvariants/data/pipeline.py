@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants.data.alignments import TokenLinks
+from keras_attnvariants.data.alignments import write_token_links
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.blocks import blocks
@@ -17,6 +20,7 @@ from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.typing import Tensor
 
@@ -139,6 +143,20 @@ class TokenizedCorpus:
         for side, file in zip(("source", "target"), files, strict=True):
             _tokenize_file(file, self.tokenizer, into / side)
 
+    def links(self) -> TokenLinks | None:
+        """The links between the tokens of training pairs, if the corpus has any."""
+        links = self.corpus.alignments
+        if links is None:
+            return None
+        files = self.corpus.files("train")
+        name = fingerprint([*files, links], self.tokenizer.sha256)
+        folder = self.folder / f"links-{name}"
+
+        def write(into: FolderWriter) -> None:
+            write_token_links(files, links, self.tokenizer, into.path)
+
+        return TokenLinks(cached_folder(folder, write))
+
     def length_ratio(self, split: str = "train") -> float:
         """Returns mean source length over mean target length, in tokens.
 
@@ -202,7 +220,9 @@ class TokenizedCorpus:
         Returns:
             `({"source_ids" [B, S], "target_ids" [B, T]}, labels [B, T], weights
             [B, T])`: the source without BOS and EOS, BOS y, y EOS, and 1.0 on real
-            labels; int32 ids, float32 weights.
+            labels; int32 ids, float32 weights. If the corpus has alignments, the
+            inputs have `"alignments"` as well, bool `[B, T, S]`: which source tokens
+            each label is linked to.
 
         Raises:
             ValueError: If `shard` or `start_step` is out of range.
@@ -239,6 +259,7 @@ class TokenizedCorpus:
     ) -> tf.data.Dataset:
         """The batches of a plan with the given indices."""
         source, target = self.split(split)
+        links = self.links() if split == "train" else None
 
         def batch(index: int) -> tuple[np.ndarray, ...]:
             return _batch(source, target, plan, self.tokenizer, index)
@@ -250,6 +271,11 @@ class TokenizedCorpus:
             for tensor in (source_ids, target_ids, labels, weights):
                 tensor.set_shape((None, None))
             inputs = {"source_ids": source_ids, "target_ids": target_ids}
+            if links is not None:
+                linked = partial(_linked, links, plan)
+                (alignments,) = tf.numpy_function(linked, [index], (tf.bool,))
+                alignments.set_shape((None, None, None))
+                inputs["alignments"] = alignments
             return inputs, labels, weights
 
         return indices.map(element).prefetch(tf.data.AUTOTUNE)
@@ -273,6 +299,12 @@ def _batch(
     labels[rows, target.offsets[lines + 1] - target.offsets[lines]] = tokenizer.eos_id
     weights = (labels != tokenizer.pad_id).astype(np.float32)
     return source_ids, target_ids, labels, weights
+
+
+def _linked(links: TokenLinks, plan: BatchPlan, index: int) -> np.ndarray:
+    """Returns which tokens of a batch are linked, bool `[B, T, S]`."""
+    shape, lines = plan.batch(index)
+    return links.matrices(lines, shape)
 
 
 def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:

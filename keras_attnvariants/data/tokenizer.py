@@ -189,6 +189,16 @@ class Tokenizer:
         well_formed = [_well_formed(text) for text in texts]
         return self._processor.encode(well_formed, out_type=str)
 
+    def begins(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the character of the text at which each token of it begins.
+
+        There is one for each id that `encode` returns. A token may begin with the space
+        before its word.
+        """
+        texts = [_well_formed(text) for text in texts]
+        found = self._processor.encode(texts, return_type="offset_mapping")
+        return [[begin for begin, _ in tokens["offsets"]] for tokens in found]
+
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each row of ids; padding, BOS and EOS are dropped."""
         return [self._decode_row(row) for row in ids]

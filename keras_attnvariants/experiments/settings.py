@@ -46,8 +46,12 @@ ANALYSIS = (
 SYSTEM = ("preset", "options", "training", "published")
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 
-# The budget, the precision and the data have tables of their own.
-_ELSEWHERE = ("steps", "validate_every", "precision", "data")
+# The budget, the precision and the data have tables of their own. The corpus of a
+# comparison has no alignments.
+_ELSEWHERE = (
+    *("steps", "validate_every", "precision", "data"),
+    *("alignment_weight", "alignment_layer", "alignment_head"),
+)
 TRAINING = (
     *("learning_rate", "warmup_steps", "batch_tokens", "bleu_sentences"),
     *(

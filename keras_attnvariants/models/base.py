@@ -10,6 +10,8 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.checks import check_token_ids
+from keras_attnvariants.models.guidance import ALIGNMENTS
+from keras_attnvariants.models.guidance import Guidance
 from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -38,6 +40,9 @@ class TranslationModel(keras.Model):
 
     Attributes:
         quantization: the mode in which the model was quantized, or `None`.
+        guidance: what is added to the loss in training, if the inputs have
+            `"alignments"`, bool `[B, T, S]`; `None` for nothing. It is no part of the
+            configuration.
 
     Raises:
         ValueError: a size or id is out of range.
@@ -68,6 +73,7 @@ class TranslationModel(keras.Model):
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.search_settings = SearchSettings.get(search_settings)
         self.quantization: str | None = None
+        self.guidance: Guidance | None = None
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
         """Logits for every target position, given all target tokens before it.
@@ -84,6 +90,20 @@ class TranslationModel(keras.Model):
             ValueError: a sequence is known to be longer than `max_length`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `call`.")
+
+    def guidable_heads(self) -> dict[int, int]:
+        """Decoder layers whose attention to the source has weights that are learned.
+
+        Returns:
+            Their numbers of heads by their own, which count from 1.
+        """
+        return {}
+
+    def guidance_of(
+        self, inputs: dict[str, Tensor], training: bool | None
+    ) -> Guidance | None:
+        """What a call with these arguments adds to the loss."""
+        return self.guidance if training and ALIGNMENTS in inputs else None
 
     def encode(self, source_ids: Tensor) -> State:
         """What decoding needs of a source: nested tensors `[B, ...]`.

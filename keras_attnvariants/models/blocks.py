@@ -277,12 +277,12 @@ def apply_blocks(
     Args:
         blocks: encoder or decoder blocks.
         x: `[B, L, width]`.
-        scores: a dict to which the attention weights of each block are added under its
-            name; `None` if they are not requested.
+        scores: a dict in which the attention weights of those blocks are stored whose
+            names are its keys; `None` if none are requested.
         **options: further arguments of every block.
     """
     for block in blocks:
-        if scores is None:
+        if scores is None or block.name not in scores:
             x = block(x, **options)
         else:
             x, scores[block.name] = block(x, return_attention_scores=True, **options)

@@ -122,8 +122,15 @@ class Seq2SeqLSTM(TranslationModel):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
-        hidden, _ = self.run_decoder(inputs, training)
+        hidden, context = self.run_decoder(inputs, training)
+        guidance = self.guidance_of(inputs, training)
+        if guidance is not None:
+            weights = self.decoder.attention_weights(hidden, context)
+            self.add_loss(guidance.loss(weights, inputs))
         return self.embeddings.logits(self.dropout(hidden, training=training))
+
+    def guidable_heads(self) -> dict[int, int]:
+        return {1: 1} if self.decoder.attention else {}
 
     def attention_scores(
         self, inputs: dict[str, Tensor], training: bool | None = False

@@ -195,7 +195,26 @@ class Transformer(TranslationModel):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
-        return self.logits(self.run_decoder(inputs, training))
+        guidance = self.guidance_of(inputs, training)
+        if guidance is None:
+            return self.logits(self.run_decoder(inputs, training))
+        block = self.decoder_blocks[guidance.layer - 1]
+        scores: dict[str, Scores] = {block.name: {}}
+        x = self.run_decoder(inputs, training, scores)
+        weights = scores[block.name]["cross"]
+        weights = guidance.alignment(block.cross_attention, weights)
+        self.add_loss(guidance.loss(weights, inputs))
+        return self.logits(x)
+
+    def guidable_heads(self) -> dict[int, int]:
+        layers = enumerate((b.cross_attention for b in self.decoder_blocks), start=1)
+        return {
+            number: layer.num_heads
+            for number, layer in layers
+            if layer is not None
+            and layer.has_scores
+            and getattr(layer, "reads_query", True)
+        }
 
     def attention_scores(
         self, inputs: dict[str, Tensor], training: bool | None = False
@@ -211,7 +230,8 @@ class Transformer(TranslationModel):
             `["encoder_0"]["self"]`, `["decoder_0"]["self"]`, `["decoder_0"]["cross"]`,
             …; a sub-layer without weights has no entry. Rows of padding are 0.
         """
-        scores: dict[str, Scores] = {}
+        blocks = [*self.encoder_blocks, *self.decoder_blocks]
+        scores: dict[str, Scores] = {block.name: {} for block in blocks}
         self.run_decoder(inputs, training, scores)
         for blocks, ids in (
             (self.encoder_blocks, inputs["source_ids"]),

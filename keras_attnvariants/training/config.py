@@ -32,6 +32,12 @@ class TrainingConfig:
         ema: momentum of an exponential moving average of the weights, say 0.999. The
             model is then validated, and saved as the best one, with averages in place
             of weights; the updates go on from the weights. `None` for none.
+        alignment_weight: factor of a loss that trains attention to the source towards
+            the alignments of the corpus, say 0.05; `None` for none. See
+            `keras_attnvariants.training.guiding`.
+        alignment_layer: the decoder layer, from 1, whose attention it is; `None` for
+            the last but one of those with weights that are learned.
+        alignment_head: the head, from 1; `None` for the mean of the heads.
         validate_every: length of a period, in updates; each ends with a validation.
         save_every: updates between two saved states within a period.
         log_every: updates between two lines of the log within a period.
@@ -66,6 +72,9 @@ class TrainingConfig:
     clipnorm: float | None = None
     accumulate: int = 1
     ema: float | None = None
+    alignment_weight: float | None = None
+    alignment_layer: int | None = None
+    alignment_head: int | None = None
     validate_every: int = 1000
     save_every: int = 500
     log_every: int = 100
@@ -85,12 +94,14 @@ class TrainingConfig:
             check_integer(name, getattr(self, name))
         check_integer("average_last", self.average_last)
         check_integer("accumulate", self.accumulate)
-        check_optional_integer("patience", self.patience)
+        for name in ("patience", "alignment_layer", "alignment_head"):
+            check_optional_integer(name, getattr(self, name))
         check_rate("label_smoothing", self.label_smoothing)
         if self.ema is not None:
             check_rate("ema", self.ema)
-        if self.clipnorm is not None:
-            check_positive("clipnorm", self.clipnorm)
+        for name in ("clipnorm", "alignment_weight"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
         if not callable(self.learning_rate):
             check_positive("learning_rate", self.learning_rate)
 

@@ -16,6 +16,8 @@ from keras_attnvariants.backend import accumulating_train_function
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.guiding import check_alignments
+from keras_attnvariants.training.guiding import guided
 from keras_attnvariants.training.loop import TrainingLoop
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
@@ -85,7 +87,8 @@ def train(
         tokenizer: saved with the models, or None.
         training_data: gives the endless dataset of batches `(inputs, labels, weights)`
             that starts at batch number `step`. Batch `i` must depend on `i` only.
-            With `accumulate` an update takes as many batches.
+            With `accumulate` an update takes as many batches. With `alignment_weight`
+            their inputs have `"alignments"`, bool `[B, T, S]`.
         run_dir: folder of the run.
         config: settings; see `TrainingConfig`.
         validation_data: finite dataset of such batches, for `val_loss`.
@@ -136,6 +139,7 @@ def train(
         lock_folder(run_dir),
         StopRequest() as request,
         shown as callbacks,
+        guided(model, config),
     ):
         classes = _compile(model, config, metrics, training_data)
         state = _open_run(run_dir, store, model, tokenizer, config, resume)
@@ -216,6 +220,7 @@ def _compile(
     batch = next(iter(training_data(0)))
     batch = keras.tree.map_structure(lambda x: x[:1], batch)
     inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    check_alignments(config, inputs)
     logits = model(inputs, training=False)
     model.compute_metrics(inputs, labels, logits, weights)
     model.reset_metrics()

@@ -40,6 +40,8 @@ from keras_attnvariants.utils.locks import lock_folder
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.
 SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
+# Of the loss that follows the alignments of a corpus (Garg et al. 2019).
+ALIGNMENT_WEIGHT = 0.05
 
 
 def train_preset(
@@ -79,7 +81,8 @@ def train_preset(
             `Preset.build`. A `length_ratio` that the model needs is computed from the
             corpus unless it is given here.
         settings: fields of `TrainingConfig` that replace those of the preset. The
-            `steps` of a preset with epochs are as many passes over the corpus.
+            `steps` of a preset with epochs are as many passes over the corpus. If the
+            corpus has alignments, `alignment_weight` is 0.05 by default.
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
         bleu_sentences: number of validation sentences that are translated, greedily,
@@ -112,6 +115,8 @@ def train_preset(
     positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
     _check_counts(positions, vocabulary_size, bleu_sentences, samples)
     subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
+    if corpus.alignments is not None:
+        settings.setdefault("alignment_weight", ALIGNMENT_WEIGHT)
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
     with clear_full_disk(run_dir), lock_folder(run_dir):
@@ -266,6 +271,8 @@ def describe_data(
     mixed = {} if corpus.mixture is None else corpus.mixture.to_dict()
     if corpus.tags:
         mixed["source_tag"] = list(corpus.tags)
+    if corpus.alignments is not None:
+        mixed["alignments"] = content_sha256([corpus.alignments])
     return {"preset": preset.name, **sentences, **mixed, **options}
 
 

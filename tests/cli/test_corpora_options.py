@@ -64,7 +64,13 @@ def test_two_corpora_with_tags(kav, corpora, tmp_path):
     data = [word for folder in corpora for word in ("--data", folder)]
     languages = ("--source", "xx", "--source", "yy", "--target", "yy", "--target", "xx")
     tags = ("--source-tag", "<2yy>", "--source-tag", "<2xx>")
-    options = ("--accumulate", 2, "--ema", 0.9, "--clip-norm", 1.0)
+    links = corpora[1] / "links"
+    lines = (corpora[1] / "train.xx").read_text().splitlines()
+    ends = [len(line.split()) - 1 for line in lines]
+    reverse = [" ".join(f"{i}-{end - i}" for i in range(end + 1)) for end in ends]
+    links.write_text("".join(f"{line}\n" for line in reverse))
+    guided = ("--alignments", "", "--alignments", links, "--alignment-weight", 0.1)
+    options = ("--accumulate", 2, "--ema", 0.9, "--clip-norm", 1.0, *guided)
     command = ("train", *data, *languages, *tags, *SMALL, *options)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     mixture = ("--data-temperature", 5)
@@ -77,6 +83,9 @@ def test_two_corpora_with_tags(kav, corpora, tmp_path):
     check_error(other, "--data-weight [1.0, 1.0] instead of None", "--data-temperature")
     other = kav(*command, *mixture, "--run", parts, "--accumulate", 4)
     check_error(other, "--accumulate 4 instead of 2")
+    links.write_text("\n" * len(lines))
+    other = kav(*command, *mixture, "--run", parts)
+    check_error(other, "--alignments, links with sha256")
 
     tag = ("--source-tag", "<2xx>")
     tagged = stdout(kav("translate", "--model", whole, *tag, "ab de"))

@@ -103,6 +103,12 @@ CALLS = {
         (TRAIN.replace("yy", "xx"), "must differ"),
         (TRAIN.replace("xx", "?"), "language code"),
         (f"{TRAIN} --target zz", "--target once for each --data"),
+        (f"{TRAIN} --alignments HERE/none", "no such file"),
+        (f"{TRAIN} --alignments FILE", "Received: 'one' in line 1 of"),
+        (f"{TRAIN} --alignments FILE --alignments FILE", "--alignments once for each"),
+        (f"{TRAIN} --alignment-weight 0.1", "--alignment-weight needs --alignments"),
+        (f"{TRAIN} --alignments FILE --alignment-weight 0", "must be a positive numb"),
+        (f"{TRAIN} --alignments FILE --alignment-layer 0", "--alignment-layer"),
     ],
     "evaluate": [
         ("", "--data"),

@@ -56,13 +56,21 @@ def test_scores_are_collected_by_block_and_role(wanted):
     x, encoded = vectors(), vectors(4, seed=1)
     blocks = [decoder_block(tiny.decoder(), tiny.learned()), decoder_block()]
     blocks[1].name = "other"
-    scores = {} if wanted else None
+    scores = {"block": {}, "other": {}} if wanted else None
     output = apply_blocks(blocks, x, scores, encoded=encoded)
     tiny.near(output, blocks[0](x, encoded))
     if wanted:
         shapes = {role: tuple(w.shape) for role, w in scores["block"].items()}
         assert shapes == {"self": (2, 4, 5, 5), "cross": (2, 4, 5, 4)}
         assert scores["other"] == {}
+
+
+def test_only_scores_that_are_asked_for_are_collected():
+    blocks = [decoder_block(tiny.learned(), tiny.learned()) for _ in range(2)]
+    blocks[1].name = "other"
+    scores = {"other": {}}
+    apply_blocks(blocks, vectors(), scores, encoded=vectors(4, seed=1))
+    assert set(scores) == {"other"} and set(scores["other"]) == {"self", "cross"}
 
 
 def test_a_decoder_block_is_causal_and_an_encoder_block_is_not():

@@ -1,0 +1,198 @@
+"""Word alignments of training pairs: cleaned with them, and between their tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import islice
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+
+from keras_attnvariants.data.batching import BatchShape
+from keras_attnvariants.data.cleaning import clean_pair
+from keras_attnvariants.data.cleaning import read_parallel
+from keras_attnvariants.data.files import fingerprint
+from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.links import Link
+from keras_attnvariants.data.links import check_links
+from keras_attnvariants.data.links import parse_links
+from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import cached_folder
+from keras_attnvariants.utils.lines import text_lines
+
+# Name of the file beside a cleaned corpus.
+ALIGNMENTS = "train.alignments"
+_PAIRS_PER_BLOCK = 4096
+_WORD = re.compile(r"\S+")
+
+
+def cached_alignments(
+    folder: Path, files: ParallelFiles, path: Path, max_characters: int
+) -> Path:
+    """The file with the links of those pairs that cleaning keeps, written once.
+
+    Args:
+        folder: of the cleaned corpus.
+        files: of the training split before cleaning.
+        path, max_characters: as for `kept_alignments`.
+
+    Raises:
+        FileNotFoundError, ValueError: as `kept_alignments`.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no such file. Received: {path}")
+
+    def write(into: FolderWriter) -> None:
+        lines = kept_alignments(path, read_parallel(*files), max_characters)
+        with (into.path / ALIGNMENTS).open("w", encoding="ascii") as file:
+            file.writelines(f"{line}\n" for line in lines)
+
+    name = f"alignments-{fingerprint([path])}"
+    return cached_folder(folder / name, write) / ALIGNMENTS
+
+
+def kept_alignments(
+    path: Path, pairs: Iterable[tuple[bytes, bytes]], max_characters: int
+) -> Iterator[str]:
+    """The lines of a file of links that belong to pairs that cleaning keeps.
+
+    Args:
+        path: one line of links for each pair, plain or `.gz`.
+        pairs: source and target lines as they are before cleaning.
+        max_characters: as for `write_clean`.
+
+    Yields:
+        The sure links of a pair, such as `0-0 1-2`, sorted.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it has not a line for each pair, or a line is no list of links
+            between the words of its pair.
+    """
+    with open_bytes(path) as file:
+        lines = zip_longest(text_lines(file), pairs)
+        for number, (line, pair) in enumerate(lines, start=1):
+            if line is None or pair is None:
+                missing = "line of links" if line is None else "pair"
+                raise ValueError(
+                    "A file of alignments must have a line for each pair of the "
+                    f"training split. Received: no {missing} {number} for {path}"
+                )
+            where = f"line {number} of {path}"
+            links, _ = parse_links(line, False, where)
+            texts, problem = clean_pair(pair, max_characters)
+            if problem is None:
+                source, target = (len(text.split()) for text in texts)
+                check_links(links, source, target, where)
+                yield written(links)
+
+
+def shifted(lines: Iterable[str], words: int) -> Iterator[str]:
+    """Lines of links whose sources have so many words more in front."""
+    for line in lines:
+        links, _ = parse_links(line, False, "a file of the cache")
+        yield written((source + words, target) for source, target in links)
+
+
+def written(links: Iterable[Link]) -> str:
+    """Links as a line, in the order of the source."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(links))
+
+
+class TokenLinks:
+    """The links between the tokens of a corpus, memory-mapped.
+
+    A token of a word is linked to every token of every word that its word is linked to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._offsets = np.memmap(folder / "links.offsets", np.int64, mode="r")
+        links = folder / "links.ids"
+        # An empty file cannot be memory-mapped.
+        self._links: np.ndarray = (
+            np.memmap(links, np.int32, mode="r").reshape(-1, 2)
+            if links.stat().st_size
+            else np.zeros((0, 2), np.int32)
+        )
+
+    def matrices(self, lines: np.ndarray, shape: BatchShape) -> np.ndarray:
+        """Whether each target token is linked to each source token of the given lines.
+
+        Returns:
+            Bool `[rows, target_length, source_length]`.
+        """
+        starts = np.asarray(self._offsets[lines])
+        counts = np.asarray(self._offsets[lines + 1]) - starts
+        rows = np.repeat(np.arange(len(lines)), counts)
+        before = np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.repeat(starts, counts) + np.arange(counts.sum()) - before
+        targets, sources = self._links[places].T
+        matrices = np.zeros(
+            (shape.rows, shape.target_length, shape.source_length), bool
+        )
+        matrices[rows, targets, sources] = True
+        return matrices
+
+
+def write_token_links(
+    files: ParallelFiles, alignments: Path, tokenizer: Tokenizer, into: Path
+) -> None:
+    """Writes what `TokenLinks` reads, from the links between words."""
+    end = 0
+    with (
+        open_bytes(files.source) as source_file,
+        open_bytes(files.target) as target_file,
+        open_bytes(alignments) as alignment_file,
+        open(into / "links.ids", "wb") as ids,
+        open(into / "links.offsets", "wb") as offsets,
+    ):
+        np.zeros(1, np.int64).tofile(offsets)
+        texts = map(text_lines, (source_file, target_file, alignment_file))
+        pairs = zip(*texts, strict=True)
+        while block := list(islice(pairs, _PAIRS_PER_BLOCK)):
+            sources, targets, lines = map(list, zip(*block, strict=True))
+            sides = [words_of_tokens(tokenizer, texts) for texts in (sources, targets)]
+            found = [
+                token_links(parse_links(line, False, str(alignments))[0], *words)
+                for line, *words in zip(lines, *sides, strict=True)
+            ]
+            np.concatenate(found).tofile(ids)
+            ends = end + np.cumsum([len(links) for links in found], dtype=np.int64)
+            ends.tofile(offsets)
+            end = int(ends[-1])
+
+
+def words_of_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:
+    """The number of the word, from 0, that each token of a text belongs to.
+
+    Words are separated by white space in the text, whatever normalization makes of it.
+    """
+    numbers = []
+    for text, begins in zip(texts, tokenizer.begins(texts), strict=True):
+        ends = [word.end() for word in _WORD.finditer(text)]
+        words = np.searchsorted(ends, begins, side="right")
+        numbers.append(np.minimum(words, max(len(ends) - 1, 0)))
+    return numbers
+
+
+def token_links(
+    links: Iterable[Link], source: np.ndarray, target: np.ndarray
+) -> np.ndarray:
+    """Links between tokens, int32 `[links, 2]`: target token and source token.
+
+    Args:
+        links: between words.
+        source, target: the number of the word that each token belongs to.
+    """
+    linked = np.zeros((target.max(initial=0) + 1, source.max(initial=0) + 1), bool)
+    for source_word, target_word in links:
+        # Words at the end may have no token, if normalization drops their characters.
+        if target_word < len(linked) and source_word < linked.shape[1]:
+            linked[target_word, source_word] = True
+    return np.argwhere(linked[np.ix_(target, source)]).astype(np.int32)

@@ -1,0 +1,118 @@
+"""Guided alignment: attention to the source that is trained towards given links."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention import variants
+from keras_attnvariants.models.guidance import ALIGNMENTS
+from keras_attnvariants.models.guidance import Guidance
+from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.utils.typing import Tensor
+
+# The smallest weight that the logarithm tells from 0.
+SMALLEST = 1e-9
+
+
+@contextlib.contextmanager
+def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
+    """Context in which training the model adds the loss of its alignment.
+
+    Args:
+        model: a `Transformer` or a `Seq2SeqLSTM`, if there is anything to guide.
+        config: its `alignment_weight`, `alignment_layer` and `alignment_head` say what.
+
+    Raises:
+        ValueError: no attention of the model can be guided, or not that one.
+    """
+    if config.alignment_weight is None:
+        yield
+        return
+    heads = model.guidable_heads() if hasattr(model, "guidable_heads") else {}
+    layer = guided_layer(config.alignment_layer, heads)
+    head = config.alignment_head
+    if head is not None and head > heads[layer]:
+        raise ValueError(
+            f"`alignment_head` must be at most {heads[layer]}, the number of heads of "
+            f"decoder layer {layer}. Received: {head}"
+        )
+    loss = functools.partial(
+        alignment_loss, weight=config.alignment_weight, pad_id=model.pad_id
+    )
+    model.guidance = Guidance(layer, head, loss)
+    try:
+        yield
+    finally:
+        model.guidance = None
+
+
+def guided_layer(layer: int | None, heads: Mapping[int, int]) -> int:
+    """The number of the layer: the one asked for, or the last but one that there is.
+
+    Raises:
+        ValueError: its attention cannot be guided.
+    """
+    numbers = sorted(heads)
+    if not numbers:
+        fitting = (
+            name
+            for name, variant in variants("cross").items()
+            if variant.cls.has_scores and getattr(variant.cls, "reads_query", True)
+        )
+        raise ValueError(
+            "Guided alignment needs attention to the source whose weights are learned, "
+            f"such as {', '.join(sorted(fitting))} as `cross_attention`. Received: a "
+            "model without"
+        )
+    if layer is None:
+        return numbers[-2:][0]
+    if layer not in numbers:
+        raise ValueError(
+            "`alignment_layer` must be a decoder layer whose attention to the source "
+            f"has weights that are learned: {', '.join(map(str, numbers))}. "
+            f"Received: {layer}"
+        )
+    return layer
+
+
+def check_alignments(config: TrainingConfig, inputs: Any) -> None:
+    """Raises `ValueError` if batches lack the alignments that training is to follow."""
+    if config.alignment_weight is not None and ALIGNMENTS not in inputs:
+        raise ValueError(
+            "`alignment_weight` needs batches with alignments: load the corpus with "
+            f"`alignments`. Received: inputs {sorted(inputs)}"
+        )
+
+
+def alignment_loss(
+    weights: Tensor, inputs: Mapping[str, Tensor], weight: float, pad_id: int
+) -> Tensor:
+    """How far attention weights are from given links (Garg et al. 2019, Eq. 3).
+
+    With `n_i` links of target token `i`, and `N` real target tokens in the batch, EOS
+    included:
+
+        loss = -weight / N * sum over linked i, j of log(weights_ij) / n_i
+
+    Padding and rows without links add nothing. Dividing by all real tokens, as the
+    cross-entropy of the translation does, makes the loss of several batches that of one
+    large batch.
+
+    Args:
+        weights: float32 `[B, T, S]`, rows that sum to 1.
+        inputs: of the model: `target_ids` `[B, T]`, and `alignments`, bool
+            `[B, T, S]`.
+        weight: factor of the loss.
+        pad_id: id of padding.
+    """
+    links = ops.cast(inputs[ALIGNMENTS], "float32")
+    count = ops.sum(links, axis=-1, keepdims=True)
+    gold = links / ops.maximum(count, 1.0)
+    real = ops.cast(ops.not_equal(inputs["target_ids"], pad_id), "float32")
+    loss = -ops.sum(gold * ops.log(weights + SMALLEST))
+    return weight * loss / ops.maximum(ops.sum(real), 1.0)
