@@ -1,5 +1,6 @@
 """What the benchmarks share: timing in turns, ratios, and reports."""
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import json
@@ -139,5 +140,9 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Releases of the packages that compute."""
-    return {name: importlib.metadata.version(name) for name in PACKAGES}
+    """Releases of the packages that compute, as far as they are installed."""
+    found = {}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found

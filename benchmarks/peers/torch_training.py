@@ -4,12 +4,13 @@ It runs in an environment of its own, which has PyTorch and NumPy and nothing of
 Every line of standard input is a JSON object, and gets one back:
 
     {"task": {…}}    what to train; returns {"parameters": …, "version": …}
-    {"updates": N}   trains; returns {"losses": [N numbers]}
+    {"updates": N}   trains; returns {"losses": [N numbers], "seconds": …}
 """
 
 import dataclasses
 import json
 import sys
+import time
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ class Task:
         bfloat16: whether products are computed in bfloat16, by autocast.
         compile: whether `torch.compile` compiles the model and its loss.
         threads: that compute.
+        device: that computes, `"cpu"` or `"cuda"`.
     """
 
     data: str
@@ -41,6 +43,7 @@ class Task:
     bfloat16: bool
     compile: bool
     threads: int
+    device: str = "cpu"
 
 
 class Attention(nn.Module):
@@ -142,14 +145,14 @@ class Training:
     def __init__(self, task: Task):
         torch.set_num_threads(task.threads)
         arrays = dict(np.load(task.data))
-        self.batches = list(
-            zip(*(torch.from_numpy(arrays.pop(name)) for name in BATCH), strict=True)
-        )
+        sides = (torch.from_numpy(arrays.pop(name)) for name in BATCH)
+        self.batches = list(zip(*(side.to(task.device) for side in sides), strict=True))
         length = max(side.shape[1] for side in self.batches[0])
         self.model = Transformer(task.sizes, task.dropout, length)
         weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
         weights["positions"] = self.model.positions
         self.model.load_state_dict(weights)
+        self.model.to(task.device)
         self.task = task
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), task.learning_rate, betas=(0.9, 0.98), fused=True
@@ -159,7 +162,8 @@ class Training:
 
     def loss(self, source, target, labels):
         """Label-smoothed cross-entropy in float32, the mean over real labels."""
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.task.bfloat16):
+        task = self.task
+        with torch.autocast(task.device, torch.bfloat16, enabled=task.bfloat16):
             logits = self.model(source, target)
         return functional.cross_entropy(
             logits.float().flatten(0, 1),
@@ -168,14 +172,14 @@ class Training:
             label_smoothing=self.task.smoothing,
         )
 
-    def update(self) -> float:
+    def update(self) -> torch.Tensor:
         """Makes one update on the next batch; returns the loss before it."""
         loss = self.loss_of(*self.batches[self.updates % len(self.batches)])
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()
         self.updates += 1
-        return loss.item()
+        return loss
 
 
 BATCH = ("source", "target", "labels")
@@ -191,8 +195,11 @@ def main() -> None:
             count = sum(weight.numel() for weight in training.model.parameters())
             answer = {"parameters": count, "version": torch.__version__}
         else:
+            start = time.perf_counter()
+            # Read at the end: a device need not wait for this process in between.
             losses = [training.update() for _ in range(request["updates"])]
-            answer = {"losses": losses}
+            answer = {"losses": [loss.item() for loss in losses]}
+            answer["seconds"] = time.perf_counter() - start
         print(json.dumps(answer), flush=True)
 
 

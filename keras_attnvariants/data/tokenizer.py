@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
-
 from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.data.tags import check_tag
@@ -61,6 +59,9 @@ class Tokenizer:
                 "`model_bytes` must be the bytes of a SentencePiece model. "
                 f"Received: {type(model_bytes).__name__}"
             )
+        # Late: whoever only trains on batches of ids does not need it.
+        import sentencepiece
+
         self.model_bytes = model_bytes
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -129,6 +130,8 @@ class Tokenizer:
         stride = -(-count // max_sentences)
         sample = (s for i, s in enumerate(_sentences(inputs)) if i % stride == 0)
         model = io.BytesIO()
+        import sentencepiece
+
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=sample,

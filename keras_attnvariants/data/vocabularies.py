@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import sentencepiece
-
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.tokenizer import Tokenizer
@@ -27,6 +25,8 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
     Raises:
         ValueError: As `Tokenizer.train`, or the corpus has no split "train".
     """
+    import sentencepiece
+
     files = corpus.files("train")
     if corpus.tags:
         options["tags"] = corpus.tags

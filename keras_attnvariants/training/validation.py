@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from sacrebleu.metrics.bleu import BLEU
 
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import save_model
@@ -51,6 +50,9 @@ class ValidationBLEU(keras.callbacks.Callback):
         self._translate = translate
         self._sources = list(sources)
         self._references = list(references)
+        # Late: a training without BLEU does not need it.
+        from sacrebleu.metrics.bleu import BLEU
+
         self._bleu = BLEU(tokenize=tokenize)
 
     def score(self) -> float:
