@@ -6,18 +6,41 @@ hypothesis. A search that reorders its hypotheses only reorders this mask; keys 
 values stay where they were written.
 """
 
+import contextlib
+import contextvars
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import VectorLists
 from keras_attnvariants.backend import reshape
-from keras_attnvariants.backend import write_at
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
+
+# Within `common_history`: the histories at this position, by the kind of their caches.
+_histories: contextvars.ContextVar[dict[Any, Tensor]]
+_histories = contextvars.ContextVar("histories")
+
+
+@contextlib.contextmanager
+def common_history() -> Iterator[None]:
+    """A scope of one decoding step of a model, whose caches have one history.
+
+    All layers write at the same positions, and a search reorders all of them alike: the
+    histories of caches of one kind and size are equal. They become the same tensor,
+    which a search reorders once.
+    """
+    token = _histories.set({})
+    try:
+        yield
+    finally:
+        _histories.reset(token)
 
 
 class CacheEntries(NamedTuple):
@@ -55,13 +78,21 @@ class KeyValueCache:
     def initial(self, batch: Size, beams: int, slots: Size) -> State:
         """An empty cache with room for `slots` positions."""
         entries = slots * beams
-        lead = (batch, self.num_heads, entries)
+        lead = (batch, self.num_heads)
         return {
             "history": ops.zeros((batch, beams, entries), "bool"),
             SHARED: {
-                "key": ops.zeros((*lead, self.key_dim), self.dtype),
-                "value": ops.zeros((*lead, self.value_dim), self.dtype),
+                name: vectors.zeros(lead, entries)
+                for name, vectors in self.vectors.items()
             },
+        }
+
+    @property
+    def vectors(self) -> dict[str, VectorLists]:
+        """How keys and values are stored."""
+        return {
+            "key": VectorLists(self.key_dim, self.dtype),
+            "value": VectorLists(self.value_dim, self.dtype),
         }
 
     def slot(self, position: Size, slots: Size) -> Size:
@@ -81,25 +112,37 @@ class KeyValueCache:
         """Returns the state with the keys and values `[B, H, K, D]` of a position."""
         beams, slots = sizes(state)
         slot = self.slot(position, slots)
-        entries = ops.arange(slots * beams, dtype="int32")
-        is_own = ops.equal(entries % beams, np.arange(beams, dtype="int32")[:, None])
-        is_written = ops.equal(entries // beams, slot)
-        shared = state[SHARED]
+        new, shared = {"key": key, "value": value}, state[SHARED]
         return {
-            "history": ops.where(is_written, is_own, state["history"]),
+            "history": self.with_own(state["history"], slot),
             SHARED: {
-                "key": write_at(shared["key"], key, slot * beams, axis=2),
-                "value": write_at(shared["value"], value, slot * beams, axis=2),
+                name: vectors.write(shared[name], new[name], slot * beams)
+                for name, vectors in self.vectors.items()
             },
         }
+
+    def with_own(self, history: Tensor, slot: Size) -> Tensor:
+        """The history in which each hypothesis has its own entry of a slot alone."""
+        known = _histories.get({})
+        kind = type(self), tuple(history.shape)
+        if kind not in known:
+            _, beams, count = ops.shape(history)
+            entries = ops.arange(count, dtype="int32")
+            beam = np.arange(beams, dtype="int32")[:, None]
+            is_own = ops.equal(entries % beams, beam)
+            is_written = ops.equal(entries // beams, slot)
+            known[kind] = ops.where(is_written, is_own, history)
+        return known[kind]
 
     def read(self, state: State, position: Size) -> CacheEntries:
         """Returns all entries, after `position` has been written."""
         beams, slots = sizes(state)
-        shared = state[SHARED]
+        found = {
+            name: vectors.read(state[SHARED][name], slots * beams)
+            for name, vectors in self.vectors.items()
+        }
         return CacheEntries(
-            key=shared["key"],
-            value=shared["value"],
+            **found,
             mask=ops.expand_dims(state["history"], 1),
             positions=ops.repeat(self.positions(position, slots), beams),
         )

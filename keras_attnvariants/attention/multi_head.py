@@ -16,6 +16,7 @@ from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import sizes
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import Identifier
@@ -261,20 +262,18 @@ class SoftmaxAttention(MultiHeadBase):
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """`[..., H * D]` to `[..., H, D]`."""
-    shape = ops.shape(x)
-    return reshape(x, (*shape[:-1], num_heads, shape[-1] // num_heads))
+    return reshape(x, (*sizes(x)[:-1], num_heads, x.shape[-1] // num_heads))
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """`[..., H, D]` to `[..., H * D]`."""
-    shape = ops.shape(x)
-    return reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
+    return reshape(x, (*sizes(x)[:-2], x.shape[-2] * x.shape[-1]))
 
 
 def heads_first(x: Tensor, num_heads: int) -> Tensor:
     """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
     if x.shape[1] == 1:
-        batch, _, width = ops.shape(x)
+        batch, _, width = sizes(x)
         return reshape(x, (batch, num_heads, 1, width // num_heads))
     return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
 

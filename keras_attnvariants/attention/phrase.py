@@ -271,7 +271,7 @@ class PhraseAttention(SoftmaxAttention):
             ]
             state["groups"] = caches
             groups = [
-                heads.cached_memory(cache, position)
+                heads.cached_memory(cache, position, self.compute_dtype)
                 for heads, cache in zip(self.groups, caches, strict=True)
             ]
         exist = [

@@ -22,9 +22,13 @@ from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.packing import constant_weights
 from keras_attnvariants.backend.scan import scan
+from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.shapes import sizes
+from keras_attnvariants.backend.shapes import with_lead_of
+from keras_attnvariants.backend.slices import VectorLists
 from keras_attnvariants.backend.slices import section
 from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
@@ -41,7 +45,9 @@ __all__ = [
     "LayerNormalization",
     "Quantized",
     "ReversibleEmbedding",
+    "VectorLists",
     "accumulating_train_function",
+    "as_matrix",
     "at_least",
     "at_most",
     "cast_matrices",
@@ -62,9 +68,11 @@ __all__ = [
     "reshape",
     "scan",
     "section",
+    "sizes",
     "take",
     "use_joint_kernels",
     "weights_to_cast",
     "with_gradient",
+    "with_lead_of",
     "write_at",
 ]

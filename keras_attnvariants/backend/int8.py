@@ -22,7 +22,8 @@ from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
-from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.shapes import as_matrix
+from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
@@ -99,12 +100,8 @@ class Dense(keras.layers.Dense):
     """
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        shape = ops.shape(inputs)
-        if len(shape) == 2:
-            return self.multiply(inputs, training)
-        rows = ops.reshape(inputs, (-1, shape[-1]))
-        outputs = self.multiply(rows, training)
-        return reshape(outputs, (*shape[:-1], self.units))
+        outputs = self.multiply(as_matrix(inputs), training)
+        return with_lead_of(inputs, outputs)
 
     def multiply(self, rows: Tensor, training: bool | None = None) -> Tensor:
         """As in Keras, for a matrix `[N, I]`."""
@@ -141,10 +138,8 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return super().call(inputs)
-        shape = ops.shape(inputs)
-        rows = ops.reshape(inputs, (-1, shape[-1]))
-        logits = packable(super().call(rows, reverse=True))
-        return reshape(logits, (*shape[:-1], self.input_dim))
+        logits = packable(super().call(as_matrix(inputs), reverse=True))
+        return with_lead_of(inputs, logits)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -224,11 +219,10 @@ def float_product(
     activation: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """`[..., I]` times `[I, O]`, as one product of matrices: `[..., O]`."""
-    shape = ops.shape(inputs)
-    outputs = ops.matmul(ops.reshape(inputs, (-1, shape[-1])), matrix)
+    outputs = ops.matmul(as_matrix(inputs), matrix)
     outputs = packable(outputs) if bias is None else ops.add(outputs, bias)
     outputs = outputs if activation is None else activation(outputs)
-    return reshape(outputs, (*shape[:-1], matrix.shape[-1]))
+    return with_lead_of(inputs, outputs)
 
 
 def is_plain_int8(layer: keras.layers.Layer) -> bool:
@@ -282,8 +276,7 @@ def multiply(
 
     kernel = tf.convert_to_tensor(kernel)
     ends = column_ends(kernel_scale)
-    shape = ops.shape(inputs)
-    rows = ops.reshape(inputs, (-1, shape[-1]))
+    rows = as_matrix(inputs)
 
     @tf.custom_gradient
     def product(rows: Tensor) -> tuple[Tensor, Any]:
@@ -300,7 +293,7 @@ def multiply(
         outputs = rounded_product(rows, kernel, ends, transposed)
     else:
         outputs = product(rows)
-    return reshape(outputs, (*shape[:-1], kernel_scale.shape[0]))
+    return with_lead_of(inputs, outputs)
 
 
 def column_ends(kernel_scale: Tensor) -> Tensor:
@@ -312,7 +305,7 @@ def column_ends(kernel_scale: Tensor) -> Tensor:
 
 
 def rounded_product(
-    rows: Tensor, kernel: Tensor, ends: Tensor, transposed: bool
+    rows: Tensor, kernel: Tensor, ends: Tensor, transposed: bool = False
 ) -> Tensor:
     """Product of floats `[N, I]`, rounded to 8-bit integers row by row, with a kernel.
 

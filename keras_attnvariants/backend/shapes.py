@@ -28,6 +28,33 @@ def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
     return ops.reshape(x, shape)
 
 
+def sizes(x: Tensor) -> tuple[Size, ...]:
+    """The sizes of a tensor, for `reshape`: the only unknown one is -1.
+
+    In a TensorFlow graph, each size that `ops.shape` finds takes two operators.
+
+    Args:
+        x: any tensor.
+    """
+    known = tuple(x.shape)
+    others = [size for size in known if size is not None]
+    if len(others) == len(known) - 1 and min(others, default=1) > 0:
+        return tuple(-1 if size is None else size for size in known)
+    return tuple(ops.shape(x))
+
+
+def as_matrix(x: Tensor) -> Tensor:
+    """`[..., D]` as `[N, D]`."""
+    return x if len(x.shape) == 2 else ops.reshape(x, (-1, x.shape[-1]))
+
+
+def with_lead_of(x: Tensor, matrix: Tensor) -> Tensor:
+    """A matrix `[N, E]` as `[..., E]`, if `x` is `[..., D]` with `N` rows."""
+    if len(x.shape) == 2:
+        return matrix
+    return reshape(matrix, (*sizes(x)[:-1], matrix.shape[-1]))
+
+
 def at_most(length: Size, bound: int) -> Size:
     """The smaller of a length and a bound, an integer if the length is one."""
     if isinstance(length, int):

@@ -1,16 +1,19 @@
 """Reading and writing at positions of a tensor, with few operators."""
 
-import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+import keras
 from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.shapes import sizes
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# TensorFlow copies a slice element by element: the larger the elements, the better.
+# What TensorFlow copies instead of shorter elements, see `VectorLists`.
 WORD = "int64"
 
 
@@ -80,8 +83,9 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
     the size of `new` only.
 
     Args:
-        x: tensor of any dtype but bool; its sizes after `axis` are known.
-        new: of the shape and dtype of `x`, but with fewer positions on `axis`.
+        x: tensor of any dtype but bool.
+        new: of the shape and dtype of `x`, but with fewer positions on `axis`, of a
+            known number.
         position: int32 scalar, such that all of `new` is within `x`.
         axis: not negative.
 
@@ -98,37 +102,104 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
         start = [0] * len(x.shape)
         start[axis] = position
         return ops.slice_update(x, start, new)
-    return tensorflow_write(x, new, position, axis)
-
-
-def tensorflow_write(
-    x: Tensor, new: Tensor, position: Tensor | int, axis: int
-) -> Tensor:
-    """`write_at` with an operator of TensorFlow that every server has."""
     import tensorflow as tf
 
-    width = math.prod(x.shape[axis + 1 :])
-    per_word = tf.as_dtype(WORD).size // x.dtype.size
-    if width % per_word:
-        per_word = 1
-
-    def to_words(part: Tensor, positions: Size) -> Tensor:
-        # [rows, words]
-        size = positions * width // per_word
-        if per_word == 1:
-            return tf.reshape(part, (-1, size))
-        return tf.bitcast(tf.reshape(part, (-1, size, per_word)), WORD)
-
-    step = width // per_word
+    # An operator that every server has. All of the axes before this one is written.
+    before = [0] * axis
+    begin = tf.stack([*before, position])
+    all_of_them = 2**axis - 1
     written = tf.raw_ops.TensorStridedSliceUpdate(
-        input=to_words(x, ops.shape(x)[axis]),
-        begin=tf.stack([0, position * step]),
-        end=tf.stack([0, (position + new.shape[axis]) * step]),
-        strides=[1, 1],
-        value=to_words(new, new.shape[axis]),
-        begin_mask=1,
-        end_mask=1,
+        input=x,
+        begin=begin,
+        end=begin + [*before, new.shape[axis]],
+        strides=[1] * (axis + 1),
+        value=new,
+        begin_mask=all_of_them,
+        end_mask=all_of_them,
     )
-    if per_word > 1:
-        written = tf.bitcast(written, x.dtype)
-    return reshape(written, ops.shape(x))
+    written.set_shape(x.shape)
+    return written
+
+
+@dataclass(frozen=True)
+class VectorLists:
+    """Lists of vectors in one tensor, into which a loop writes some vectors at a time.
+
+    TensorFlow copies a slice element by element: the larger the elements, the better.
+    So lists are stored as words of 64 bits there, unless XLA compiles the loop.
+
+    Attributes:
+        width: of a vector, `D`.
+        dtype: of a vector.
+
+    Example:
+
+    >>> vectors = VectorLists(width=2, dtype="float32")
+    >>> lists = vectors.zeros((1,), length=3)
+    >>> lists = vectors.write(lists, ops.ones((1, 1, 2)), position=1)
+    >>> [float(vector[0]) for vector in vectors.read(lists, length=3)[0]]
+    [0.0, 1.0, 0.0]
+    """
+
+    width: int
+    dtype: str
+
+    def zeros(self, lead: Sequence[Size], length: Size) -> Tensor:
+        """Lists `[*lead, length]` of vectors of zeros.
+
+        At most one of the sizes before the length may be unknown.
+        """
+        if self.per_word == 1 or in_xla():
+            return ops.zeros((*lead, length, self.width), self.dtype)
+        return ops.zeros((*lead, length * (self.width // self.per_word)), WORD)
+
+    def write(self, lists: Tensor, new: Tensor, position: Size) -> Tensor:
+        """`lists` with the vectors from a position on replaced.
+
+        In a loop that has no further use for the old lists, the time this takes depends
+        on the size of `new` only.
+
+        Args:
+            lists: `[*lead, length]` vectors, as a method of this class returned them.
+            new: `[*lead, n, D]`.
+            position: int32 scalar, such that all of `new` is within the lists.
+        """
+        axis = len(new.shape) - 2
+        if not is_words(lists):
+            return write_at(lists, new, position, axis)
+        import tensorflow as tf
+
+        *lead, count, _ = sizes(new)
+        words = self.width // self.per_word
+        new = reshape(new, (*lead, count * words, self.per_word))
+        return write_at(lists, tf.bitcast(new, WORD), position * words, axis)
+
+    def read(self, lists: Tensor, length: Size) -> Tensor:
+        """All vectors, `[*lead, length, D]`.
+
+        Args:
+            lists: as a method of this class returned them.
+            length: the one that they were made with.
+        """
+        if not is_words(lists):
+            return lists
+        import tensorflow as tf
+
+        lead = [-1 if size is None else size for size in lists.shape[:-1]]
+        vectors = tf.bitcast(lists, self.dtype)
+        return ops.reshape(vectors, (*lead, length, self.width))
+
+    @property
+    def per_word(self) -> int:
+        """How many elements are stored as one; 1 if each is by itself."""
+        if name() != "tensorflow":
+            return 1
+        import tensorflow as tf
+
+        count: int = tf.as_dtype(WORD).size // tf.as_dtype(self.dtype).size
+        return 1 if self.width % count else count
+
+
+def is_words(lists: Tensor) -> bool:
+    """Whether lists of vectors are stored as words."""
+    return bool(keras.backend.standardize_dtype(lists.dtype) == WORD)

@@ -10,12 +10,16 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend.int8 import LINEAR
+from keras_attnvariants.backend.int8 import column_ends
 from keras_attnvariants.backend.int8 import columns_computed_once
 from keras_attnvariants.backend.int8 import dequantized
+from keras_attnvariants.backend.int8 import is_fast_here
 from keras_attnvariants.backend.int8 import is_plain_int8
+from keras_attnvariants.backend.int8 import rounded_product
 from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
-from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.shapes import as_matrix
+from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.utils.typing import Tensor
 
 # What layers read in their compute dtype, and for one purpose only.
@@ -26,7 +30,8 @@ WEIGHTS = {
 }
 
 
-# The joint kernel of layers, and their joint bias if any, by their identities.
+# By the identities of layers: their joint kernel, the ends of its columns if it is one
+# of 8-bit integers, and their joint bias if any.
 JointKernels = dict[tuple[int, ...], list[Tensor]]
 
 _joint_kernels: contextvars.ContextVar[JointKernels]
@@ -115,16 +120,26 @@ def joint_kernels(model: keras.layers.Layer) -> JointKernels:
 
 
 def plain_product(dense: keras.layers.Dense) -> list[Tensor] | None:
-    """The matrix of floats, and the bias if any, of a layer that does nothing else."""
+    """What a layer multiplies with and adds, if it does nothing else.
+
+    Returns:
+        A matrix of floats, or one of 8-bit integers and the ends of its columns; then
+        the bias if any.
+    """
     if dense.activation not in LINEAR:
         return None
-    if dense.quantization_mode is None:
-        matrix = ops.convert_to_tensor(dense.kernel)
-    else:
-        matrix = dequantized(dense.kernel) if is_plain_int8(dense) else None
-    if matrix is None or dense.bias is None:
-        return None if matrix is None else [matrix]
-    return [matrix, ops.cast(dense.bias, dense.compute_dtype)]
+    kernel: Tensor = dense.kernel
+    parts = [ops.convert_to_tensor(kernel)]
+    if dense.quantization_mode is not None:
+        if not is_plain_int8(dense):
+            return None
+        if dequantized(kernel) is None:
+            if not is_fast_here():
+                return None
+            parts.append(column_ends(dense.kernel_scale))
+    if dense.bias is not None:
+        parts.append(ops.cast(dense.bias, dense.compute_dtype))
+    return parts
 
 
 def project_jointly(
@@ -143,9 +158,19 @@ def project_jointly(
     parts = _joint_kernels.get({}).get(tuple(map(id, layers)))
     if parts is None:
         return [layer(inputs) for layer in layers]
-    kernel, *bias = parts
-    *lead, width = ops.shape(inputs)
-    outputs = ops.matmul(ops.reshape(inputs, (-1, width)), kernel)
-    outputs = ops.add(outputs, bias[0]) if bias else packable(outputs)
-    outputs = reshape(outputs, (*lead, kernel.shape[1]))
+    kernel, *others = parts
+    rows = as_matrix(inputs)
+    if is_int8(kernel):
+        ends, *bias = others
+        outputs = rounded_product(rows, kernel, ends)
+    else:
+        bias, outputs = others, ops.matmul(rows, kernel)
+        outputs = outputs if bias else packable(outputs)
+    outputs = ops.add(outputs, bias[0]) if bias else outputs
+    outputs = with_lead_of(inputs, outputs)
     return list(ops.split(outputs, len(layers), axis=-1))
+
+
+def is_int8(matrix: Tensor) -> bool:
+    """Whether a matrix holds 8-bit integers."""
+    return bool(keras.backend.standardize_dtype(matrix.dtype) == "int8")

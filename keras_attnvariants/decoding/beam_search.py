@@ -17,6 +17,7 @@ from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import sizes
 from keras_attnvariants.decoding.beams import Beams
 from keras_attnvariants.decoding.beams import collect_alignments
 from keras_attnvariants.decoding.beams import extended
@@ -257,7 +258,7 @@ class _BeamSearch(StagedSearch):
         )
         gains = state.live.log_probs[:, :, None] - normalizer
         totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
-        batch, beams, count = ops.shape(totals)
+        batch, beams, count = sizes(totals)
         totals = reshape(totals, (batch, beams * count))
         totals, index = ops.top_k(totals, 2 * beams)
         index = ops.cast(index, "int32")

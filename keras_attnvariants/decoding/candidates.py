@@ -3,7 +3,9 @@
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend import as_matrix
 from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
@@ -42,8 +44,8 @@ def find_candidates(
         from logits for log probabilities, float32 `[B, K, 1]`. `M` is at least `count`,
         or `V`.
     """
-    batch, beams, size = ops.shape(logits)
-    rows = ops.cast(ops.reshape(logits, (-1, size)), "float32")
+    batch, beams, size = sizes(logits)
+    rows = ops.cast(as_matrix(logits), "float32")
     repeats = constraints.repeats(ids, position, size)
     if count is not None:
         count = min(count + constraints.max_forbidden, size)
@@ -143,7 +145,7 @@ def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     Returns:
         Values (float32) and ids (int32), `[N, k]` each.
     """
-    rows, size = ops.shape(scores)[0], scores.shape[1]
+    rows, size = sizes(scores)
     if size < 4 * k * BLOCK:
         values, ids = ops.top_k(scores, k)
         return values, ops.cast(ids, "int32")
@@ -159,7 +161,7 @@ def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     ids = reshape(ids, (rows, k * BLOCK))
     if whole < size:
         last = ops.arange(whole, size, dtype="int32")
-        last = ops.broadcast_to(last, (rows, size - whole))
+        last = ops.broadcast_to(last, (ops.shape(scores)[0], size - whole))
         ids = ops.concatenate([ids, last], axis=1)
         values = ops.concatenate([values, scores[:, whole:]], axis=1)
     values, index = ops.top_k(values, k)

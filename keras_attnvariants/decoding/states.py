@@ -27,11 +27,15 @@ def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTe
     Returns:
         The reordered state, in the structure of `old`.
     """
+    reordered: dict[int, Tensor] = {}  # of each object once
+    leaves = []
     paths = keras.tree.flatten_with_path(old)
-    leaves = [
-        x if x is y or SHARED in path else gather_beams(x, parents)
-        for x, (path, y) in zip(keras.tree.flatten(new), paths, strict=True)
-    ]
+    for x, (path, y) in zip(keras.tree.flatten(new), paths, strict=True):
+        if x is not y and SHARED not in path:
+            if id(x) not in reordered:
+                reordered[id(x)] = gather_beams(x, parents)
+            x = reordered[id(x)]
+        leaves.append(x)
     return keras.tree.pack_sequence_as(old, leaves)
 
 

@@ -12,6 +12,7 @@ from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import ReversibleEmbedding
 from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import sizes
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
@@ -134,9 +135,8 @@ class TokenEmbeddings(keras.layers.Layer):
 
     def embed_step(self, ids: Tensor, position: Size) -> Tensor:
         """Ids `[B, K]`, all at one position, to `[B, K, width]`."""
-        batch, beams = ops.shape(ids)
         x = self.embed_target(ops.reshape(ids, (-1, 1)), position)
-        return reshape(x, (batch, beams, x.shape[-1]))
+        return reshape(x, (*sizes(ids), x.shape[-1]))
 
     def embed(
         self,

@@ -66,6 +66,9 @@ _LISTS_AND_TEXTS = """
 # Not among `tf.raw_ops`: TensorFlow for Linux on x86-64 has it, built with oneDNN.
 ONEDNN_OPERATORS = frozenset({"_QuantizedMatMul"})
 
+# Their results follow from their inputs alone.
+PURE = frozenset(" ".join([_ARITHMETIC, _LOGIC, _SHAPES, _PRODUCTS]).split())
+
 # What computes a result from its inputs and the weights.
 COMPUTING = ONEDNN_OPERATORS | frozenset(
     " ".join(

@@ -20,7 +20,7 @@ def operators_per_step(path: str | os.PathLike[str]) -> int:
     """How many operators a decoding step runs, functions that it calls included.
 
     Constants and `Identity` are not counted. Nothing is loaded or run. TensorFlow may
-    merge some of the operators when it does.
+    fuse some of the operators when it does.
 
     Args:
         path: folder of one version.

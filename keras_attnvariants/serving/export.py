@@ -24,7 +24,7 @@ from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
-from keras_attnvariants.serving.slimming import share_constants
+from keras_attnvariants.serving.slimming import share_nodes
 from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.utils.checks import check_integer
@@ -251,7 +251,7 @@ def write_version(
         }
     tf.saved_model.save(builder.resources(), str(folder), functions)
     declare_shapes(folder, signatures)
-    share_constants(folder)
+    share_nodes(folder)
     if missing := unservable(operators(folder)):
         raise ValueError(
             "`model` must use only operators that TensorFlow Serving has. "

@@ -4,20 +4,23 @@ import os
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import MutableSequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attnvariants.serving.allowed import PURE
 
-def share_constants(path: str | os.PathLike[str]) -> None:
-    """Keeps one constant of each value in each function of a SavedModel.
 
-    Every use of a Python number or of a dynamic shape traces constants of its own, so
-    that nearly half of the nodes of a decoding graph are constants, of few values.
-    Shapes that TensorFlow infers again are left out too. The file is rewritten in
-    place. `fingerprint.pb`, a checksum of the file before, which loaders can do
-    without, is removed.
+def share_nodes(path: str | os.PathLike[str]) -> None:
+    """Keeps one of equal nodes, and used ones only, in each function of a SavedModel.
+
+    Every use of a Python number or of a dynamic shape traces nodes of its own, so that
+    two thirds of the nodes of a decoding graph are constants and sizes, of few values.
+    TensorFlow would find that out whenever it loads the graph. Shapes that it infers
+    again are left out too. The file is rewritten in place. `fingerprint.pb`, a checksum
+    of the file before, which loaders can do without, is removed.
 
     Args:
         path: folder of one version that nobody reads yet.
@@ -33,43 +36,70 @@ def share_constants(path: str | os.PathLike[str]) -> None:
 
 
 def share_in_function(function: Any) -> None:
-    """Keeps one constant of each value in a `FunctionDef`, and no inferred shapes."""
+    """Keeps one of equal nodes and used ones only in a `FunctionDef`, and no shapes."""
     first: dict[Hashable, str] = {}
     replaced: dict[str, str] = {}
+    kept = []
     for node in function.node_def:
-        # One with a control input waits for it, perhaps because it runs in a branch.
-        if node.op == "Const" and not node.input:
-            replaced[node.name] = first.setdefault(content(node), node.name)
-    kept = [
-        node
-        for node in function.node_def
-        if replaced.get(node.name, node.name) == node.name
-    ]
-    for node in kept:
         redirect(node.input, replaced)
         # TensorFlow infers them again.
         node.attr.pop("_output_shapes", None)
-    for results in (function.ret, function.control_ret):
-        for name, source in results.items():
-            results[name] = redirected(source, replaced)
+        key = content(node) if is_pure(node) else node.name
+        if (same := first.setdefault(key, node.name)) == node.name:
+            kept.append(node)
+        else:
+            replaced[node.name] = same
+    results = function.ret, function.control_ret
+    for outputs in results:
+        for name, source in outputs.items():
+            outputs[name] = redirected(source, replaced)
+    used = used_nodes(kept, [*results[0].values(), *results[1].values()])
     del function.node_def[:]
-    function.node_def.extend(kept)
+    function.node_def.extend(node for node in kept if node.name in used)
+
+
+def is_pure(node: Any) -> bool:
+    """Whether a node does nothing but compute its outputs from its inputs.
+
+    One with a control input waits for it, perhaps because it runs in a branch.
+    """
+    waits = any(source.startswith("^") for source in node.input)
+    return not waits and (node.op in PURE or node.op in ("Const", "Identity"))
+
+
+def used_nodes(nodes: Sequence[Any], results: Iterable[str]) -> set[str]:
+    """The names of nodes that results come from, or that do more than compute."""
+    inputs = {node.name: list(map(node_of, node.input)) for node in nodes}
+    queue = [node_of(source) for source in results]
+    queue += [node.name for node in nodes if not is_pure(node)]
+    used: set[str] = set()
+    while queue:
+        name = queue.pop()
+        if name not in used:
+            used.add(name)
+            queue += inputs.get(name, [])  # An argument of the function has none.
+    return used
 
 
 def content(node: Any) -> Hashable:
-    """What two constants have to have in common to be one."""
+    """What two nodes have to have in common to be one."""
     attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
     values = ((name, value.SerializeToString()) for name, value in attributes)
-    return node.device, *values
+    return node.op, node.device, tuple(node.input), *values
+
+
+def node_of(source: str) -> str:
+    """The node of `"node"`, `"^node"` or `"node:output:0"`."""
+    return source.removeprefix("^").split(":")[0]
 
 
 def redirect(inputs: MutableSequence[str], replaced: dict[str, str]) -> None:
-    """Lets the inputs of a node come from the constants that are kept."""
+    """Lets the inputs of a node come from the nodes that are kept."""
     inputs[:] = [redirected(source, replaced) for source in inputs]
 
 
 def redirected(source: str, replaced: dict[str, str]) -> str:
-    """`source`, `"^node"` or `"node:output:0"`, from the constant that is kept."""
+    """`source`, `"^node"` or `"node:output:0"`, from the node that is kept."""
     caret = "^" if source.startswith("^") else ""
     node, *output = source.removeprefix("^").split(":")
     return caret + ":".join([replaced.get(node, node), *output])

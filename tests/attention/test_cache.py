@@ -8,6 +8,7 @@ from keras import ops
 from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.cache import RingCache
+from keras_attnvariants.attention.cache import common_history
 from keras_attnvariants.decoding.states import reorder
 from tests.attention.conformance import to_numpy
 
@@ -62,6 +63,27 @@ def test_hypotheses_see_their_own_past():
     cache = cache_of()
     for t, state, expected in walk(cache, SLOTS, PARENTS):
         assert histories(cache, state, t) == expected
+
+
+def test_caches_of_one_kind_and_size_have_one_history_in_a_step():
+    kinds = KeyValueCache, KeyValueCache, RingCache
+    caches = [cache_of(cls) for cls in kinds]
+    states = [cache.initial(BATCH, BEAMS, SLOTS) for cache in caches]
+    key = ops.convert_to_tensor(keys_at(0))
+
+    def written():
+        pairs = zip(caches, states, strict=True)
+        return [cache.write(state, key, -key, 0) for cache, state in pairs]
+
+    with common_history():
+        after = written()
+    histories = [state["history"] for state in after]
+    assert histories[0] is histories[1] and histories[0] is not histories[2]
+    for history, alone in zip(histories, written(), strict=True):
+        np.testing.assert_array_equal(to_numpy(history), to_numpy(alone["history"]))
+    found = reorder(after, states, ops.zeros((BATCH, BEAMS), "int32"))
+    assert found[0]["history"] is found[1]["history"]
+    assert not to_numpy(found[0]["history"])[:, :, 1:].any()
 
 
 def test_a_ring_forgets_what_is_too_old():

@@ -29,6 +29,28 @@ def test_a_known_shape_is_as_usual(shape):
     np.testing.assert_array_equal(found, x.reshape(shape))
 
 
+def test_leading_axes_come_back():
+    x = np.arange(24.0).reshape(2, 3, 4)
+    matrix = backend.as_matrix(ops.convert_to_tensor(x))
+    assert tuple(matrix.shape) == (6, 4)
+    found = backend.with_lead_of(x, matrix[:, :2])
+    np.testing.assert_array_equal(ops.convert_to_numpy(found), x[:, :, :2])
+    assert backend.as_matrix(matrix) is matrix
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow has them")
+def test_the_only_unknown_size_takes_no_operator():
+    import tensorflow as tf
+
+    @tf.function(input_signature=[tf.TensorSpec((None, 4)), tf.TensorSpec((None,) * 2)])
+    def check(x, y):
+        assert backend.sizes(x) == (-1, 4)
+        assert not tf.compat.v1.get_default_graph().get_operations()[2:]
+        assert [ops.is_tensor(size) for size in backend.sizes(y)] == [True, True]
+
+    check(tf.zeros((2, 4)), tf.zeros((2, 4)))
+
+
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow has them")
 @pytest.mark.parametrize(
     "known, operators", [((None, 12), {"Reshape"}), ((None, None), {"Pack", "Reshape"})]

@@ -38,6 +38,34 @@ def test_only_this_position_changes(dtype, shape, axis, compiled):
         )
 
 
+@pytest.mark.parametrize("compiled", [None, False, True])
+@pytest.mark.parametrize(
+    "dtype, width", [("float32", 4), ("float32", 3), ("bfloat16", 8), ("bfloat16", 2)]
+)
+def test_vectors_are_read_where_they_were_written(dtype, width, compiled):
+    vectors = backend.VectorLists(width, dtype)
+    rng = np.random.default_rng(0)
+    expected = np.zeros((2, 3, 6, width), "float32")
+    new = rng.integers(-9, 9, (2, 3, 2, width)).astype("float32")
+
+    def written(lists, new, position):
+        lists = vectors.write(lists, ops.cast(new, dtype), position)
+        return lists, vectors.read(lists, 6)
+
+    call = written if compiled is None else backend.jit(written, xla=compiled)
+    lists = vectors.zeros((2, 3), 6)
+    assert lists.shape[0] == 2
+    for position in (4, 0, 1):
+        expected[:, :, position : position + 2] = new
+        lists, found = call(
+            lists, ops.convert_to_tensor(new), ops.convert_to_tensor(position, "int32")
+        )
+        assert keras.backend.standardize_dtype(found.dtype) == dtype
+        found = ops.convert_to_numpy(ops.cast(found, "float32"))
+        np.testing.assert_array_equal(found, expected)
+        new = new + 1
+
+
 def test_several_positions_are_written_at_once():
     x = backend.write_at(ops.zeros((2, 5, 3)), ops.ones((2, 2, 3)), 3, axis=1)
     assert ops.convert_to_numpy(x).sum(axis=(0, 2)).tolist() == [0, 0, 0, 6, 6]

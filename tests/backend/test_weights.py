@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend.weights import joint_kernels
@@ -70,9 +71,9 @@ def test_only_matrices_and_biases_count():
 class Projections(keras.layers.Layer):
     """Three projections of the same inputs."""
 
-    def __init__(self, units=(3, 3, 3), use_bias=False):
+    def __init__(self, units=(3, 3, 3), use_bias=False, dense=keras.layers.Dense):
         super().__init__()
-        self.parts = [keras.layers.Dense(n, use_bias=use_bias) for n in units]
+        self.parts = [dense(n, use_bias=use_bias) for n in units]
         self.joint_projections = tuple(self.parts)
 
     def build(self, shape):
@@ -113,6 +114,34 @@ def test_joint_projections_have_the_dtype_of_the_computation(use_bias):
         assert joint_kernels(layer)
         found = {keras.backend.standardize_dtype(part.dtype) for part in layer(x)}
     assert found == {"bfloat16"}
+
+
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_joint_projections_of_8_bit_integers_are_one_product(use_bias):
+    if backend.name() != "tensorflow" or not backend.has_onednn_product():
+        pytest.skip("no product of 8-bit integers here")
+    import tensorflow as tf
+
+    layer = Projections(use_bias=use_bias, dense=backend.Dense)
+    x = ops.convert_to_tensor(
+        np.random.default_rng(0).normal(size=(2, 5, 4)), "float32"
+    )
+    layer(x)
+    for part in layer.parts:
+        part.quantize("int8")
+
+    def jointly(x):
+        with cast_matrices(layer):
+            return layer(x)
+
+    found, expected = (
+        tf.function(call, autograph=False).get_concrete_function(x)
+        for call in (jointly, layer)
+    )
+    operators = [op.type for op in found.graph.get_operations()]
+    assert operators.count("_QuantizedMatMul") == 1
+    for mine, other in zip(found(x), expected(x), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 def test_projections_of_unequal_inputs_stay_apart():

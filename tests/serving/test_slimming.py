@@ -1,4 +1,4 @@
-"""The size of exported graphs, and constants that are in them once."""
+"""The size of exported graphs, and nodes that are in them once."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from keras_attnvariants import presets
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.slimming import redirected
-from keras_attnvariants.serving.slimming import share_constants
+from keras_attnvariants.serving.slimming import share_nodes
 from tests.selection import mostly_slow
 
 LARGE = 4096  # bytes
@@ -79,7 +79,7 @@ def test_sharing_changes_no_result(tmp_path):
 
     tf.saved_model.save(tf.Module(), str(tmp_path), {"serving_default": function})
     before = [len(f.node_def) for f in graph_of(tmp_path).library.function]
-    share_constants(tmp_path)
+    share_nodes(tmp_path)
     after = [len(f.node_def) for f in graph_of(tmp_path).library.function]
     assert sum(after) < sum(before)
     loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
@@ -92,8 +92,26 @@ def test_sharing_twice_is_sharing_once(exported, tmp_path):
         (exported["base"] / "saved_model.pb").read_bytes()
     )
     before = graph_of(tmp_path)
-    share_constants(tmp_path)
+    share_nodes(tmp_path)
     assert graph_of(tmp_path) == before
+
+
+def test_equal_nodes_are_one_and_unused_ones_are_gone(tmp_path):
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def function(x):
+        tf.exp(x)  # no use
+        rows, again = tf.shape(x)[0], tf.shape(x)[0]
+        return {"y": tf.reshape(x, [rows, -1]) + tf.reshape(x, [again, -1])}
+
+    tf.saved_model.save(tf.Module(), str(tmp_path), {"serving_default": function})
+    share_nodes(tmp_path)
+    functions = graph_of(tmp_path).library.function
+    operators = [[node.op for node in f.node_def] for f in functions]
+    [found] = [Counter(names) for names in operators if "Shape" in names]
+    assert "Exp" not in found
+    assert {found[n] for n in ("Shape", "StridedSlice", "Pack", "Reshape")} == {1}
+    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    np.testing.assert_array_equal(loaded(tf.ones([2, 3]))["y"], np.full([2, 3], 2.0))
 
 
 def test_inputs_of_every_form_are_redirected():

@@ -189,9 +189,9 @@ class PhraseHeads(keras.layers.Layer):
             extended.append({**cache.write(state, key, value, position), **previous})
         return extended
 
-    def cached_memory(self, states: list[State], position: Size) -> State:
+    def cached_memory(self, states: list[State], position: Size, dtype: str) -> State:
         """The memory of the positions so far; a query per hypothesis, `[B, K, …]`."""
-        caches = self.caches("")
+        caches = self.caches(dtype)
         found = [
             cache.read(state, position)
             for cache, state in zip(caches, states, strict=True)
