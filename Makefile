@@ -25,8 +25,8 @@ PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing co
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
 REPORTS := serving serving-variants serving-start serving-requests peers variants \
-	variants-int8 training recurrences recurrences-long recurrences-longest batches \
-	pipeline planner long-sequences memory
+	variants-int8 training joeynmt recurrences recurrences-long recurrences-longest \
+	batches pipeline planner long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations, and makes
 # its kernels in the way that takes less time.
@@ -118,6 +118,9 @@ variants-int8:
 
 training:
 	$(call BENCHMARK,training)
+
+joeynmt:
+	$(call BENCHMARK,joeynmt)
 
 RECURRENCES := context weights accumulated-weights accumulated-energies \
 	subtracted-weights expanded-shared expanded-full expanded-head expanded-head-key

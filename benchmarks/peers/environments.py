@@ -15,6 +15,11 @@ FOLDER = Path(__file__).resolve().parents[1] / "environments"
 
 REQUIREMENTS = {
     "ctranslate2": ("ctranslate2==4.8.5", "numpy==2.4.6"),
+    # With the NumPy and the protobuf that it asks for.
+    "joeynmt": (
+        *("joeynmt==2.3.0", "torch==2.13.0", "sentencepiece==0.2.0"),
+        "importlib-metadata==10.2.0",  # which it imports and does not ask for
+    ),
     "torch": ("torch==2.13.0", "transformers==5.23.0", "numpy==2.4.6"),
 }
 
