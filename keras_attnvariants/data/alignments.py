@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
@@ -49,8 +50,11 @@ def cached_alignments(
         raise FileNotFoundError(f"There is no such file. Received: {path}")
 
     def write(into: FolderWriter) -> None:
-        lines = kept_alignments(path, read_parallel(*files), max_characters)
-        with (into.path / ALIGNMENTS).open("w", encoding="ascii") as file:
+        with (
+            closing(read_parallel(*files)) as pairs,
+            (into.path / ALIGNMENTS).open("w", encoding="ascii") as file,
+        ):
+            lines = kept_alignments(path, pairs, max_characters)
             file.writelines(f"{line}\n" for line in lines)
 
     name = f"alignments-{fingerprint([path])}"

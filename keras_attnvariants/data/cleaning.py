@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
 from collections.abc import Iterable
-from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import field
 from itertools import zip_longest
@@ -44,7 +44,9 @@ class SplitReport:
         return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
 
 
-def read_parallel(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+def read_parallel(
+    source: Path, target: Path
+) -> Generator[tuple[bytes, bytes], None, None]:
     """Yields pairs of lines of two files that must have equally many.
 
     Raises:
