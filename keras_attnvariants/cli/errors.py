@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import typer
 
-from keras_attnvariants.utils.garbage import no_collection
+from keras_attnvariants.utils.garbage import staying
 
 # Read by TensorFlow when it is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -44,7 +44,7 @@ def import_tensorflow() -> None:
     original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        with no_collection():
+        with staying():
             import tensorflow as tf
 
             tf.config.list_logical_devices()

@@ -2,7 +2,8 @@
 
 In the first stage there is room for little more than that, and so attention has fewer
 positions to read. The second stage has room for all positions. Where a batch may have
-any size, it continues without the sentences that are finished.
+any size, it continues without the sentences that are finished. A sentence alone has one
+stage: it has little to read, and its search is compiled in half the time.
 
 Where the width of the sources is not known before the graph runs, both stages are one
 loop around the loop of positions, so that the graph holds a decoding step once.
@@ -78,10 +79,10 @@ class StagedSearch:
 
     def run(self) -> Any:
         """The state at the end of the search."""
-        source_length = ops.shape(self.constraints.source_ids)[1]
+        batch, source_length = ops.shape(self.constraints.source_ids)
         if not isinstance(source_length, int):
             return self.run_in_one_loop(source_length)
-        first, *second = stage_limits(source_length, self.max_length)
+        first, *second = stage_limits(batch, source_length, self.max_length)
         state = self.advance_by(first, self.initial(room=first))
         if second:
             state = self.run_second_stage(self.max_length - first, state)
@@ -155,13 +156,16 @@ class StagedSearch:
         return part._replace(model_state=pad_state(part.model_state, larger))
 
 
-def stage_limits(source_length: int, max_length: int) -> tuple[int, ...]:
+def stage_limits(batch: Size, source_length: int, max_length: int) -> tuple[int, ...]:
     """The position at which each stage ends.
 
     Args:
+        batch: number of sentences.
         source_length: number of columns of the sources.
         max_length: the largest number of positions.
     """
+    if isinstance(batch, int) and batch == 1:
+        return (max_length,)
     if source_length + MARGIN + MIN_SECOND_STAGE > max_length:
         return (max_length,)
     return source_length + MARGIN, max_length

@@ -18,3 +18,14 @@ def no_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+@contextlib.contextmanager
+def staying() -> Iterator[None]:
+    """Spares also all later searches of what is made, the last one at exit included.
+
+    For imports and whatever else a program keeps until it ends.
+    """
+    with no_collection():
+        yield
+    gc.freeze()

@@ -35,7 +35,12 @@ FIRST = SOURCES.shape[1] + module.MARGIN
     ],
 )
 def test_a_second_stage_needs_enough_positions(source_length, max_length, expected):
-    assert stage_limits(source_length, max_length) == expected
+    assert stage_limits(2, source_length, max_length) == expected
+    assert stage_limits(None, source_length, max_length) == expected
+
+
+def test_a_sentence_alone_has_one_stage():
+    assert stage_limits(1, 10, 100) == (100,)
 
 
 class CountingModel(RecurrentModel):
@@ -120,6 +125,19 @@ def test_one_loop_serves_sources_of_any_width(beam_size):
         same(found, search(RecurrentModel(seed=3, eos_bias=-1.0), padded, **options))
         is_late = found.lengths[:, 0] > padded.shape[1] + module.MARGIN
         assert is_late.any() and not is_late.all()
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="JAX traces loops twice")
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_step_for_a_sentence_alone_is_compiled_once(beam_size):
+    model = TracedModel(seed=3, eos_bias=-1.0)
+    options = {"beam_size": beam_size, "return_alignments": True}
+    alone = search(model, SOURCES[:1], **options)
+    assert model.traced == 1
+    both = search(model, SOURCES[:2], **options)
+    assert model.traced == 3
+    first = [None if values is None else values[:1] for values in both]
+    same(type(both)(*first), alone)
 
 
 PLACES = [

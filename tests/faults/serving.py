@@ -28,8 +28,9 @@ class ServerProcess:
         address: of gRPC, known once it serves.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, model: str = MODEL):
         self.folder = folder
+        self.model = model
         self.ports = ("0", "0")
         self.address = ""
         self.start()
@@ -37,7 +38,7 @@ class ServerProcess:
     def start(self) -> None:
         """Returns when the server answers."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.serving.prediction_service", MODEL]
+            [sys.executable, "-m", "tests.serving.prediction_service", self.model]
             + [str(self.folder), "--port", self.ports[0], "--rest-port", self.ports[1]],
             stdout=subprocess.PIPE,
             text=True,
@@ -134,16 +135,21 @@ def add_version(folder: Path, number: int, *, damaged: bool = False) -> None:
     draft.rename(folder / str(number))
 
 
+def random_texts() -> list[str]:
+    """Sentences of words that mean nothing."""
+    draw = random.Random(4)
+    letters = "abcdefghiklmnoprstuäöüéあいう😀"
+    words = ["".join(draw.choices(letters, k=draw.randint(2, 5))) for _ in range(80)]
+    return [" ".join(draw.choices(words, k=draw.randint(1, 6))) for _ in range(600)]
+
+
 def export_tiny(folder: Path) -> list[str]:
     """Exports an untrained model as version 1, and returns texts for it."""
     from keras_attnvariants.data import Tokenizer
     from keras_attnvariants.serving import export
     from tests.serving import tools
 
-    draw = random.Random(4)
-    letters = "abcdefghiklmnoprstuäöüéあいう😀"
-    words = ["".join(draw.choices(letters, k=draw.randint(2, 5))) for _ in range(80)]
-    texts = [" ".join(draw.choices(words, k=draw.randint(1, 6))) for _ in range(600)]
+    texts = random_texts()
     tokenizer = Tokenizer.train(texts, tools.VOCABULARY_SIZE)
     export(tools.sharp_model("hc-sa"), tokenizer, folder, n_best=3, **tools.LIMITS)
     return texts

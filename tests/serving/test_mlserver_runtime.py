@@ -6,10 +6,6 @@ runs in an environment of its own; docs/mlserver.md says how.
 
 import json
 import random
-import socket
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +14,9 @@ from typing import NamedTuple
 import pytest
 
 from keras_attnvariants.serving import SavedTranslator
+from tests.faults.kav_serve import KavServe
+from tests.faults.serving_fuzz import InferWire
+from tests.faults.serving_fuzz import fuzz
 from tests.serving.tools import LIMITS
 
 pytest.importorskip("mlserver", reason="needs an environment with MLServer")
@@ -29,26 +28,13 @@ class Answer(NamedTuple):
     value: dict
 
 
-class Served:
-    """The addresses of a server."""
-
-    def __init__(self, port, grpc_port):
-        self.grpc = f"127.0.0.1:{grpc_port}"
-        self.http = f"http://127.0.0.1:{port}"
-
-    def get(self, path) -> int:
-        try:
-            with urllib.request.urlopen(self.http + path) as response:  # noqa: S310
-                return response.status
-        except urllib.error.HTTPError as error:
-            return error.code
-        except OSError:
-            return 0
+class Served(KavServe):
+    """A server that is asked over HTTP."""
 
     def post(self, body) -> Answer:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310
-            f"{self.http}/v2/models/toy/infer",
+            f"http://{self.address}/v2/models/toy/infer",
             data,
             {"Content-Type": "application/json"},
         )
@@ -72,39 +58,10 @@ def request(texts, **changes):
     return {"inputs": [text | changes]}
 
 
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def served(exported):
-    ports = free_ports(3)
-    names = ("--port", "--grpc-port", "--metrics-port")
-    options = [str(x) for pair in zip(names, ports, strict=True) for x in pair]
-    call = [sys.executable, "-m", "keras_attnvariants", "serve"]
-    process = subprocess.Popen(
-        [*call, str(exported["hc-sa"].parent), "--name", "toy", *options]
-    )
-    server = Served(*ports[:2])
-    try:
-        # Alive before it is ready.
-        wait(process, lambda: server.get("/v2/health/live") == 200)
-        wait(process, lambda: server.get("/v2/models/toy/ready") == 200)
+    with Served(exported["hc-sa"].parent, "toy") as server:
         yield server
-    finally:
-        process.terminate()
-        assert process.wait(30) == 0
-
-
-def wait(process, condition):
-    end = time.monotonic() + 120
-    while not condition():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.2)
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +72,8 @@ def expected(exported, texts):
 
 
 def test_health(served):
-    assert served.get("/v2/health/ready") == 200
-    assert served.get("/v2/models/other/ready") == 404
+    assert served.status("/v2/health/ready") == 200
+    assert served.status("/v2/models/other/ready") == 404
 
 
 def test_translations(served, expected):
@@ -186,25 +143,8 @@ def test_nobody_pays_for_a_neighbour(served, expected):
 
 
 def test_any_text_is_translated_to_a_text(served, expected):
-    draw = random.Random(7)
-    neighbours = list(expected)
-
-    def one(_):
-        text = any_text(draw)
-        neighbour = draw.choice(neighbours)
-        found, same = served.translate([text, neighbour])
-        return isinstance(found, str) and same == expected[neighbour]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(one, range(200)))
-
-
-def any_text(draw) -> str:
-    """A text of any characters."""
-    ranges = ((0, 0x20), (0x20, 0x250), (0x250, 0xD800), (0xE000, 0x11000))
-    low, high = draw.choice([*ranges, (0x10000, 0x110000)])
-    length = draw.choice((0, 1, 3, 30, 300))
-    return "".join(chr(draw.randrange(low, high)) for _ in range(length))
+    translate = InferWire(served.address, "toy")
+    fuzz(translate, list(expected), strings=200, seed=7, clients=8)
 
 
 def test_grpc(served, expected):
@@ -220,7 +160,7 @@ def test_grpc(served, expected):
 
     text = next(iter(expected))
     values = [text.encode(), b"\xff\xfe"]
-    with grpc.insecure_channel(served.grpc) as channel:
+    with grpc.insecure_channel(served.grpc_address) as channel:
         stub = GRPCInferenceServiceStub(channel)
         right = messages.ModelInferRequest(
             model_name="toy", inputs=[tensor([2], values)]

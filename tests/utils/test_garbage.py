@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from keras_attnvariants.utils.garbage import no_collection
+from keras_attnvariants.utils.garbage import staying
 
 
 def test_the_search_goes_on_afterwards_whatever_happens():
@@ -25,3 +26,14 @@ def test_who_collects_by_hand_still_does():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_stays_is_not_searched_again():
+    before = gc.get_freeze_count()
+    try:
+        with staying():
+            kept = [[] for _ in range(1000)]
+        assert gc.get_freeze_count() >= before + len(kept)
+        assert gc.isenabled()
+    finally:
+        gc.unfreeze()
