@@ -2,12 +2,15 @@
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Mapping
 from functools import singledispatch
 from typing import Any
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
+from keras_attnvariants.attention import NeuralNgram
+from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
@@ -96,6 +99,40 @@ def _(layer: HardCodedAttention, width, length, is_cross):
     _, values = head_widths(layer, width)
     kernel, _ = layer.kernel(causal=True)
     return 2 * width * values, values * len(kernel)
+
+
+@attention.register
+def _(layer: NeuralNgram, width, length, is_cross):
+    return multiplied(layer, width, is_cross), 0.0
+
+
+@attention.register
+def _(layer: PhraseAttention, width, length, is_cross):
+    projections = multiplied(layer, width, is_cross)
+    streams = len(layer.structure.query_orders)
+    products = 0
+    for heads in layer.groups:
+        for order in heads.group.orders:
+            tokens = 1 if layer.scoring == "conv_kv" else order
+            numbers = tokens * heads.key_dim + heads.value_dim
+            products += streams * heads.group.num_heads * numbers
+    return projections, products * length
+
+
+def multiplied(layer, width: int, is_cross: bool) -> int:
+    """The entries of all matrices; in cross-attention without keys and values."""
+    layer.build((None, None, width), (None, None, width))
+    matrices = {
+        weight.path.split("/")[-2]: math.prod(weight.shape)
+        for weight in layer.weights
+        if weight.path.endswith("kernel")
+    }
+    made_once = ("key", "value") if is_cross else ()
+    return sum(
+        size
+        for name, size in matrices.items()
+        if not any(kind in name for kind in made_once)
+    )
 
 
 def head_widths(layer, width: int) -> tuple[int, int]:

@@ -68,21 +68,23 @@ class KeyValueCache:
         num_heads: number of heads `H`.
         key_dim, value_dim: width of a head's keys and values.
         dtype: dtype of keys and values.
+        value_heads: number of heads of the values; `None` for `num_heads`.
     """
 
     num_heads: int
     key_dim: int
     value_dim: int
     dtype: str
+    value_heads: int | None = None
 
     def initial(self, batch: Size, beams: int, slots: Size) -> State:
         """An empty cache with room for `slots` positions."""
         entries = slots * beams
-        lead = (batch, self.num_heads)
+        heads = {"key": self.num_heads, "value": self.value_heads or self.num_heads}
         return {
             "history": ops.zeros((batch, beams, entries), "bool"),
             SHARED: {
-                name: vectors.zeros(lead, entries)
+                name: vectors.zeros((batch, heads[name]), entries)
                 for name, vectors in self.vectors.items()
             },
         }

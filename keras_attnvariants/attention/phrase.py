@@ -17,11 +17,13 @@ from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
-from keras_attnvariants.attention.phrases.heads import SCORINGS
 from keras_attnvariants.attention.phrases.heads import Widths
-from keras_attnvariants.attention.phrases.ngrams import ngrams
+from keras_attnvariants.attention.phrases.heads import joined
+from keras_attnvariants.attention.phrases.ngrams import last_ngrams
+from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
+from keras_attnvariants.attention.phrases.scores import PhraseScores
 from keras_attnvariants.attention.phrases.scores import by_position
-from keras_attnvariants.attention.phrases.scores import token_scores
+from keras_attnvariants.attention.phrases.scorings import SCORINGS
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
@@ -29,8 +31,6 @@ from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.attention.phrases.structures import get_structure
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.attention.registry import register_attention
-from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import section
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
@@ -70,7 +70,7 @@ UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
         },
     ),
 )
-class PhraseAttention(SoftmaxAttention):
+class PhraseAttention(PhraseScores, SoftmaxAttention):
     """Attention to phrases as well as tokens (Nguyen and Joty 2018, section 3).
 
     `softmax(score(Q, G)) V` over n-grams `G`. `scoring` defines the scores, and
@@ -134,9 +134,7 @@ class PhraseAttention(SoftmaxAttention):
         self.structure = get_structure(structure)
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
-        groups = self.structure.groups(num_heads)
-        # How many times the last axis of the scores lists the keys.
-        self.score_blocks = len(self.structure.query_orders) * len(groups[0].orders)
+        self.structure.groups(num_heads)
 
     # Building
 
@@ -165,7 +163,7 @@ class PhraseAttention(SoftmaxAttention):
         ]
         self.width = widths.query
         self.query_reach = max(self.structure.query_orders)
-        self.reach = max(max(heads.group.orders) for heads in self.groups)
+        self.orders = {n for heads in self.groups for n in heads.group.orders}
         self.output_dense = self.dense_output(
             self.structure.contexts * self.num_heads * self.head_dim, self.width
         )
@@ -185,30 +183,31 @@ class PhraseAttention(SoftmaxAttention):
         length = ops.shape(query)[1]
         memory = self.memory(value, key, masks, length)
         exist = self.structure.existing_queries(masks, length)
-        grams = ngrams(query, self.query_reach)
-        context, weights = self.attend_ngrams(grams, exist, memory, training)
+        grams = ngrams_by_order(query, self.structure.query_orders)
+        queries = [heads.project_queries(grams) for heads in self.groups]
+        context, weights = self.attend_ngrams(queries, exist, memory, training)
         return context, by_position(weights, len(exist)) if return_scores else None
 
     def memory(
         self, value: Tensor, key: Tensor | None, masks: Masks, query_length: Size
     ) -> list[State]:
         """The keys, values and mask of each group of heads: nested `[B, ...]`."""
-        grams = keys = ngrams(zero_masked(value, masks.key), self.reach)
+        grams = keys = ngrams_by_order(zero_masked(value, masks.key), self.orders)
         if key is not None:
-            keys = ngrams(zero_masked(key, masks.key), self.reach)
+            keys = ngrams_by_order(zero_masked(key, masks.key), self.orders)
         return [heads.memory(keys, grams, masks, query_length) for heads in self.groups]
 
     def attend_ngrams(
         self,
-        grams: Tensor,
+        queries: list[list[Tensor]],
         exist: list[Tensor],
         memory: list[State],
         training: bool | None = False,
     ) -> tuple[Tensor, Tensor]:
-        """Attention of all query streams to the n-grams of a memory.
+        """Attention of all heads: contexts `[B, T, C * H, D]`, and their weights.
 
         Args:
-            grams: n-grams of the query, `[B, T, … * width]`.
+            queries: of each group of heads.
             exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
             memory: what `memory` returns, for each group of heads.
             training: whether dropout is applied.
@@ -216,18 +215,14 @@ class PhraseAttention(SoftmaxAttention):
         Returns:
             Contexts `[B, T, C * H, D]` and float32 weights `[B, H, M * T, N * S]`.
         """
-        contexts, weights = [], []
-        for heads, entry in zip(self.groups, memory, strict=True):
-            energies = heads.energies(heads.queries(grams), entry["keys"])
-            mask = entry["mask"]
-            if len(exist) > 1:
-                rows = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
-                mask = ops.concatenate(rows, axis=1)  # [1|B, M * T, N * S]
-            weights.append(masked_softmax(energies, mask[:, None]))
-            kept = self.drop(weights[-1], training)
-            contexts.append(ops.swapaxes(averaged(kept, entry["values"]), 1, 2))
-        context = self.structure.arrange(ops.concatenate(contexts, axis=2))
-        return context, ops.concatenate(weights, axis=1)
+        drop = functools.partial(self.drop, training=training)
+        found = [
+            heads.attend(rows, entry, exist, drop)
+            for heads, rows, entry in zip(self.groups, queries, memory, strict=True)
+        ]
+        contexts, weights = zip(*found, strict=True)
+        context = self.structure.arrange(joined(contexts, axis=1))
+        return context, joined(weights, axis=1)
 
     # One position at a time
 
@@ -242,10 +237,9 @@ class PhraseAttention(SoftmaxAttention):
         state: State = {}
         reach = self.query_reach
         if memory is None:
-            reach = max(reach, self.reach)
+            reach = max(reach, *self.orders)
             state["groups"] = [
-                heads.initial_cache(batch, beams, max_length, self.compute_dtype)
-                for heads in self.groups
+                heads.initial_cache(batch, beams, max_length) for heads in self.groups
             ]
         if reach > 1:
             shape = (batch, beams, (reach - 1) * self.width)
@@ -260,25 +254,27 @@ class PhraseAttention(SoftmaxAttention):
         memory: Memory,
         return_scores: bool,
     ) -> tuple[Tensor, Tensor | None, State]:
-        beams = ops.shape(query)[1]
-        grams, state = self.last_ngrams(query, state)
+        beams, state = ops.shape(query)[1], dict(state)
+        window = ops.cast(query, self.compute_dtype)
+        if "inputs" in state:
+            window = ops.concatenate([state["inputs"], window], axis=-1)
+            state["inputs"] = window[..., self.width :]
+        grams = last_ngrams(window, self.width)
         if memory is not None:
             groups = memory["groups"]
+            queries = [heads.project_queries(grams) for heads in self.groups]
         else:
-            caches = [
-                heads.extend(cache, grams, position)
-                for heads, cache in zip(self.groups, state["groups"], strict=True)
-            ]
+            pairs = zip(self.groups, state["groups"], strict=True)
+            steps = [heads.extend(cache, grams, position) for heads, cache in pairs]
+            queries, caches = (list(parts) for parts in zip(*steps, strict=True))
+            pairs = zip(self.groups, caches, strict=True)
+            groups = [heads.cached_memory(cache, position) for heads, cache in pairs]
             state["groups"] = caches
-            groups = [
-                heads.cached_memory(cache, position, self.compute_dtype)
-                for heads, cache in zip(self.groups, caches, strict=True)
-            ]
         exist = [
             ops.broadcast_to(position >= order - 1, (1, beams))
             for order in self.structure.query_orders
         ]
-        context, weights = self.attend_ngrams(grams, exist, groups)
+        context, weights = self.attend_ngrams(queries, exist, groups)
         if not return_scores:
             return context, None, state
         scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
@@ -288,74 +284,9 @@ class PhraseAttention(SoftmaxAttention):
             scores = ops.sum(scores, axis=-1)
         return context, scores, state  # scores [B, K, H, M * N * S]
 
-    def last_ngrams(self, query: Tensor, state: State) -> tuple[Tensor, State]:
-        """The n-grams `[B, K, … * width]` that end here, and the state after them."""
-        grams, state = ops.cast(query, self.compute_dtype), dict(state)
-        if "inputs" in state:
-            grams = ops.concatenate([state["inputs"], grams], axis=-1)
-            state["inputs"] = grams[..., self.width :]
-        return grams, state
-
-    # Reading the scores
-
-    def compute_scores_shape(self, query_shape: Shape, value_shape: Shape) -> Shape:
-        keys = value_shape[1] and value_shape[1] * self.score_blocks
-        return (query_shape[0], self.num_heads, query_shape[1], keys)
-
-    def split_scores(self, scores: Tensor) -> Tensor:
-        """Scores by query stream and order of n-grams.
-
-        Args:
-            scores: `[..., M * N * S]`, as `call` and `step` return them.
-
-        Returns:
-            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. The
-            position of an n-gram is that of its last token. For example,
-            `[..., 0, 1, :]` holds the weights of token queries on phrases. For
-            `Homogeneous`, whose heads have one order each, `M = N = 1`.
-        """
-        *lead, size = ops.shape(scores)
-        streams = len(self.structure.query_orders)
-        orders = self.score_blocks // streams
-        return ops.reshape(scores, (*lead, streams, orders, size // self.score_blocks))
-
-    def token_scores(self, scores: Tensor) -> Tensor:
-        """The weight of each token; weights of n-grams are split evenly among tokens.
-
-        Args:
-            scores: `[B, H, T, M * N * S]`, as `call` returns them.
-
-        Returns:
-            `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or to 0 if the
-            query attends to nothing.
-        """
-        groups = self.structure.groups(self.num_heads)
-        return token_scores(self.split_scores(scores), groups)
-
-    def alignment(self, scores: Tensor) -> Tensor:
-        tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
-        return ops.mean(tokens, axis=1)
-
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "structure": keras.saving.serialize_keras_object(self.structure),
             "scoring": self.scoring,
         }
-
-
-def averaged(weights: Tensor, values: list[Tensor]) -> Tensor:
-    """Contexts `[B, H, T, D]`, from weights `[B, H, T, …]` of one value after another.
-
-    Args:
-        weights: in the dtype of the values.
-        values: `[B, H, S, D]` each, whose lengths `S` add up to that of the weights.
-    """
-    if len(values) == 1:
-        return ops.matmul(weights, values[0])
-    contexts, first = [], 0
-    for value in values:
-        length = ops.shape(value)[2]
-        contexts.append(ops.matmul(section(weights, first, length, axis=3), value))
-        first = first + length
-    return functools.reduce(ops.add, contexts)

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import itertools
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -106,17 +107,35 @@ def weights_of(layer: keras.layers.Layer) -> list[keras.Variable]:
 
 
 def joint_kernels(model: keras.layers.Layer) -> JointKernels:
-    """Kernels, and biases, side by side of each layer's `joint_projections`, if any."""
+    """Kernels, and biases, side by side of all layers that have the same inputs.
+
+    These are the `joint_projections` of a layer, or what its method `joint_groups`
+    returns: several such tuples.
+    """
     found = {}
     for layer in nested_layers(model):
-        group = getattr(layer, "joint_projections", ())
-        products = [plain_product(dense) for dense in group]
-        given = [product for product in products if product is not None]
-        shapes = {tuple(tuple(part.shape) for part in product) for product in given}
-        if len(shapes) == 1 and len(given) == len(products):
-            parts = zip(*given, strict=True)
-            found[tuple(map(id, group))] = [ops.concatenate(p, axis=-1) for p in parts]
+        groups = [getattr(layer, "joint_projections", ())]
+        if hasattr(layer, "joint_groups"):
+            groups += layer.joint_groups()
+        for group in groups:
+            if parts := joint_kernel(group):
+                found[tuple(map(id, group))] = parts
     return found
+
+
+def joint_kernel(layers: Sequence[keras.layers.Dense]) -> list[Tensor]:
+    """The kernel, and bias if any, that stand for those of several layers.
+
+    The list is empty if not all layers are plain products of inputs as wide.
+    """
+    products = [plain_product(dense) for dense in layers]
+    given = [product for product in products if product is not None]
+    forms = {
+        (len(product), product[0].shape[0], is_int8(product[0])) for product in given
+    }
+    if len(forms) != 1 or len(given) < len(products):
+        return []
+    return [ops.concatenate(parts, axis=-1) for parts in zip(*given, strict=True)]
 
 
 def plain_product(dense: keras.layers.Dense) -> list[Tensor] | None:
@@ -148,8 +167,8 @@ def project_jointly(
     """The outputs of several dense layers for the same inputs.
 
     Within `cast_matrices` they come from one product, if the layers are the
-    `joint_projections` of a layer: few rows take about as long for three matrices as
-    for one.
+    `joint_projections` of a layer, or one of its `joint_groups`: few rows take about as
+    long for three matrices as for one.
 
     Args:
         layers: built layers with the same inputs.
@@ -168,7 +187,8 @@ def project_jointly(
         outputs = outputs if bias else packable(outputs)
     outputs = ops.add(outputs, bias[0]) if bias else outputs
     outputs = with_lead_of(inputs, outputs)
-    return list(ops.split(outputs, len(layers), axis=-1))
+    borders = list(itertools.accumulate(layer.units for layer in layers))[:-1]
+    return list(ops.split(outputs, borders, axis=-1))
 
 
 def is_int8(matrix: Tensor) -> bool:

@@ -1,5 +1,8 @@
 """Multiply-adds of decoding steps: by hand, and by the weights of a model."""
 
+import math
+import re
+
 import pytest
 
 from keras_attnvariants import presets
@@ -57,17 +60,33 @@ def test_cross_attention_in_the_last_layer_alone(count):
     assert variant.products - step.products == 2 * (7 * 2 * 8)
 
 
-@pytest.mark.parametrize("variant", ["base", "hc-sa", "sh-x"])
-def test_every_weight_of_a_step_is_multiplied_once(count, variant):
-    name = f"you2020/{variant}/wmt16-en-ro"
+def test_phrases_by_hand(count):
+    base = count("kav/base/multi30k")
+    step = count("kav/interleaved-query-k/multi30k")
+    # Queries of tokens and pairs for tokens and pairs: 1 + 2 + 2 + 4; keys: 1; values:
+    # 1 + 2; outputs: 2. Those of the source are made before.
+    assert step.projections == 3 * (15 + 11) * MATRIX
+    # Two queries; keys of one and two tokens, and a value for each.
+    assert step.products == 2.5 * 2 * base.products
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"you2020/{variant}/wmt16-en-ro" for variant in ("base", "hc-sa", "sh-x")),
+        *(f"kav/{v}-conv-kv/multi30k" for v in ("homogeneous", "interleaved")),
+        "kav/neural-ngram/multi30k",
+    ],
+)
+def test_every_weight_of_a_step_is_multiplied_once(count, name):
     model = presets.get(name).build(**SIZES)
-    of_source = ("cross_attention/key", "cross_attention/value")
+    of_source = ("cross_attention/.*key", "cross_attention/.*value")
     kernels = sum(
-        weight.shape[0] * weight.shape[1]
+        math.prod(weight.shape)
         for block in model.decoder_blocks
         for weight in block.weights
         if weight.path.endswith("kernel")
-        and not any(part in weight.path for part in of_source)
+        and not any(re.search(part, weight.path) for part in of_source)
     )
     step = count(name)
     assert step.projections + step.feed_forward == kernels

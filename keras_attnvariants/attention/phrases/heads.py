@@ -1,13 +1,15 @@
-"""A group of heads of phrase attention: how it scores n-grams, its keys and values.
+"""A group of heads of phrase attention: its keys, values and decoding state.
 
 The inputs of all projections are n-grams: the concatenated tokens of the layer's
-inputs. A projection uses as many of the last tokens as it needs, so that a product
-computes a convolution. Queries, keys and values are lists with one entry per order.
+inputs, by order. A product with a matrix is then a convolution.
+
+All energies come from one product of matrices, and so do all contexts. The keys and
+values of all orders form lists, one after the other, along the axis of positions.
 """
 
 from collections.abc import Callable
-from itertools import product
-from typing import Any
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import NamedTuple
 from typing import TypeAlias
 
@@ -16,17 +18,27 @@ from keras import ops
 
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.multi_head import heads_first
+from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
-from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
-from keras_attnvariants.backend import section
+from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import project_jointly
+from keras_attnvariants.backend import reshape
+from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 # Makes a built dense layer from `(kind, head_dim, input_width)`.
 Projection: TypeAlias = Callable[[str, int, int], keras.layers.Dense]
+
+# The order of n-grams, and a projection of such n-grams.
+Ordered: TypeAlias = tuple[int, keras.layers.Dense]
+
+# N-grams `[B, L, order * width]` by order.
+Ngrams: TypeAlias = Mapping[int, Tensor]
 
 
 class Widths(NamedTuple):
@@ -46,6 +58,7 @@ class PhraseHeads(keras.layers.Layer):
         widths: widths of the inputs.
         key_dim, value_dim: width of a head's keys (of one token) and values.
         dense: makes a built dense layer from `(name, input_width, units)`.
+        dtype: dtype policy of the layer.
     """
 
     def __init__(
@@ -56,13 +69,14 @@ class PhraseHeads(keras.layers.Layer):
         key_dim: int,
         value_dim: int,
         dense: Callable[[str, int, int], keras.layers.Dense],
-        **kwargs: Any,
+        dtype: DType = None,
     ) -> None:
-        super().__init__(name=group.name or "heads", **kwargs)
+        super().__init__(name=group.name or "heads", dtype=dtype)
         self.group = group
         self.query_orders = query_orders
         self.widths = widths
         self.key_dim, self.value_dim = key_dim, value_dim
+        self.num_orders = len(group.orders)
 
         def projection(
             kind: str, head_dim: int, input_width: int
@@ -75,223 +89,204 @@ class PhraseHeads(keras.layers.Layer):
             projection(f"value_{order}", value_dim, order * widths.value)
             for order in group.orders
         ]
+        lists = self.key_lists * group.num_heads, self.num_orders * group.num_heads
+        sizes = self.window * self.token_dim, value_dim
+        self.cache = KeyValueCache(lists[0], *sizes, self.compute_dtype, lists[1])
         self.built = True
 
     # How an n-gram is scored
 
-    # Of each order, how many tokens' keys make the key of an n-gram.
-    taps: tuple[int, ...]
+    # In a cache, a key consists of the keys of a window of tokens, each of `token_dim`
+    # numbers. Either every order has a list of keys, or all share one list.
+    window: int
+    token_dim: int
+    key_lists: int
 
     def make_scoring(self, projection: Projection) -> None:
-        """Makes the projections of queries and keys, and `taps`.
+        """Makes the projections of queries and keys, and the sizes of keys.
 
         Args:
             projection: makes a built dense layer from `(kind, head_dim, input_width)`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
-    def queries(self, grams: Tensor) -> list[Tensor]:
-        """Scaled queries of all streams in turn, `[B, M * T, H, …]` for each order.
+    # Projections are listed with the order of the n-grams that they read.
+
+    def query_projections(self) -> list[Ordered]:
+        """Those that read n-grams of the query."""
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def key_projections(self) -> list[Ordered]:
+        """Those that read n-grams of the key."""
+        raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def value_projections(self) -> list[Ordered]:
+        """Those that read n-grams of the value."""
+        return list(zip(self.group.orders, self.value_denses, strict=True))
+
+    def queries(self, projected: list[Tensor]) -> list[Tensor]:
+        """Scaled queries of all streams in turn, `[B, H, M * T, D]` for each order.
+
+        There is one list if all orders have the same queries.
 
         Args:
-            grams: n-grams of the query, `[B, T, … * width]`.
+            projected: the outputs `[B, T, H, D]` of `query_projections`.
         """
         raise NotImplementedError(f"{type(self).__name__} does not score.")
 
-    def keys(self, grams: Tensor) -> list[Tensor]:
-        """Keys, `[..., H, D]` each, for `[..., … * width]`; some may be the same."""
+    def keys(self, projected: list[Tensor]) -> list[Tensor]:
+        """The keys of whole sequences for these queries, `[B, H, S, D]` each.
+
+        Args:
+            projected: the outputs `[B, S, H, D]` of `key_projections`.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not score.")
+
+    def queries_of_windows(self, queries: list[Tensor]) -> list[Tensor]:
+        """The same queries for the keys of a cache, which all orders may share."""
+        return queries
+
+    def joint_groups(self) -> list[tuple[keras.layers.Dense, ...]]:
+        """Projections that a decoding step applies to the same inputs."""
+        of_query = self.query_projections()
+        of_all = of_query + self.key_projections() + self.value_projections()
+        found = [*by_order(of_query).values(), *by_order(of_all).values()]
+        return [group for group in found if len(group) > 1]
+
+    def project(self, projections: list[Ordered], grams: Ngrams) -> list[Tensor]:
+        """The outputs of projections, `[B, L, H, D]` each."""
+        found: dict[int, Tensor] = {}
+        for order, group in by_order(projections).items():
+            outputs = project_jointly(group, grams[order])
+            found.update(zip(map(id, group), outputs, strict=True))
+        heads = self.group.num_heads
+        return [split_heads(found[id(dense)], heads) for _, dense in projections]
 
     # Whole sequences
 
-    def project(
-        self, dense: keras.layers.Dense, grams: Tensor, order: int, width: int
-    ) -> Tensor:
-        """The last `order` tokens of n-grams, projected: `[..., H, D]`."""
-        before = grams.shape[-1] - order * width
-        if before:
-            axis = len(grams.shape) - 1
-            grams = section(grams, before, order * width, axis)
-        return split_heads(dense(grams), self.group.num_heads)
-
-    def values(self, grams: Tensor) -> list[Tensor]:
-        """Values by order, each `[..., H, D]`, for `[..., … * width]`."""
-        return [
-            self.project(dense, grams, order, self.widths.value)
-            for dense, order in zip(self.value_denses, self.group.orders, strict=True)
-        ]
-
-    def energies(self, queries: list[Tensor], keys: list[Tensor]) -> Tensor:
-        """`[B, H, M * T, N * S]` from queries, and keys `[B, H, S, …]` by order."""
-        blocks = [
-            ops.einsum("bhtd,bhsd->bhts", ops.swapaxes(query, 1, 2), key)
-            for query, key in zip(queries, keys, strict=True)
-        ]
-        return blocks[0] if len(blocks) == 1 else ops.concatenate(blocks, axis=-1)
+    def project_queries(self, grams: Ngrams) -> list[Tensor]:
+        """What `queries` returns, for n-grams of `T` positions."""
+        return self.queries(self.project(self.query_projections(), grams))
 
     def memory(
-        self, key_grams: Tensor, value_grams: Tensor, masks: Masks, query_length: Size
+        self,
+        key_grams: Ngrams,
+        value_grams: Ngrams,
+        masks: Masks,
+        query_length: Size,
     ) -> State:
-        """Keys, values and mask of n-grams `[B, S, … * width]`.
+        """What `T` queries attend to.
 
         Returns:
-            `keys`, for each order `[B, H, S, …]`; `values`, one list of the n-grams of
-            all orders, `[B, H, N * S, D]`; `mask`, bool `[1|B, 1|T, N * S]`.
+            `keys`, what `keys` returns; `value` `[B, H, N * S, D]`, the values of all
+            orders in turn; `mask`, bool `[1|B, 1|T, N * S]`.
         """
-        length = ops.shape(value_grams)[1]
-        parts = [
-            visible(masks, order, query_length, length, self.group.with_missing)
-            for order in self.group.orders
-        ]
-        keys = zip(self.keys(key_grams), self.taps, strict=True)
-        values = [ops.swapaxes(value, 1, 2) for value in self.values(value_grams)]
+        length = ops.shape(value_grams[1])[1]
+        orders, with_missing = self.group.orders, self.group.with_missing
+        seen = [visible(masks, n, query_length, length, with_missing) for n in orders]
+        keys = self.project(self.key_projections(), key_grams)
+        values = self.project(self.value_projections(), value_grams)
         return {
-            "keys": [ops.swapaxes(ngrams(key, taps), 1, 2) for key, taps in keys],
-            "values": [ops.concatenate(values, axis=2)],
-            "mask": ops.concatenate(parts, axis=-1),
+            "keys": self.keys(keys),
+            "value": self.by_head(self.value_lists(values)),
+            "mask": joined(seen),
         }
+
+    def value_lists(self, values: list[Tensor]) -> Tensor:
+        """Values `[B, L, H, D]` of all orders as lists, `[B, H * N, L, D]`."""
+        return as_lists(joined(values), self.num_orders)
+
+    def by_head(self, lists: Tensor) -> Tensor:
+        """Lists in turn: `[B, H * N, S, D]` to `[B, H, N * S, D]`."""
+        batch, all_lists, length, width = ops.shape(lists)
+        heads = self.group.num_heads
+        return reshape(lists, (batch, heads, all_lists // heads * length, width))
+
+    def attend(
+        self,
+        queries: list[Tensor],
+        memory: State,
+        exist: list[Tensor],
+        drop: Callable[[Tensor], Tensor],
+    ) -> tuple[Tensor, Tensor]:
+        """Attention of all query streams to the n-grams of a memory.
+
+        Args:
+            queries: what `project_queries` or `extend` returns.
+            memory: what `memory` or `cached_memory` returns.
+            exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
+            drop: applies dropout to the weights.
+
+        Returns:
+            Contexts `[B, H, M * T, D]` and float32 weights `[B, H, M * T, N * S]`.
+        """
+        mask = memory["mask"]
+        if len(exist) > 1:
+            seen = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
+            mask = ops.concatenate(seen, axis=1)  # [1|B, M * T, N * S]
+        pairs = zip(queries, memory["keys"], strict=True)
+        energies = joined([ops.einsum("bhqd,bhsd->bhqs", q, key) for q, key in pairs])
+        batch, heads = ops.shape(energies)[:2]
+        rows = len(exist) * ops.shape(exist[0])[1]
+        energies = reshape(energies, (batch, heads, rows, ops.shape(mask)[-1]))
+        weights = masked_softmax(energies, mask[:, None])
+        return ops.matmul(drop(weights), memory["value"]), weights
 
     # One position at a time
 
-    def caches(self, dtype: str) -> list[KeyValueCache]:
-        """The keys and values of the n-grams of each order, by their last tokens."""
-        heads = self.group.num_heads
-        return [
-            KeyValueCache(heads, taps * self.key_dim, self.value_dim, dtype)
-            for taps in self.taps
-        ]
+    def initial_cache(self, batch: Size, beams: int, max_length: int) -> State:
+        """An empty cache, and the keys of the previous tokens of a window."""
+        state = self.cache.initial(batch, beams, max_length)
+        if self.window > 1:
+            width = (self.window - 1) * self.token_dim
+            shape = (batch, beams, self.group.num_heads, width)
+            state["previous"] = ops.zeros(shape, self.compute_dtype)
+        return state
 
-    def initial_cache(
-        self, batch: Size, beams: int, max_length: int, dtype: str
-    ) -> list[State]:
-        """Empty caches by order, and the previous keys that n-grams are made of."""
-        states = []
-        for cache, taps in zip(self.caches(dtype), self.taps, strict=True):
-            state = cache.initial(batch, beams, max_length)
-            if taps > 1:
-                width = (taps - 1) * self.key_dim
-                shape = (batch, beams, self.group.num_heads, width)
-                state["previous"] = ops.zeros(shape, dtype)
-            states.append(state)
-        return states
+    def extend(
+        self, state: State, grams: Ngrams, position: Size
+    ) -> tuple[list[Tensor], State]:
+        """Adds the n-grams `[B, K, …]` that end at a position to the cache.
 
-    def extend(self, states: list[State], grams: Tensor, position: Size) -> list[State]:
-        """The caches with n-grams `[B, K, … * width]` that end at a position."""
-        caches = self.caches(keras.backend.standardize_dtype(grams.dtype))
-        pairs = zip(self.keys(grams), self.values(grams), strict=True)
-        extended = []
-        for cache, state, (key, value) in zip(caches, states, pairs, strict=True):
-            previous = {}
-            if "previous" in state:
-                key = ops.concatenate([state["previous"], key], axis=-1)
-                previous["previous"] = key[..., self.key_dim :]
-            key, value = ops.swapaxes(key, 1, 2), ops.swapaxes(value, 1, 2)
-            extended.append({**cache.write(state, key, value, position), **previous})
-        return extended
+        Returns:
+            The queries that they make, and the cache with their keys and values.
+        """
+        of_query, of_key = self.query_projections(), self.key_projections()
+        projections = [*of_query, *of_key, *self.value_projections()]
+        projected = iter(self.project(projections, grams))
+        queries = self.queries([next(projected) for _ in of_query])
+        keys, previous = joined([next(projected) for _ in of_key]), {}
+        if self.window > 1:
+            keys = ops.concatenate([state["previous"], keys], axis=-1)
+            previous["previous"] = keys[..., self.token_dim :]
+        lists = as_lists(keys, self.key_lists), self.value_lists([*projected])
+        state = self.cache.write(state, *lists, position) | previous
+        return self.queries_of_windows(queries), state
 
-    def cached_memory(self, states: list[State], position: Size, dtype: str) -> State:
+    def cached_memory(self, state: State, position: Size) -> State:
         """The memory of the positions so far; a query per hypothesis, `[B, K, …]`."""
-        caches = self.caches(dtype)
-        found = [
-            cache.read(state, position)
-            for cache, state in zip(caches, states, strict=True)
-        ]
-        masks = []
-        for entries, order in zip(found, self.group.orders, strict=True):
-            mask = entries.mask[:, 0]
-            if not self.group.with_missing:
-                mask = ops.logical_and(mask, entries.positions >= order - 1)
-            masks.append(mask)
-        return {
-            "keys": [entries.key for entries in found],
-            "values": [entries.value for entries in found],
-            "mask": ops.concatenate(masks, axis=-1),
-        }
+        entries = self.cache.read(state, position)
+        mask = entries.mask[:, 0]
+        if not self.group.with_missing:
+            exist = [entries.positions >= order - 1 for order in self.group.orders]
+            mask = joined([ops.logical_and(mask, each) for each in exist])
+        keys, value = map(self.by_head, (entries.key, entries.value))
+        return {"keys": [keys], "value": value, "mask": mask}
 
 
-class ConvKV(PhraseHeads):
-    """Keys are convolutions over the tokens of an n-gram (Nguyen and Joty 2018, Eq. 5).
-
-    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention with more keys.
-    """
-
-    def make_scoring(self, projection: Projection) -> None:
-        self.taps = (1,) * len(self.group.orders)
-        self.query_denses = [
-            projection(f"query_{order}", self.key_dim, order * self.widths.query)
-            for order in self.query_orders
-        ]
-        self.key_denses = [
-            projection(f"key_{order}", self.key_dim, order * self.widths.key)
-            for order in self.group.orders
-        ]
-
-    def queries(self, grams: Tensor) -> list[Tensor]:
-        streams = [
-            self.project(dense, grams, order, self.widths.query)
-            for dense, order in zip(self.query_denses, self.query_orders, strict=True)
-        ]
-        queries = ops.concatenate(streams, axis=1) * self.key_dim**-0.5
-        return [queries] * len(self.taps)
-
-    def keys(self, grams: Tensor) -> list[Tensor]:
-        return [
-            self.project(dense, grams, order, self.widths.key)
-            for dense, order in zip(self.key_denses, self.group.orders, strict=True)
-        ]
+def by_order(projections: list[Ordered]) -> dict[int, tuple[keras.layers.Dense, ...]]:
+    """The projections of each order."""
+    return {
+        order: tuple(dense for n, dense in projections if n == order)
+        for order, _ in projections
+    }
 
 
-class QueryK(PhraseHeads):
-    """Queries are kernels that are convolved with keys (Nguyen and Joty 2018, Eq. 6).
-
-    `sum_r (Q W_q[r]) . (K_{t-n+1+r} W_k) / sqrt(n d_k)`: the dot product of a query
-    that is `n` times as wide with the concatenated keys of `n` tokens. Each token has
-    one key, which all orders share.
-    """
-
-    def make_scoring(self, projection: Projection) -> None:
-        self.taps = self.group.orders
-        # Each pair is the order of a query and the order of the n-grams it scores.
-        self.pairs = tuple(product(self.query_orders, self.group.orders))
-        self.query_denses = [
-            projection(f"query_{m}_{n}", n * self.key_dim, m * self.widths.query)
-            for m, n in self.pairs
-        ]
-        self.make_keys(projection)
-
-    def make_keys(self, projection: Projection) -> None:
-        """Makes the projections of keys."""
-        self.key_dense = projection("key", self.key_dim, self.widths.key)
-
-    def queries(self, grams: Tensor) -> list[Tensor]:
-        streams: dict[int, list[Tensor]] = {n: [] for n in self.group.orders}
-        for dense, (m, n) in zip(self.query_denses, self.pairs, strict=True):
-            stream = self.project(dense, grams, m, self.widths.query)
-            streams[n].append(stream * (n * self.key_dim) ** -0.5)
-        return [ops.concatenate(parts, axis=1) for parts in streams.values()]
-
-    def keys(self, grams: Tensor) -> list[Tensor]:
-        key = self.project(self.key_dense, grams, 1, self.widths.key)
-        return [key] * len(self.taps)
+def joined(parts: Sequence[Tensor], axis: int = -1) -> Tensor:
+    """Tensors one after the other on an axis."""
+    return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=axis)
 
 
-class QueryKByOrder(QueryK):
-    """The same, with keys of its own for each order (Nguyen and Joty 2018, Eq. 8).
-
-    A token has the key `K_t W_{k,n}` in n-grams of order `n`. The paper writes this
-    form; its numbers of parameters are those of `QueryK`.
-    """
-
-    def make_keys(self, projection: Projection) -> None:
-        self.key_denses = [
-            projection(f"key_{order}", self.key_dim, self.widths.key)
-            for order in self.group.orders
-        ]
-
-    def keys(self, grams: Tensor) -> list[Tensor]:
-        return [
-            self.project(dense, grams, 1, self.widths.key) for dense in self.key_denses
-        ]
-
-
-SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK, "query_k_by_order": QueryKByOrder}
+def as_lists(x: Tensor, lists: int) -> Tensor:
+    """`[B, L, H, lists * D]` to `[B, H * lists, L, D]`."""
+    return heads_first(merge_heads(x), x.shape[2] * lists)

@@ -4,6 +4,8 @@ The n-gram at position `t` is the one that ends there. It covers the tokens `t -
 to `t`, so that a causal mask is the same for every order.
 """
 
+from collections.abc import Iterable
+
 from keras import ops
 
 from keras_attnvariants.attention.masks import Masks
@@ -38,8 +40,29 @@ def ngrams(x: Tensor, order: int) -> Tensor:
     """
     if order == 1:
         return x
-    copies = [delay(x, distance) for distance in reversed(range(order))]
-    return ops.concatenate(copies, axis=-1)
+    length = ops.shape(x)[1]
+    padded = ops.pad(x, [(0, 0), (order - 1, 0), *[(0, 0)] * (len(x.shape) - 2)])
+    copies = [section(padded, start, length, axis=1) for start in range(order - 1)]
+    return ops.concatenate([*copies, x], axis=-1)
+
+
+def ngrams_by_order(x: Tensor, orders: Iterable[int]) -> dict[int, Tensor]:
+    """The n-grams `[B, L, n * D]` of a sequence `[B, L, D]`, of orders `n` and 1."""
+    return {order: ngrams(x, order) for order in {1, *orders}}
+
+
+def last_ngrams(window: Tensor, width: int) -> dict[int, Tensor]:
+    """The n-grams that end with a window, `[B, K, n * D]`, of all orders `n`.
+
+    Args:
+        window: consecutive tokens `[B, K, order * D]`, oldest first.
+        width: the width `D` of a token.
+    """
+    total = window.shape[-1]
+    order = total // width
+    starts = {n: total - n * width for n in range(1, order)}
+    found = {n: section(window, at, n * width, axis=2) for n, at in starts.items()}
+    return found | {order: window}
 
 
 def complete(tokens: Tensor, order: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Statistics of the scores of phrase attention, by token and by order of n-grams."""
+"""The scores of phrase attention by token and by order of n-grams, and statistics."""
 
 import functools
 from collections.abc import Iterable
@@ -9,7 +9,65 @@ from keras import ops
 
 from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.phrases.structures import HeadGroup
+from keras_attnvariants.attention.phrases.structures import Structure
+from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
+
+
+class PhraseScores:
+    """What a layer with phrases reads from its scores.
+
+    Attributes:
+        num_heads: number of heads.
+        structure: which heads attend to which n-grams.
+    """
+
+    num_heads: int
+    structure: Structure
+
+    @property
+    def score_blocks(self) -> int:
+        """How many times the last axis of the scores lists the keys."""
+        groups = self.structure.groups(self.num_heads)
+        return len(self.structure.query_orders) * len(groups[0].orders)
+
+    def compute_scores_shape(self, query_shape: Shape, value_shape: Shape) -> Shape:
+        keys = value_shape[1] and value_shape[1] * self.score_blocks
+        return (query_shape[0], self.num_heads, query_shape[1], keys)
+
+    def split_scores(self, scores: Tensor) -> Tensor:
+        """Scores by query stream and order of n-grams.
+
+        Args:
+            scores: `[..., M * N * S]`, as `call` and `step` return them.
+
+        Returns:
+            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. The
+            position of an n-gram is that of its last token. For example,
+            `[..., 0, 1, :]` holds the weights of token queries on phrases. For
+            `Homogeneous`, whose heads have one order each, `M = N = 1`.
+        """
+        *lead, size = ops.shape(scores)
+        streams = len(self.structure.query_orders)
+        orders = self.score_blocks // streams
+        return ops.reshape(scores, (*lead, streams, orders, size // self.score_blocks))
+
+    def token_scores(self, scores: Tensor) -> Tensor:
+        """The weight of each token; weights of n-grams are split evenly among tokens.
+
+        Args:
+            scores: `[B, H, T, M * N * S]`, as `call` returns them.
+
+        Returns:
+            `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or to 0 if the
+            query attends to nothing.
+        """
+        groups = self.structure.groups(self.num_heads)
+        return token_scores(self.split_scores(scores), groups)
+
+    def alignment(self, scores: Tensor) -> Tensor:
+        tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
+        return ops.mean(tokens, axis=1)
 
 
 def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:

@@ -1,6 +1,6 @@
 """The three structures of phrase attention: which heads attend to which n-grams.
 
-A structure does not define how an n-gram is scored; see `phrases.heads`.
+A structure does not define how an n-gram is scored; see `phrases.scorings`.
 """
 
 from collections.abc import Sequence
@@ -80,12 +80,12 @@ class Structure:
         """Arranges the contexts that form the output at each position.
 
         Args:
-            contexts: `[B, M * T, H, D]`, the contexts of all query streams in turn.
+            contexts: `[B, H, M * T, D]`, the contexts of all query streams in turn.
 
         Returns:
             `[B, T, contexts * H, D]`.
         """
-        return contexts
+        return ops.swapaxes(contexts, 1, 2)
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments, in a form that can be written as JSON."""
@@ -217,13 +217,13 @@ class Interleaved(Structure):
         return [ops.ones(ops.shape(real), "bool"), complete(real, 2)]
 
     def arrange(self, contexts: Tensor) -> Tensor:
-        batch, length, heads, width = ops.shape(contexts)
-        streams = ops.reshape(contexts, (batch, 2, length // 2, heads, width))
-        token, phrase = ops.unstack(streams, 2, axis=1)
+        batch, heads, rows, width = ops.shape(contexts)
+        streams = ops.reshape(contexts, (batch, heads, 2, rows // 2, width))
+        token, phrase = ops.unstack(streams, 2, axis=2)
         parts = [phrase, token]
         if self.look_ahead:
-            parts.append(delay(phrase, -1))
-        return ops.concatenate(parts, axis=2)
+            parts.append(delay(phrase, -1, axis=2))
+        return ops.swapaxes(ops.concatenate(parts, axis=1), 1, 2)
 
 
 def get_structure(identifier: Any) -> Structure:

@@ -7,6 +7,7 @@ from keras import ops
 from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention.phrases.ngrams import complete
 from keras_attnvariants.attention.phrases.ngrams import delay
+from keras_attnvariants.attention.phrases.ngrams import last_ngrams
 from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.ngrams import visible
 from tests.attention.conformance import lengths_mask
@@ -70,3 +71,12 @@ def test_a_query_sees_an_ngram_if_it_sees_its_tokens(
             allowed = [s or not e for e, s in zip(exists, seen, strict=True)]
             expected = both[-1] and all(allowed)
         assert found[b, i, j] == expected, (b, i, j)
+
+
+def test_the_last_ngrams_end_with_the_window():
+    window = ops.convert_to_tensor(np.arange(2 * 3 * 4.0).reshape(1, 2, 12))
+    found = {n: to_numpy(x) for n, x in last_ngrams(window, 4).items()}
+    for order in (1, 2, 3):
+        expected = to_numpy(window)[..., -4 * order :]
+        np.testing.assert_array_equal(found[order], expected)
+    assert len(found) == 3

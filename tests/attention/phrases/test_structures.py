@@ -87,7 +87,7 @@ def test_groups_of_heads():
 def test_outputs_are_made_of_phrases_and_tokens(look_ahead):
     """`b_t`, `u_t` and, looking ahead, `b_(t+1)`, which is 0 at the end."""
     tokens, phrases = np.array([1, 2, 3]), np.array([10, 20, 30])
-    streams = np.concatenate([tokens, phrases]).reshape(1, 6, 1, 1)
+    streams = np.concatenate([tokens, phrases]).reshape(1, 1, 6, 1)
     found = Interleaved(look_ahead).arrange(ops.convert_to_tensor(streams))
     parts = [phrases, tokens, [20, 30, 0]][: 3 if look_ahead else 2]
     assert to_numpy(found)[0, :, :, 0].T.tolist() == [list(part) for part in parts]
