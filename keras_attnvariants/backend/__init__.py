@@ -5,9 +5,12 @@ Everything else in the package is written with `keras.ops` alone.
 
 from keras_attnvariants.backend.accumulation import accumulating_train_function
 from keras_attnvariants.backend.accumulation import dense
+from keras_attnvariants.backend.blocks import jit_by_rows
+from keras_attnvariants.backend.blocks import runs_by_rows
 from keras_attnvariants.backend.compilation import gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
+from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.dropout import Dropout
@@ -33,6 +36,8 @@ from keras_attnvariants.backend.slices import section
 from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
+from keras_attnvariants.backend.updates import apply_adam
+from keras_attnvariants.backend.updates import has_adam
 from keras_attnvariants.backend.weights import cast_matrices
 from keras_attnvariants.backend.weights import joint_kernels
 from keras_attnvariants.backend.weights import project_jointly
@@ -47,6 +52,7 @@ __all__ = [
     "ReversibleEmbedding",
     "VectorLists",
     "accumulating_train_function",
+    "apply_adam",
     "as_matrix",
     "at_least",
     "at_most",
@@ -56,16 +62,20 @@ __all__ = [
     "constant_weights",
     "dense",
     "gains_from_xla",
+    "has_adam",
     "has_onednn_product",
     "in_xla",
     "jit",
+    "jit_by_rows",
     "joint_kernels",
+    "keep_programs",
     "masked_softmax",
     "name",
     "portable",
     "project_jointly",
     "quantized_matrices",
     "reshape",
+    "runs_by_rows",
     "scan",
     "section",
     "sizes",

@@ -2,7 +2,7 @@
 
 Logits are the largest tensor of a training step. Two programs compiled by XLA, one for
 the loss and one for its gradient, read them in their own dtype and allocate no other
-tensor of their size.
+tensor of their size. They read blocks of rows: one program serves batches of any shape.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.backend import jit
+from keras_attnvariants.backend import jit_by_rows
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.typing import Tensor
 
@@ -143,31 +143,34 @@ def smoothed_cross_entropy(
     share = smoothing / classes
     mass = 1.0 - smoothing + share * (classes - 2)
 
+    rows = ops.reshape(labels, (-1,))
+
     @ops.custom_gradient
     def loss(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        normalizer, at_label, total = compiled(statistics)(x, labels)
-        others = total - at_label - ops.cast(x[..., pad_id], "float32")
+        normalizer, at_label, total = compiled(statistics)(x, rows)
+        others = total - at_label - ops.cast(x[:, pad_id], "float32")
         value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
 
         def gradient(upstream: Tensor) -> Tensor:
             factors = (mass * upstream, (1.0 - smoothing) * upstream, share * upstream)
-            return compiled(slope)(x, labels, normalizer, *factors, pad_id)
+            return compiled(slope, pad_id)(x, rows, normalizer, *factors)
 
         return value, gradient
 
-    return loss(logits)
+    losses = loss(ops.reshape(logits, (-1, classes)))
+    return ops.reshape(losses, ops.shape(labels))
 
 
 @functools.cache
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, compiled once for each shape that it is called with."""
-    return jit(function)
+def compiled(function: Callable[..., Any], *options: int) -> Callable[..., Any]:
+    """The function of rows, with options that come first, compiled once."""
+    return jit_by_rows(functools.partial(function, *options))
 
 
 def statistics(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`logsumexp` of the logits, logit of the label, sum of the logits.
 
-    Each is float32 `[B, T]`.
+    Each is float32 `[N]`, of logits `[N, V]` and labels `[N]`.
     """
     x = ops.cast(logits, "float32")
     highest = ops.max(x, axis=-1, keepdims=True)
@@ -177,13 +180,13 @@ def statistics(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def slope(
+    pad_id: int,
     logits: Tensor,
     labels: Tensor,
     normalizer: Tensor,
     mass: Tensor,
     at_label: Tensor,
     elsewhere: Tensor,
-    pad_id: int,
 ) -> Tensor:
     """Gradient of the losses: `mass * softmax - target`.
 
@@ -191,13 +194,13 @@ def slope(
     classes.
 
     Args:
-        logits: floats `[B, T, V]`.
-        labels: int32 `[B, T]`.
-        normalizer, mass, at_label, elsewhere: float32 `[B, T]`.
         pad_id: id of the padding class.
+        logits: floats `[N, V]`.
+        labels: int32 `[N]`.
+        normalizer, mass, at_label, elsewhere: float32 `[N]`.
 
     Returns:
-        `[B, T, V]` in the dtype of the logits.
+        `[N, V]` in the dtype of the logits.
     """
     parts = (labels, normalizer, mass, at_label, elsewhere)
     labels, normalizer, mass, at_label, elsewhere = (part[..., None] for part in parts)

@@ -6,7 +6,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend import apply_adam
 from keras_attnvariants.backend import dense
+from keras_attnvariants.backend import has_adam
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -17,7 +19,8 @@ class Adam(keras.optimizers.Adam):
     On TensorFlow the gradient of an embedding lists a row for each token of the batch,
     and a token that occurs twice has two rows. Keras squares them apart, in the second
     moments and in the norm for clipping, where their sum is to be squared, as it is in
-    a gradient without a list and on JAX.
+    a gradient without a list and on JAX. Updates are one operation for each variable
+    where the backend has it.
     """
 
     def apply(
@@ -26,7 +29,33 @@ class Adam(keras.optimizers.Adam):
         trainable_variables: Sequence[keras.Variable] | None = None,
     ) -> None:
         grads = [g if g is None else dense(g) for g in grads]
+        step = ops.cast(self.iterations + 1, "float32")
+        powers = tuple(ops.power(beta, step) for beta in self._betas)
+        # They are tensors of one graph: neither Keras nor TensorFlow is to track them.
+        object.__setattr__(self, "_powers", powers)
         super().apply(grads, trainable_variables)
+
+    def update_step(
+        self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
+    ) -> None:
+        if self.amsgrad or not has_adam(variable):
+            super().update_step(gradient, variable, learning_rate)
+            return
+        place = self._get_variable_index(variable)
+        moments = self._momentums[place], self._velocities[place]
+        apply_adam(
+            variable,
+            moments,
+            gradient,
+            learning_rate,
+            self._betas,
+            self._powers,
+            self.epsilon,
+        )
+
+    @property
+    def _betas(self) -> tuple[float, float]:
+        return self.beta_1, self.beta_2
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")

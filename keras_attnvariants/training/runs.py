@@ -12,8 +12,10 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.corpora import default_cache
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.models import LoadedModel
@@ -117,6 +119,7 @@ def train_preset(
     subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
     if corpus.alignments is not None:
         settings.setdefault("alignment_weight", ALIGNMENT_WEIGHT)
+    keep_programs(default_cache() / "programs")
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
     with clear_full_disk(run_dir), lock_folder(run_dir):

@@ -79,3 +79,37 @@ def test_xla_is_for_what_it_makes_faster(policy, quantization, gains):
     else:
         assert backend.gains_from_xla(layer)
     assert backend.gains_from_xla(object())
+
+
+@pytest.mark.skipif(keras.backend.backend() != "jax", reason="only JAX keeps programs")
+def test_programs_are_kept(tmp_path):
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    before = {
+        option: getattr(jax.config, option)
+        for option in (
+            "jax_compilation_cache_dir",
+            "jax_persistent_cache_min_compile_time_secs",
+        )
+    }
+    try:
+        jax.config.update("jax_compilation_cache_dir", None)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+        backend.keep_programs(tmp_path / "first")
+        # A folder that JAX has already is kept.
+        backend.keep_programs(tmp_path / "second")
+        compilation_cache.reset_cache()
+        backend.jit(lambda x: ops.sin(x) * 3 - 1)(ops.ones((3,)))
+        assert list((tmp_path / "first").glob("*/*"))
+        assert not (tmp_path / "second").exists()
+    finally:
+        for option, value in before.items():
+            jax.config.update(option, value)
+        compilation_cache.reset_cache()
+
+
+@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX keeps programs")
+def test_tensorflow_keeps_no_programs(tmp_path):
+    backend.keep_programs(tmp_path / "programs")
+    assert not (tmp_path / "programs").exists()

@@ -21,13 +21,13 @@ from typing import Any
 import keras
 
 from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.context import PreviousContext
 from keras_attnvariants.attention.recurrences.energies import AccumulatedEnergies
 from keras_attnvariants.attention.recurrences.expanded import ExpandedFull
 from keras_attnvariants.attention.recurrences.expanded import ExpandedHead
 from keras_attnvariants.attention.recurrences.expanded import ExpandedHeadKey
 from keras_attnvariants.attention.recurrences.expanded import ExpandedShared
 from keras_attnvariants.attention.recurrences.feedback import AccumulatedWeights
-from keras_attnvariants.attention.recurrences.feedback import PreviousContext
 from keras_attnvariants.attention.recurrences.feedback import PreviousWeights
 from keras_attnvariants.attention.recurrences.feedback import SubtractedWeights
 from keras_attnvariants.utils.checks import check_choice

@@ -7,7 +7,6 @@ the second, using products that are computed beforehand.
 """
 
 import dataclasses
-import functools
 import math
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import first_state
-from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
@@ -80,7 +78,7 @@ class Feedback(Recurrence):
         training: bool | None,
     ) -> tuple[Tensor, Tensor]:
         matrices = self.matrices(projections, memory)
-        weights = self.scanned(energies, mask, matrices)
+        weights = self.scanned(energies, mask, matrices, training)
         # The same energies once more, with the weights as constants: their gradients
         # are products of whole sequences instead of sums over the scan.
         before = delayed(ops.stop_gradient(weights), axis=2)
@@ -92,7 +90,9 @@ class Feedback(Recurrence):
         )
         return average(projections.drop(weights, training), memory["value"]), weights
 
-    def scanned(self, energies: Tensor, mask: Tensor, matrices: State) -> Tensor:
+    def scanned(
+        self, energies: Tensor, mask: Tensor, matrices: State, training: bool | None
+    ) -> Tensor:
         """The weights of all positions, float32 `[B, H, T, S]`."""
         # Queries without visible source positions have weights of 0.
         is_open = ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
@@ -102,6 +102,21 @@ class Feedback(Recurrence):
             shape = (*ops.shape(energies)[:3], 1)
             inputs["is_open"] = ops.broadcast_to(is_open, shape)
 
+        weights = self.scan_weights(inputs, matrices, training)
+        return weights * is_open if is_same_for_all_queries else weights
+
+    def scan_weights(
+        self, inputs: State, matrices: State, training: bool | None
+    ) -> Tensor:
+        """The weights `[B, H, T, S]`, one position after the other.
+
+        Args:
+            inputs: `energies` `[B, H, T, S]`, those of masked positions far below all
+                others, and, if not all queries see any, `is_open` `[B, H, T, 1]`.
+            matrices: as returned by `matrices`.
+            training: whether the model is trained.
+        """
+
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
             total = inputs["energies"] + self.apply(matrices, state)
             weights = softmax(total, axis=-1)
@@ -109,14 +124,23 @@ class Feedback(Recurrence):
                 weights = weights * inputs["is_open"]
             return (state + weights if self.accumulates else weights), weights
 
-        weights = scan_time(body, first_state(energies), inputs, axis=2)
-        return weights * is_open if is_same_for_all_queries else weights
+        return scan_time(body, first_state(inputs["energies"]), inputs, axis=2)
 
     def gradient_of_energies(
         self, gradient: Tensor, saved: tuple[Tensor, State]
     ) -> Tensor:
         """The gradient of the energies, from that of the weights `[B, H, T, S]`."""
         weights, matrices = saved
+        inputs = {"weights": weights, "gradient": gradient}
+        return self.scan_gradient(inputs, matrices)
+
+    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
+        """The gradient of the energies, from the last position to the first.
+
+        Args:
+            inputs: `weights`, and their `gradient`, `[B, H, T, S]`.
+            matrices: as returned by `matrices`.
+        """
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
             own = inputs["weights"] * (inputs["gradient"] + state)
@@ -124,8 +148,8 @@ class Feedback(Recurrence):
             earlier = self.apply_transposed(matrices, own)
             return (state + earlier if self.accumulates else earlier), own
 
-        inputs = {"weights": weights, "gradient": gradient}
-        return scan_time(body, first_state(weights), inputs, reverse=True, axis=2)
+        initial = first_state(inputs["weights"])
+        return scan_time(body, initial, inputs, reverse=True, axis=2)
 
     # One position at a time
 
@@ -150,62 +174,6 @@ class Feedback(Recurrence):
         weights = masked_softmax(energies, mask)
         state = self.update(state, weights, memory)
         return average(weights, memory["value"]), weights, state
-
-
-@keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
-class PreviousContext(Feedback):
-    """Queries are projections of the input and of the previous context (Eq. 2).
-
-    `q_i = [s_i ; c_{i-1}] W`. State: the contexts, `[B, K, H, D]`.
-    """
-
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        # The rows of W for the context, applied to the keys: k . (c W) = (k W^T) . c.
-        sizes = (projections.value_dim, projections.key_dim)
-        dense = projections.head_dense(
-            "query", "btho,hio->bthi", sizes, rows_before=projections.width
-        )
-        return {"query": dense}
-
-    def prepare(self, projections: Projections, memory: State) -> State:
-        keys = ops.swapaxes(memory["key"] * projections.scale, 1, 2)
-        return {"context_key": ops.swapaxes(projections.recurrent["query"](keys), 1, 2)}
-
-    def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
-    ) -> State:
-        shape = (batch, beams, projections.num_heads, projections.value_dim)
-        return {"context": ops.zeros(shape, projections.dtype)}
-
-    def state_of(self, weights: Tensor, memory: State) -> State:
-        return {"context": average(weights, memory["value"])}
-
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        return products(state["context"], memory["context_key"])
-
-    def matrices(self, projections: Projections, memory: State) -> State:
-        value, key = (
-            ops.cast(memory[name], "float32") for name in ("value", "context_key")
-        )
-        # Each matrix also transposed: products with rows are slow otherwise.
-        length, dim = value.shape[2:]
-        if length is None or length > 2 * dim:
-            return {
-                "forward": (value, ops.swapaxes(key, 2, 3)),
-                "backward": (key, ops.swapaxes(value, 2, 3)),
-            }
-        # A context is an average of values, so what it adds to the energies is the
-        # average of what the values add. This is computed beforehand, and the scan
-        # needs one product instead of two.
-        pairs = ops.einsum("bhsd,bhjd->bhsj", value, key)
-        return {"forward": (pairs,), "backward": (ops.swapaxes(pairs, 2, 3),)}
-
-    def apply(self, matrices: State, weights: Tensor) -> Tensor:
-        return functools.reduce(ops.matmul, matrices["forward"], weights)
-
-    def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
-        return functools.reduce(ops.matmul, matrices["backward"], gradient)
 
 
 @dataclasses.dataclass(frozen=True)
