@@ -60,6 +60,19 @@ def runs_by_rows() -> bool:
     return not tf.config.list_physical_devices("GPU")
 
 
+def filled(x: Tensor, multiple: int) -> Tensor:
+    """Rows `[N, ...]`, and rows of zeros up to a multiple where `runs_by_rows`.
+
+    A function that XLA compiles by itself is then compiled for few shapes.
+    """
+    if not runs_by_rows():
+        return x
+    import tensorflow as tf
+
+    missing = -tf.shape(x)[0] % multiple
+    return tf.pad(x, [[0, missing], *[[0, 0]] * (len(x.shape) - 1)])
+
+
 def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTensors:
     """The outputs of a compiled function of TensorFlow, computed block by block.
 

@@ -1,14 +1,19 @@
 """Layer normalization that keeps little in memory for its gradient."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.blocks import filled
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.utils.typing import Tensor
+
+# Gradients are compiled for multiples of it, not for every size of a batch.
+FILLED_ROWS = 256
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
@@ -80,8 +85,10 @@ def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Te
     def apply(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Any]:
         def gradient(upstream: Tensor) -> tuple[Tensor, ...]:
             rows = (ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream))
+            rows = (filled(part, FILLED_ROWS) for part in rows)
             by_x, *others = compiled_gradients(epsilon)(*rows, gamma)
-            return ops.reshape(by_x, ops.shape(x)), *others
+            count = math.prod(ops.shape(x)[:-1])
+            return ops.reshape(by_x[:count], ops.shape(x)), *others
 
         y = ops.layer_normalization(x, gamma, beta, epsilon=epsilon)
         return ops.cast(y, x.dtype), gradient

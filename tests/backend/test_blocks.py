@@ -6,6 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend.blocks import filled
 
 
 def sums(x, factors):
@@ -56,3 +57,16 @@ def test_one_program_serves_all_numbers_of_rows():
         checked(by_rows, rows)
         checked(graph, rows)
     assert traced == [(4, 3)]
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX compiles every shape"
+)
+def test_rows_are_filled_up_to_a_multiple():
+    for rows, expected in ((1, 4), (4, 4), (5, 8)):
+        found = ops.convert_to_numpy(filled(ops.ones((rows, 3)), 4))
+        assert found.shape == (expected, 3)
+        assert found[:rows].all() and not found[rows:].any()
+    # What XLA compiles as a whole is as large as it is.
+    whole = backend.jit(lambda x: filled(x, 4))(ops.ones((5, 3)))
+    assert whole.shape == (5, 3)
