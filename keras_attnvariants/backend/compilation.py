@@ -69,9 +69,10 @@ def keep_programs(folder: str | os.PathLike[str]) -> None:
         return
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    config: Any = jax.config
+    if config.jax_compilation_cache_dir is None:
         path = Path(folder) / processor()
-        jax.config.update("jax_compilation_cache_dir", str(path))
+        config.update("jax_compilation_cache_dir", str(path))
 
 
 def processor() -> str:
