@@ -14,7 +14,7 @@ from keras_attnvariants.utils.typing import Tensor
 def has_adam(variable: keras.Variable) -> bool:
     """Whether `apply_adam` can update a variable.
 
-    It can on TensorFlow, outside of strategies and of stateless scopes.
+    It can on TensorFlow, outside of strategies.
     """
     if name() != "tensorflow":
         return False
