@@ -13,7 +13,7 @@ import typer
 
 from keras_attnvariants.cli.checks import check_matplotlib
 from keras_attnvariants.cli.checks import check_output_folder
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
@@ -100,6 +100,7 @@ Output = Annotated[
 ]
 
 
+@command
 def analyse(
     runs: Runs,
     analysis: Name,
@@ -116,20 +117,19 @@ def analyse(
     [bold]Example:[/bold] kav analyse runs/base --analysis locality --data multi30k
     --source en --target de --split test2016
     """
-    with clear_errors():
-        check_matplotlib()
-        folders = named(runs)
-        check_output_folder("--output", output)
-        import_tensorflow()
-        read = reader(analysis, data, source, target, split, max_invalid)
-        systems = {name: load(folder) for name, folder in folders.items()}
-        output.mkdir(parents=True, exist_ok=True)
-        for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
-            typer.echo(table)
-            for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
-                path = output / (name + suffix)
-                write(path)
-                typer.echo(path)
+    check_matplotlib()
+    folders = named(runs)
+    check_output_folder("--output", output)
+    import_tensorflow()
+    read = reader(analysis, data, source, target, split, max_invalid)
+    systems = {name: load(folder) for name, folder in folders.items()}
+    output.mkdir(parents=True, exist_ok=True)
+    for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
+        typer.echo(table)
+        for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
+            path = output / (name + suffix)
+            write(path)
+            typer.echo(path)
 
 
 def named(runs: list[Path]) -> dict[str, Path]:

@@ -7,7 +7,7 @@ import typer
 
 from keras_attnvariants.cli.checks import check_matplotlib
 from keras_attnvariants.cli.checks import check_output_file
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 
@@ -39,6 +39,7 @@ Layer = Annotated[
 Output = Annotated[Path, typer.Option(help="The picture, a .png file.")]
 
 
+@command
 def attention(
     sentence: Sentence,
     model: Model,
@@ -53,26 +54,25 @@ def attention(
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
     """
-    with clear_errors():
-        check_matplotlib()
-        check_folders(model, None)
-        if output.suffix != ".png":
-            raise ValueError(f"--output must end in .png. Received: {output}")
-        check_output_file(output)
-        for text in (sentence, translation):
-            if text is not None and not text.strip():
-                raise ValueError(f"A sentence must not be empty. Received: {text!r}")
-        loaded, tokenizer = load(model)
-        import keras_attnvariants as kav
-        from keras_attnvariants.evaluation.panels import draw_rows
-        from keras_attnvariants.evaluation.reading import Reading
+    check_matplotlib()
+    check_folders(model, None)
+    if output.suffix != ".png":
+        raise ValueError(f"--output must end in .png. Received: {output}")
+    check_output_file(output)
+    for text in (sentence, translation):
+        if text is not None and not text.strip():
+            raise ValueError(f"A sentence must not be empty. Received: {text!r}")
+    loaded, tokenizer = load(model)
+    import keras_attnvariants as kav
+    from keras_attnvariants.evaluation.panels import draw_rows
+    from keras_attnvariants.evaluation.reading import Reading
 
-        if translation is None:
-            search = kav.models.SearchSettings.of(loaded)
-            translator = kav.Translator(
-                loaded, tokenizer, search.beam_size, search.length_penalty, xla=False
-            )
-            [translation] = translator.translate([sentence])
-        rows = Reading(loaded, tokenizer, sentence, translation).rows(layer)
-        draw_rows(rows, output)
-        typer.echo(f"{translation}\n{output}")
+    if translation is None:
+        search = kav.models.SearchSettings.of(loaded)
+        translator = kav.Translator(
+            loaded, tokenizer, search.beam_size, search.length_penalty, xla=False
+        )
+        [translation] = translator.translate([sentence])
+    rows = Reading(loaded, tokenizer, sentence, translation).rows(layer)
+    draw_rows(rows, output)
+    typer.echo(f"{translation}\n{output}")

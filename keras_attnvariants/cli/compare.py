@@ -9,7 +9,7 @@ import typer
 
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.checks import checked
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.utils.checks import check_positive
 
@@ -53,6 +53,7 @@ Init = Annotated[
 ]
 
 
+@command
 def compare(
     file: File = None,
     folder: Folder = None,
@@ -70,24 +71,23 @@ def compare(
     [bold]Example:[/bold] kav compare --init comparison.toml, then
     kav compare comparison.toml --folder runs/comparison
     """
-    with clear_errors():
-        if init is not None:
-            begin(init, file, folder)
-            return
-        if file is None or folder is None:
-            raise ValueError("Give a file and --folder, or --init for a file.")
-        if score_only and (only or minutes):
-            raise ValueError("--score-only trains nothing: no --only, no --minutes.")
-        check_output_folder("--folder", folder)
-        if not file.is_file():
-            raise FileNotFoundError(f"There is no such file. Received: {file}")
-        import_tensorflow()
-        import keras_attnvariants as kav
+    if init is not None:
+        begin(init, file, folder)
+        return
+    if file is None or folder is None:
+        raise ValueError("Give a file and --folder, or --init for a file.")
+    if score_only and (only or minutes):
+        raise ValueError("--score-only trains nothing: no --only, no --minutes.")
+    check_output_folder("--folder", folder)
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no such file. Received: {file}")
+    import_tensorflow()
+    import keras_attnvariants as kav
 
-        comparison = kav.experiments.Comparison.from_file(file, folder)
-        command = shlex.join(["kav", "compare", str(file), "--folder", str(folder)])
-        result = comparison.run(only or (), minutes, score_only, command)
-        show(result, folder)
+    comparison = kav.experiments.Comparison.from_file(file, folder)
+    call = shlex.join(["kav", "compare", str(file), "--folder", str(folder)])
+    result = comparison.run(only or (), minutes, score_only, call)
+    show(result, folder)
 
 
 def begin(init: Path, file: Path | None, folder: Path | None) -> None:

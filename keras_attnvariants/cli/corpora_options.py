@@ -3,84 +3,80 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Annotated
-from typing import NamedTuple
 
 import typer
+
+from keras_attnvariants.cli.options import MaxInvalid
 
 if TYPE_CHECKING:
     from keras_attnvariants.data import Corpus
 
-Data = Annotated[
-    list[str],
-    typer.Option(
-        help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
-        "file with two columns, or a name that `kav corpora` lists. May be repeated.",
-        show_default=False,
-    ),
-]
-Source = Annotated[
-    list[str],
-    typer.Option(
-        help="Language to translate from: one for all, or one for each --data.",
-        show_default=False,
-    ),
-]
-Target = Annotated[
-    list[str],
-    typer.Option(
-        help="Language to translate into: one for all, or one for each --data.",
-        show_default=False,
-    ),
-]
-DataWeight = Annotated[
-    list[float] | None,
-    typer.Option(
-        help="How often each --data is seen, relative to the others; by default in "
-        "proportion to its sentences.",
-        show_default=False,
-    ),
-]
-DataTemperature = Annotated[
-    float | None,
-    typer.Option(
-        help="Instead of weights: sentences to the power of 1/temperature, which shows "
-        "small corpora more often.",
-        min=1,
-        show_default=False,
-    ),
-]
-SourceTag = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="Word in front of the sources of each --data, such as '<2de>'; '' for "
-        "none. It is one piece of the vocabulary.",
-        show_default=False,
-    ),
-]
-Alignments = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="File with the links between the words of each training pair of --data, "
-        "such as `0-0 1-2`, which attention to the source is trained to follow; '' for "
-        "none.",
-        show_default=False,
-    ),
-]
 
-
-class CorpusOptions(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class CorporaOptions:
     """Which corpora, and how often each of them is seen."""
 
-    data: Sequence[str]
-    sources: Sequence[str]
-    targets: Sequence[str]
-    max_invalid: float
-    weights: Sequence[float] | None = None
-    temperature: float | None = None
-    tags: Sequence[str] | None = None
-    alignments: Sequence[str] | None = None
+    data: Annotated[
+        list[str],
+        typer.Option(
+            help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
+            "file with two columns, or a name that `kav corpora` lists. May be "
+            "repeated.",
+            show_default=False,
+        ),
+    ]
+    source: Annotated[
+        list[str],
+        typer.Option(
+            help="Language to translate from: one for all, or one for each --data.",
+            show_default=False,
+        ),
+    ]
+    target: Annotated[
+        list[str],
+        typer.Option(
+            help="Language to translate into: one for all, or one for each --data.",
+            show_default=False,
+        ),
+    ]
+    max_invalid: MaxInvalid = 0.01
+    data_weight: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="How often each --data is seen, relative to the others; by default in "
+            "proportion to its sentences.",
+            show_default=False,
+        ),
+    ] = None
+    data_temperature: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead of weights: sentences to the power of 1/temperature, which "
+            "shows small corpora more often.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    source_tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Word in front of the sources of each --data, such as '<2de>'; '' for "
+            "none. It is one piece of the vocabulary.",
+            show_default=False,
+        ),
+    ] = None
+    alignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="File with the links between the words of each training pair of "
+            "--data, such as `0-0 1-2`, which attention to the source is trained to "
+            "follow; '' for none.",
+            show_default=False,
+        ),
+    ] = None
 
     def check(self) -> None:
         """Raises before any work if the options do not go together.
@@ -89,16 +85,16 @@ class CorpusOptions(NamedTuple):
             ValueError: not as many of one as of another, or one without a use.
         """
         count = len(self.data)
-        if count == 1 and (self.weights or self.temperature):
+        if count == 1 and (self.data_weight or self.data_temperature):
             raise ValueError(
                 "--data-weight and --data-temperature need several --data. "
                 f"Received: {self.data[0]} alone"
             )
         given = {
-            "--source": self.sources,
-            "--target": self.targets,
-            "--data-weight": self.weights or (),
-            "--source-tag": self.tags or (),
+            "--source": self.source,
+            "--target": self.target,
+            "--data-weight": self.data_weight or (),
+            "--source-tag": self.source_tag or (),
             "--alignments": self.alignments or (),
         }
         for option, values in given.items():
@@ -126,31 +122,37 @@ class CorpusOptions(NamedTuple):
             )
             for data, source, target, alignments in zip(
                 self.data,
-                _each(self.sources, count),
-                _each(self.targets, count),
+                _each(self.source, count),
+                _each(self.target, count),
                 self.alignments or [""] * count,
                 strict=True,
             )
         ]
-        if count == 1 and not self.tags:
+        if count == 1 and not self.source_tag:
             return corpora[0]
         return mix_corpora(
-            corpora, self.weights, self.temperature or 1.0, self.tags or ()
+            corpora,
+            self.data_weight,
+            self.data_temperature or 1.0,
+            self.source_tag or (),
         )
 
     @property
     def example(self) -> str:
         """The options of other commands for the first corpus."""
         options = (
-            f"--data {self.data[0]} --source {self.sources[0]} "
-            f"--target {self.targets[0]}"
+            f"--data {self.data[0]} --source {self.source[0]} --target {self.target[0]}"
         )
         return options + self.tag
 
     @property
     def tag(self) -> str:
         """The option of other commands for the tag of the first corpus, if any."""
-        return f" --source-tag '{self.tags[0]}'" if self.tags and self.tags[0] else ""
+        return (
+            f" --source-tag '{self.source_tag[0]}'"
+            if self.source_tag and self.source_tag[0]
+            else ""
+        )
 
 
 def _each(values: Sequence[str], count: int) -> Sequence[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from keras_attnvariants.cli.checks import check_extra
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.options import BeamSize
@@ -24,6 +24,7 @@ Host = Annotated[
 Port = Annotated[int, typer.Option(help="To listen at.", min=1, max=65535)]
 
 
+@command
 def demo(
     models: Models,
     beam_size: BeamSize = None,
@@ -35,25 +36,24 @@ def demo(
 
     [bold]Example:[/bold] kav demo runs/multi30k runs/other
     """
-    with clear_errors():
-        for folder in models:
-            check_folders(folder, None)
-        check_extra("gradio", "The page", extra="demo")
-        import_tensorflow()
-        from keras_attnvariants.cli.demo_models import DemoModel
+    for folder in models:
+        check_folders(folder, None)
+    check_extra("gradio", "The page", extra="demo")
+    import_tensorflow()
+    from keras_attnvariants.cli.demo_models import DemoModel
 
-        loaded = {
-            name: DemoModel(path, beam_size, n_best)
-            for name, path in short_names(models).items()
-        }
-        for model in loaded.values():
-            # So that nobody waits for what is compiled.
-            model.read(".")
-        from keras_attnvariants.cli.demo_page import build_page
-        from keras_attnvariants.cli.demo_page import open_page
+    loaded = {
+        name: DemoModel(path, beam_size, n_best)
+        for name, path in short_names(models).items()
+    }
+    for model in loaded.values():
+        # So that nobody waits for what is compiled.
+        model.read(".")
+    from keras_attnvariants.cli.demo_page import build_page
+    from keras_attnvariants.cli.demo_page import open_page
 
-        typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
-        open_page(build_page(loaded), host, port)
+    typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
+    open_page(build_page(loaded), host, port)
 
 
 def short_names(paths: list[Path]) -> dict[str, Path]:

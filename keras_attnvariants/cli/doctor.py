@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ Precision = Annotated[
 ]
 
 
+@command
 def doctor(place: Place = None, precision: Precision = False) -> None:
     """Examine a run, a model or a corpus, or what is installed; change nothing.
 
@@ -36,20 +37,17 @@ def doctor(place: Place = None, precision: Precision = False) -> None:
 
     [bold]Example:[/bold] kav doctor runs/multi30k
     """
-    with clear_errors():
-        if place is not None and precision:
-            raise ValueError(
-                "--precision is about the machine: give no folder with it."
-            )
-        if place is not None and not place:
-            raise ValueError("The name of a folder must not be empty.")
-        import_tensorflow()
-        if place is None:
-            from keras_attnvariants.cli.environment import examine_environment
+    if place is not None and precision:
+        raise ValueError("--precision is about the machine: give no folder with it.")
+    if place is not None and not place:
+        raise ValueError("The name of a folder must not be empty.")
+    import_tensorflow()
+    if place is None:
+        from keras_attnvariants.cli.environment import examine_environment
 
-            found = examine_environment(precision)
-        else:
-            found = examine(place)
+        found = examine_environment(precision)
+    else:
+        found = examine(place)
     show(place or "environment", found)
     if not found.is_healthy:
         raise typer.Exit(1)

@@ -7,21 +7,17 @@ from typing import Annotated
 import typer
 
 from keras_attnvariants.cli.checks import check_output_file
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import translators
-from keras_attnvariants.cli.options import BeamSize
-from keras_attnvariants.cli.options import Data
-from keras_attnvariants.cli.options import LengthPenalty
-from keras_attnvariants.cli.options import MaxInvalid
+from keras_attnvariants.cli.options import CorpusOptions
 from keras_attnvariants.cli.options import Model
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
-from keras_attnvariants.cli.options import Source
+from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import SourceTag
-from keras_attnvariants.cli.options import Target
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.lines import on_one_line
 
@@ -56,17 +52,15 @@ Output = Annotated[
 ]
 
 
+@command
 def evaluate(
-    data: Data,
-    source: Source,
-    target: Target,
+    *,
+    corpus: CorpusOptions,
     model: Model = None,
     saved_model: SavedModel = None,
     split: Split = "test",
-    max_invalid: MaxInvalid = 0.01,
     sentences: Sentences = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
+    search: SearchOptions,
     precision: PrecisionOption = None,
     source_tag: SourceTag = None,
     tokenize: Tokenize = "13a",
@@ -80,37 +74,28 @@ def evaluate(
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
     --data multi30k --source en --target de --split test2016
     """
-    with clear_errors():
-        check_options(model, saved_model, precision, output)
-        import_tensorflow()
-        import keras_attnvariants as kav
-        from keras_attnvariants.evaluation.metrics import check_tokenizer
+    check_options(model, saved_model, precision, output)
+    import_tensorflow()
+    import keras_attnvariants as kav
+    from keras_attnvariants.evaluation.metrics import check_tokenizer
 
-        check_tokenizer(tokenize)
-        corpus = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
-        sources, references = (texts[:sentences] for texts in corpus.read_lines(split))
-        systems = translators(
-            model,
-            saved_model,
-            beam_size,
-            length_penalty,
-            precision,
-            source_tag=source_tag,
+    check_tokenizer(tokenize)
+    lines = corpus.load().read_lines(split)
+    sources, references = (texts[:sentences] for texts in lines)
+    systems = translators(model, saved_model, search, precision, source_tag=source_tag)
+    for path, translate in systems.items():
+        report = kav.evaluation.evaluate(
+            with_progress(translate, str(path)),
+            sources,
+            references,
+            speed_runs=speed_runs,
+            tokenize=tokenize,
         )
-        for path, translate in systems.items():
-            report = kav.evaluation.evaluate(
-                with_progress(translate, str(path)),
-                sources,
-                references,
-                speed_runs=speed_runs,
-                tokenize=tokenize,
-            )
-            typer.echo(f"{path} on {len(sources)} sentences of {split}:")
-            show(report)
-            if output is not None:
-                lines = map(on_one_line, report.translations)
-                text = "".join(f"{line}\n" for line in lines)
-                output.write_text(text, "utf-8", newline="\n")
+        typer.echo(f"{path} on {len(sources)} sentences of {split}:")
+        show(report)
+        if output is not None:
+            text = "".join(f"{on_one_line(x)}\n" for x in report.translations)
+            output.write_text(text, "utf-8", newline="\n")
 
 
 def check_options(

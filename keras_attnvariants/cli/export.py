@@ -9,14 +9,15 @@ from typing import Annotated
 import typer
 
 from keras_attnvariants.cli.checks import check_output_folder
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.cli.export_options import GraphOptions
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import in_precision
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import BeamSize
-from keras_attnvariants.cli.options import LengthPenalty
 from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.cli.options import RequiredModel
+from keras_attnvariants.cli.options import SearchOptions
 
 if TYPE_CHECKING:
     import keras
@@ -40,16 +41,6 @@ ExportPrecisionOption = Annotated[
         show_default=False,
     ),
 ]
-RequiredModel = Annotated[
-    Path,
-    typer.Option(
-        "--model",
-        "--run",
-        help="Folder of a run, of which the better model is taken (best validation "
-        "or averaged weights), or a model folder.",
-        show_default=False,
-    ),
-]
 Output = Annotated[
     Path,
     typer.Option(
@@ -63,65 +54,6 @@ Version = Annotated[
         min=1,
         show_default=False,
     ),
-]
-NBest = Annotated[
-    int | None,
-    typer.Option(
-        help="Translations that the signature nbest returns; default: the beam size.",
-        min=1,
-        show_default=False,
-    ),
-]
-MaxBatch = Annotated[
-    int, typer.Option(help="Sentences in a request; more are refused.", min=1)
-]
-MaxCharacters = Annotated[
-    int,
-    typer.Option(help="Characters of a text; the rest is cut off and reported.", min=1),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(
-        help="Subwords of a text, likewise; default: 256, or the model's limit.",
-        min=1,
-        show_default=False,
-    ),
-]
-Exact = Annotated[
-    bool,
-    typer.Option(
-        "--exact",
-        help="Compute in float32, so that a translation does not depend on the other "
-        "sentences of its request.",
-    ),
-]
-OneDnn = Annotated[
-    bool,
-    typer.Option(
-        "--onednn",
-        help="With int8: multiply 8-bit integers by oneDNN, which is faster, but needs "
-        "a server for Linux on x86-64 and a processor with VNNI.",
-    ),
-]
-Packed = Annotated[
-    bool,
-    typer.Option(
-        "--packed",
-        help="Keep the decoder's weights as constants in the graph, which is then "
-        "larger: faster on x86 processors, above all for few sentences.",
-    ),
-]
-ShortlistFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--shortlist",
-        help="File of kav.data.Shortlist: which tokens translations may have, by those "
-        "of their source.",
-        show_default=False,
-    ),
-]
-ShortlistWidth = Annotated[
-    int, typer.Option(help="Tokens that each sentence has of the shortlist.", min=1)
 ]
 IdsOnly = Annotated[
     bool,
@@ -150,22 +82,15 @@ SignatureNames = Annotated[
 ]
 
 
+@command
 def export(
+    *,
     model: RequiredModel,
     output: Output,
     version: Version = None,
-    beam_size: BeamSize = None,
-    length_penalty: LengthPenalty = None,
+    search: SearchOptions,
     precision: ExportPrecisionOption = None,
-    n_best: NBest = None,
-    max_batch: MaxBatch = 64,
-    max_characters: MaxCharacters = 4096,
-    max_tokens: MaxTokens = None,
-    exact: Exact = False,
-    onednn: OneDnn = False,
-    packed: Packed = False,
-    shortlist: ShortlistFile = None,
-    shortlist_width: ShortlistWidth = 2_000,
+    graph: GraphOptions,
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
     signatures: SignatureNames = None,
@@ -177,49 +102,43 @@ def export(
     [bold]Example:[/bold] kav export --model runs/multi30k
     --output saved_models/multi30k
     """
-    with clear_errors():
-        check_folders(model, None)
-        check_output_folder("--output", output)
-        if deployment is not None:
-            check_output_folder("--deployment", deployment)
-        import_tensorflow()
-        import keras_attnvariants as kav
-        from keras_attnvariants.serving.export import new_version
+    check_folders(model, None)
+    check_output_folder("--output", output)
+    if deployment is not None:
+        check_output_folder("--deployment", deployment)
+    import_tensorflow()
+    import keras_attnvariants as kav
+    from keras_attnvariants.serving.export import new_version
 
-        new_version(output, version)
-        tokens = None if shortlist is None else kav.data.Shortlist.load(shortlist)
-        loaded, tokenizer = load(model)
-        if precision is not None:
-            loaded = exported_in(loaded, precision)
-        path = kav.serving.export(
-            loaded,
-            None if ids_only else tokenizer,
-            output,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            n_best=n_best,
-            max_batch=max_batch,
-            max_characters=max_characters,
-            max_tokens=max_tokens,
-            exact=exact,
-            onednn=onednn,
-            packed=packed,
-            shortlist=tokens,
-            shortlist_width=shortlist_width,
-            signatures=signatures or None,
-            version=version,
-        )
-        info = json.loads((path / "assets.extra" / "model_info.json").read_text())
-        size = sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
-        steps = info["operators_per_step"]
-        typer.echo(f"{path} ({size / 1e6:.1f} MB, {steps} operators per decoding step)")
-        for name, signature in info["signatures"].items():
-            typer.echo(f"  {name}: {signature['doc']}")
-        if deployment is not None:
-            for file in kav.serving.write_deployment(path, deployment):
-                typer.echo(file)
-        if not ids_only:
-            typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
+    new_version(output, version)
+    options = search.given() | graph.load()
+    loaded, tokenizer = load(model)
+    if precision is not None:
+        loaded = exported_in(loaded, precision)
+    path = kav.serving.export(
+        loaded,
+        None if ids_only else tokenizer,
+        output,
+        signatures=signatures or None,
+        version=version,
+        **options,
+    )
+    show(path)
+    if deployment is not None:
+        for file in kav.serving.write_deployment(path, deployment):
+            typer.echo(file)
+    if not ids_only:
+        typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
+
+
+def show(path: Path) -> None:
+    """Prints what was written: its size, and its signatures."""
+    info = json.loads((path / "assets.extra" / "model_info.json").read_text())
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    steps = info["operators_per_step"]
+    typer.echo(f"{path} ({size / 1e6:.1f} MB, {steps} operators per decoding step)")
+    for name, signature in info["signatures"].items():
+        typer.echo(f"  {name}: {signature['doc']}")
 
 
 def exported_in(model: "keras.Model", precision: ExportPrecision) -> "keras.Model":

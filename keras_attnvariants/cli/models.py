@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.errors import import_tensorflow_alone
 from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
@@ -131,8 +132,7 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
 def translators(
     model: Path | None,
     saved_model: Path | None,
-    beam_size: int | None,
-    length_penalty: float | None,
+    search: SearchOptions,
     precision: Precision | None = None,
     no_repeat_ngram: int = 0,
     sampling: Sampling | None = None,
@@ -157,16 +157,14 @@ def translators(
                 f"--source-tag must be one that the model was trained with: {known}. "
                 f"Received: {source_tag!r}"
             )
-        search = kav.models.SearchSettings.of(
-            loaded, beam_size=beam_size, length_penalty=length_penalty
-        )
+        settings = kav.models.SearchSettings.of(loaded, **search.given())
         # Without XLA: compiling every shape takes longer than a test set.
         translator = kav.Translator(
             loaded,
             tokenizer,
-            search.beam_size,
-            search.length_penalty,
-            batch_sizes=batch_sizes(search.beam_size),
+            settings.beam_size,
+            settings.length_penalty,
+            batch_sizes=batch_sizes(settings.beam_size),
             xla=False,
             no_repeat_ngram=no_repeat_ngram,
         )

@@ -1,13 +1,19 @@
 """Options that several commands have."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
+from typing import Any
 
 import typer
 
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.utils.checks import check_finite
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data import Corpus
 
 
 class Precision(StrEnum):
@@ -18,20 +24,6 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
-Data = Annotated[
-    str,
-    typer.Option(
-        help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
-        "file with two columns, or a name that `kav corpora` lists.",
-        show_default=False,
-    ),
-]
-Source = Annotated[
-    str, typer.Option(help="Language to translate from.", show_default=False)
-]
-Target = Annotated[
-    str, typer.Option(help="Language to translate into.", show_default=False)
-]
 MaxInvalid = Annotated[
     float,
     typer.Option(
@@ -40,16 +32,15 @@ MaxInvalid = Annotated[
         max=1,
     ),
 ]
-Model = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        "--run",
-        help="Folder of a run, of which the better model is taken (best validation "
-        "or averaged weights), or a model folder.",
-        show_default=False,
-    ),
-]
+_MODEL = typer.Option(
+    "--model",
+    "--run",
+    help="Folder of a run, of which the better model is taken (best validation "
+    "or averaged weights), or a model folder.",
+    show_default=False,
+)
+Model = Annotated[Path | None, _MODEL]
+RequiredModel = Annotated[Path, _MODEL]
 SourceTag = Annotated[
     str | None,
     typer.Option(
@@ -83,14 +74,6 @@ BeamSize = Annotated[
         show_default=False,
     ),
 ]
-LengthPenalty = Annotated[
-    float | None,
-    typer.Option(
-        help="Exponent of the length normalisation; default: as in the preset.",
-        callback=checked(check_finite),
-        show_default=False,
-    ),
-]
 NoRepeatNgram = Annotated[
     int,
     typer.Option(
@@ -105,3 +88,60 @@ PrecisionOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """The beam search, where it is not that of the preset."""
+
+    beam_size: BeamSize = None
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            help="Exponent of the length normalisation; default: as in the preset.",
+            callback=checked(check_finite),
+            show_default=False,
+        ),
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """What was given, by the names of the arguments of searches."""
+        return given(beam_size=self.beam_size, length_penalty=self.length_penalty)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions:
+    """Which corpus, and what it is read as."""
+
+    data: Annotated[
+        str,
+        typer.Option(
+            help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
+            "file with two columns, or a name that `kav corpora` lists.",
+            show_default=False,
+        ),
+    ]
+    source: Annotated[
+        str, typer.Option(help="Language to translate from.", show_default=False)
+    ]
+    target: Annotated[
+        str, typer.Option(help="Language to translate into.", show_default=False)
+    ]
+    max_invalid: MaxInvalid = 0.01
+
+    def load(self) -> "Corpus":
+        """The corpus.
+
+        Raises:
+            ValueError, OSError: there is none, or it cannot be read.
+        """
+        from keras_attnvariants.data import load_corpus
+
+        return load_corpus(
+            self.data, self.source, self.target, max_invalid=self.max_invalid
+        )
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in options.items() if value is not None}

@@ -7,7 +7,7 @@ import typer
 
 from keras_attnvariants.cli.checks import check_matplotlib
 from keras_attnvariants.cli.checks import check_output_file
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 
 Runs = Annotated[
@@ -19,6 +19,7 @@ Output = Annotated[
 ]
 
 
+@command
 def plot(runs: Runs, output: Output = Path("curves")) -> None:
     """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
 
@@ -26,27 +27,26 @@ def plot(runs: Runs, output: Output = Path("curves")) -> None:
 
     [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
     """
-    with clear_errors():
-        check_matplotlib()
-        logs = {str(run): run / "log.jsonl" for run in runs}
-        for run, log in logs.items():
-            if not log.is_file():
-                raise FileNotFoundError(
-                    f"`runs` must be folders of runs, with log.jsonl. Received: {run}"
-                )
-        picture, page = (
-            output.with_name(output.name + suffix) for suffix in (".png", ".html")
-        )
-        for path in (picture, page):
-            check_output_file(path)
-        import_tensorflow()
-        from keras_attnvariants.evaluation.curves import draw_curves
-        from keras_attnvariants.evaluation.curves import save_page
-        from keras_attnvariants.evaluation.curves import save_png
-        from keras_attnvariants.training.runs import read_log
+    check_matplotlib()
+    logs = {str(run): run / "log.jsonl" for run in runs}
+    for run, log in logs.items():
+        if not log.is_file():
+            raise FileNotFoundError(
+                f"`runs` must be folders of runs, with log.jsonl. Received: {run}"
+            )
+    picture, page = (
+        output.with_name(output.name + suffix) for suffix in (".png", ".html")
+    )
+    for path in (picture, page):
+        check_output_file(path)
+    import_tensorflow()
+    from keras_attnvariants.evaluation.curves import draw_curves
+    from keras_attnvariants.evaluation.curves import save_page
+    from keras_attnvariants.evaluation.curves import save_png
+    from keras_attnvariants.training.runs import read_log
 
-        events = {run: read_log(log) for run, log in logs.items()}
-        figure = draw_curves(events)
-        save_png(figure, picture)
-        save_page(figure, events, page)
-        typer.echo(f"{picture}\n{page}")
+    events = {run: read_log(log) for run, log in logs.items()}
+    figure = draw_curves(events)
+    save_png(figure, picture)
+    save_page(figure, events, page)
+    typer.echo(f"{picture}\n{page}")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from keras_attnvariants.cli.checks import checked
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.utils.checks import check_positive
 
@@ -13,6 +13,7 @@ MILLION = 1_000_000
 POSITIVE = checked(check_positive)
 
 
+@command
 def presets(
     name: Annotated[
         str,
@@ -45,22 +46,21 @@ def presets(
 
     [bold]Example:[/bold] kav presets iwslt16 --paper you2020 --max-parameters 20
     """
-    with clear_errors():
-        import_tensorflow()
-        from rich.console import Console
+    import_tensorflow()
+    from rich.console import Console
 
-        import keras_attnvariants as kav
+    import keras_attnvariants as kav
 
-        found = kav.presets.list(
-            name,
-            paper=paper,
-            variant=variant,
-            min_parameters=in_units(min_parameters),
-            max_parameters=in_units(max_parameters),
-        )
-        if not found:
-            raise ValueError("No preset fits. `kav presets` without options lists all.")
-        Console(highlight=False).print(found)
+    found = kav.presets.list(
+        name,
+        paper=paper,
+        variant=variant,
+        min_parameters=in_units(min_parameters),
+        max_parameters=in_units(max_parameters),
+    )
+    if not found:
+        raise ValueError("No preset fits. `kav presets` without options lists all.")
+    Console(highlight=False).print(found)
 
 
 def in_units(millions: float | None) -> int | None:

@@ -1,7 +1,7 @@
 """Options of commands that draw translations at random."""
 
 import hashlib
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import NamedTuple
@@ -11,38 +11,6 @@ import typer
 if TYPE_CHECKING:
     from keras_attnvariants import Translator
     from keras_attnvariants.serving import SavedTranslator
-
-Sample = Annotated[
-    bool,
-    typer.Option(
-        "--sample",
-        help="Draw each translation from the probabilities of the model instead of "
-        "searching for the best, for back-translation for instance. A sentence has the "
-        "same translation wherever it stands; another --seed gives another one.",
-    ),
-]
-Temperature = Annotated[
-    float,
-    typer.Option(
-        help="With --sample: below 1, probable words become more so; 0 is greedy "
-        "search.",
-        min=0,
-    ),
-]
-TopK = Annotated[
-    int,
-    typer.Option(help="With --sample: how many words may be drawn; 0: all.", min=0),
-]
-TopP = Annotated[
-    float,
-    typer.Option(
-        help="With --sample: draw from the fewest words that have this share of the "
-        "probability together.",
-        min=0,
-        max=1,
-    ),
-]
-Seed = Annotated[int, typer.Option(help="With --sample: of the random numbers.", min=0)]
 
 
 class Sampling(NamedTuple):
@@ -62,40 +30,58 @@ class Sampling(NamedTuple):
         return [drawn.text for drawn in translator.sample(texts, *how, seed=seeds)]
 
 
-def check_search_options(
-    saved_model: Path | None,
-    server: str | None,
-    sample: bool,
-    sampling: Sampling,
-    no_repeat_ngram: int,
-) -> Sampling | None:
-    """How to draw, or `None` if nothing is drawn.
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Whether translations are drawn, and how."""
 
-    Args:
-        saved_model: folder of a SavedModel, if any.
-        server: that is asked, if any.
-        sample, sampling, no_repeat_ngram: as given.
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Draw each translation from the probabilities of the model instead of "
+            "searching for the best, for back-translation for instance. A sentence has "
+            "the same translation wherever it stands; another --seed gives another "
+            "one.",
+        ),
+    ] = False
+    temperature: Annotated[
+        float,
+        typer.Option(
+            help="With --sample: below 1, probable words become more so; 0 is greedy "
+            "search.",
+            min=0,
+        ),
+    ] = 1.0
+    top_k: Annotated[
+        int,
+        typer.Option(help="With --sample: how many words may be drawn; 0: all.", min=0),
+    ] = 0
+    top_p: Annotated[
+        float,
+        typer.Option(
+            help="With --sample: draw from the fewest words that have this share of "
+            "the probability together.",
+            min=0,
+            max=1,
+        ),
+    ] = 1.0
+    seed: Annotated[
+        int, typer.Option(help="With --sample: of the random numbers.", min=0)
+    ] = 0
 
-    Raises:
-        ValueError: options of sampling are given without it, or options of searches
-            with a server, or with an exported model that cannot have both.
-    """
-    if not sample and sampling != Sampling():
-        raise ValueError(
-            "--temperature, --top-k, --top-p and --seed need --sample. "
-            f"Received: {sampling}"
-        )
-    if server is not None and (sample or no_repeat_ngram):
-        raise ValueError(
-            "--sample and --no-repeat-ngram apply to --model and --saved-model: ask a "
-            f"server by `kav.serving.Client.predict`. Received: {server}"
-        )
-    if saved_model is not None and sample and no_repeat_ngram:
-        raise ValueError(
-            "--sample and --no-repeat-ngram go together with --model only: an exported "
-            f"model has a signature for each. Received: {saved_model}"
-        )
-    return sampling if sample else None
+    def chosen(self) -> Sampling | None:
+        """How to draw, or `None` if nothing is drawn.
+
+        Raises:
+            ValueError: options of sampling are given without it.
+        """
+        sampling = Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+        if not self.sample and sampling != Sampling():
+            raise ValueError(
+                "--temperature, --top-k, --top-p and --seed need --sample. "
+                f"Received: {sampling}"
+            )
+        return sampling if self.sample else None
 
 
 def seed_of(seed: int, text: str) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.checks import checked
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_saved_model
 from keras_attnvariants.utils.checks import check_positive
@@ -45,6 +45,7 @@ MaxWait = Annotated[
 ]
 
 
+@command
 def serve(
     path: Saved,
     name: Name = None,
@@ -59,30 +60,29 @@ def serve(
 
     [bold]Example:[/bold] kav serve saved_models/multi30k
     """
-    with clear_errors():
-        check_saved_model("PATH", path)
-        ports = {port, grpc_port, metrics_port}
-        if len(ports) < 3:
-            raise ValueError(
-                "--port, --grpc-port and --metrics-port must differ. Received: "
-                f"{port}, {grpc_port}, {metrics_port}"
-            )
-        check_extra("mlserver", "Serving", extra="mlserver")
-        import_tensorflow()
-        folder = path.resolve()
-        name = name or (folder.parent if folder.name.isdecimal() else folder).name
-        # A request can make MLServer load the models in this folder: there are none.
-        with tempfile.TemporaryDirectory() as nothing:
-            places = {
-                "host": host,
-                "http_port": port,
-                "grpc_port": grpc_port,
-                "metrics_port": metrics_port,
-                "model_repository_root": nothing,
-                "metrics_dir": nothing,
-            }
-            batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
-            asyncio.run(run(name, folder, places, batches))
+    check_saved_model("PATH", path)
+    ports = {port, grpc_port, metrics_port}
+    if len(ports) < 3:
+        raise ValueError(
+            "--port, --grpc-port and --metrics-port must differ. Received: "
+            f"{port}, {grpc_port}, {metrics_port}"
+        )
+    check_extra("mlserver", "Serving", extra="mlserver")
+    import_tensorflow()
+    folder = path.resolve()
+    name = name or (folder.parent if folder.name.isdecimal() else folder).name
+    # A request can make MLServer load the models in this folder: there are none.
+    with tempfile.TemporaryDirectory() as nothing:
+        places = {
+            "host": host,
+            "http_port": port,
+            "grpc_port": grpc_port,
+            "metrics_port": metrics_port,
+            "model_repository_root": nothing,
+            "metrics_dir": nothing,
+        }
+        batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
+        asyncio.run(run(name, folder, places, batches))
 
 
 async def run(

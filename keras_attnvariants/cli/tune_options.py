@@ -1,7 +1,9 @@
 """The options of `kav tune`."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
 
@@ -9,6 +11,9 @@ import typer
 
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.utils.checks import check_positive
+
+if TYPE_CHECKING:
+    from keras_attnvariants.tuning import Budget
 
 
 class Method(StrEnum):
@@ -46,56 +51,6 @@ Search = Annotated[
         show_default=False,
     ),
 ]
-Space = Annotated[
-    str | None,
-    typer.Option(
-        help="What varies: a TOML file, or a name (you2020/offsets, "
-        "you2020/all-offsets, loem2022/layer-hybrids, attention, attention-per-layer, "
-        "training).",
-        show_default=False,
-    ),
-]
-FromLocality = Annotated[
-    Path | None,
-    typer.Option(
-        help="In the place of a space, the folder of a trained baseline: layers whose "
-        "heads look near get cheaper attention. Ends with whether that is as good.",
-        show_default=False,
-    ),
-]
-Distance = Annotated[int, typer.Option(help="What counts as near, in tokens.", min=1)]
-Nearness = Annotated[
-    float,
-    typer.Option(
-        help="How near a layer must look to get it: from 0, even weights, to 1, "
-        "nothing beyond the distance.",
-        min=0,
-        max=1,
-    ),
-]
-PresetName = Annotated[
-    str | None,
-    typer.Option(
-        help="What is trained where the space says nothing else; default: "
-        "kav/hc-sa/multi30k. Not with a baseline, which has its own.",
-        show_default=False,
-    ),
-]
-Updates = Annotated[int | None, budget_option("Updates.", min=1)]
-Minutes = Annotated[
-    float | None,
-    budget_option(
-        "Minutes for updates and validations.", callback=checked(check_positive)
-    ),
-]
-Tokens = Annotated[
-    int | None,
-    budget_option("Source and target positions of all updates together.", min=1),
-]
-Validations = Annotated[
-    int,
-    typer.Option(help="Validations of a trial; in Hyperband, its epochs.", min=1),
-]
 Trials = Annotated[
     int | None,
     typer.Option(
@@ -118,22 +73,77 @@ Csv = Annotated[
     Path | None,
     typer.Option(help="File for the table of all trials.", show_default=False),
 ]
-Workers = Annotated[
-    int,
-    worker_option("Processes on this machine, which share its cores.", min=0),
-]
-Chief = Annotated[
-    str | None,
-    worker_option(
-        "host:port at which trials are handed out to other machines that have the "
-        "folder of the search. Anyone who can reach it can take part.",
-        show_default=False,
-    ),
-]
-Worker = Annotated[
-    str | None,
-    worker_option(
-        "Name of this worker: run trials of the chief at that address.",
-        show_default=False,
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """What every trial may spend."""
+
+    updates: Annotated[int | None, budget_option("Updates.", min=1)] = None
+    minutes: Annotated[
+        float | None,
+        budget_option(
+            "Minutes for updates and validations.", callback=checked(check_positive)
+        ),
+    ] = None
+    tokens: Annotated[
+        int | None,
+        budget_option("Source and target positions of all updates together.", min=1),
+    ] = None
+    validations: Annotated[
+        int,
+        typer.Option(help="Validations of a trial; in Hyperband, its epochs.", min=1),
+    ] = 9
+
+    def budget(self) -> "Budget":
+        """The same for the search.
+
+        Raises:
+            ValueError: not exactly one of updates, minutes and tokens is given.
+        """
+        from keras_attnvariants.tuning import Budget
+
+        return Budget(self.updates, self.minutes, self.tokens, self.validations)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelOptions:
+    """Which processes run the trials.
+
+    Raises:
+        ValueError: an address is no address, or one is missing.
+    """
+
+    workers: Annotated[
+        int,
+        worker_option("Processes on this machine, which share its cores.", min=0),
+    ] = 1
+    chief: Annotated[
+        str | None,
+        worker_option(
+            "host:port at which trials are handed out to other machines that have the "
+            "folder of the search. Anyone who can reach it can take part.",
+            show_default=False,
+        ),
+    ] = None
+    worker: Annotated[
+        str | None,
+        worker_option(
+            "Name of this worker: run trials of the chief at that address.",
+            show_default=False,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.chief is not None:
+            host, _, port = self.chief.rpartition(":")
+            if not host or not port.isdigit() or not 0 < int(port) < 2**16:
+                raise ValueError(
+                    f"`--chief` must be host:port. Received: {self.chief!r}"
+                )
+        elif self.worker is not None:
+            raise ValueError(
+                f"`--worker` needs `--chief`. Received: {self.worker!r} alone"
+            )
+        elif self.workers == 0:
+            raise ValueError("`--workers 0` needs `--chief`. Received: no address")

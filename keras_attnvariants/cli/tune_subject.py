@@ -5,12 +5,11 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
 import typer
-
-from keras_attnvariants.cli.train import given
 
 if TYPE_CHECKING:
     from keras_attnvariants.data import Corpus
@@ -27,51 +26,85 @@ class Explored(NamedTuple):
     space: "SearchSpace"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Subject:
     """What is searched, as it was given.
 
-    Attributes:
-        space: a TOML file, or a name.
-        baseline: folder of a run, in the place of a space.
-        distance, nearness: what counts as near in the baseline, see `propose_hybrids`.
-        preset: name of the preset; `None` for the default, or that of the baseline.
-        sizes: options of the preset that were given.
-
     Raises:
-        ValueError: neither a space nor a baseline is given, or both, or a baseline and
-            what it decides by itself.
+        ValueError: neither a space nor a baseline is given, or both.
         FileNotFoundError: the baseline is no run.
     """
 
-    space: str | None
-    baseline: Path | None
-    distance: int
-    nearness: float
-    preset: str | None
-    sizes: dict[str, Any]
+    space: Annotated[
+        str | None,
+        typer.Option(
+            help="What varies: a TOML file, or a name (you2020/offsets, "
+            "you2020/all-offsets, loem2022/layer-hybrids, attention, "
+            "attention-per-layer, training).",
+            show_default=False,
+        ),
+    ] = None
+    from_locality: Annotated[
+        Path | None,
+        typer.Option(
+            help="In the place of a space, the folder of a trained baseline: layers "
+            "whose heads look near get cheaper attention. Ends with whether that is as "
+            "good.",
+            show_default=False,
+        ),
+    ] = None
+    distance: Annotated[
+        int, typer.Option(help="What counts as near, in tokens.", min=1)
+    ] = 2
+    nearness: Annotated[
+        float,
+        typer.Option(
+            help="How near a layer must look to get it: from 0, even weights, to 1, "
+            "nothing beyond the distance.",
+            min=0,
+            max=1,
+        ),
+    ] = 0.25
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="What is trained where the space says nothing else; default: "
+            "kav/hc-sa/multi30k. Not with a baseline, which has its own.",
+            show_default=False,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        if (self.space is None) == (self.baseline is None):
+        if (self.space is None) == (self.from_locality is None):
             count = "neither" if self.space is None else "both"
             raise ValueError(
                 f"Give either --space or --from-locality. Received: {count}"
             )
-        if self.baseline is None:
-            return
-        if not (self.baseline / "log.jsonl").is_file():
+        run = self.from_locality
+        if run is not None and not (run / "log.jsonl").is_file():
             raise FileNotFoundError(
                 "`--from-locality` must be the folder of a run, with log.jsonl. "
-                f"Received: {self.baseline}"
-            )
-        if self.preset or self.sizes:
-            raise ValueError(
-                "--from-locality has the preset and the sizes of its run: leave out "
-                f"--preset and sizes. Received: {self.preset or self.sizes}"
+                f"Received: {run}"
             )
 
-    def explore(self, corpus: "Corpus") -> Explored:
+    def check(self, sizes: dict[str, Any]) -> None:
+        """Raises if a baseline is given, and what it decides by itself.
+
+        Raises:
+            ValueError: it is.
+        """
+        if self.from_locality is not None and (self.preset or sizes):
+            raise ValueError(
+                "--from-locality has the preset and the sizes of its run: leave out "
+                f"--preset and sizes. Received: {self.preset or sizes}"
+            )
+
+    def explore(self, corpus: "Corpus", sizes: dict[str, Any]) -> Explored:
         """The preset and the space; of a baseline, the proposal is printed.
+
+        Args:
+            corpus: what a baseline is to translate.
+            sizes: options of the preset that were given.
 
         Raises:
             ValueError: something is unknown or does not fit, or no head looks near.
@@ -79,9 +112,9 @@ class Subject:
         """
         from keras_attnvariants import presets
 
-        if self.baseline is not None:
-            return self._propose(self.baseline, corpus)
-        preset = with_sizes(presets.get(self.preset or PRESET), self.sizes)
+        if self.from_locality is not None:
+            return self._propose(self.from_locality, corpus)
+        preset = with_sizes(presets.get(self.preset or PRESET), sizes)
         return Explored(preset, load_space(str(self.space), preset))
 
     def _propose(self, run: Path, corpus: "Corpus") -> Explored:
@@ -101,23 +134,6 @@ class Subject:
             )
         typer.echo(f"To be trained: {', '.join(proposal.hybrids)}.")
         return Explored(proposal.preset, proposal.space)
-
-
-def sizes_given(
-    vocabulary_size: int | None,
-    layers: int | None,
-    width: int | None,
-    feed_forward: int | None,
-    heads: int | None,
-) -> dict[str, int]:
-    """The sizes that were given, as presets call them."""
-    return given(
-        vocabulary_size=vocabulary_size,
-        num_layers=layers,
-        hidden_dim=width,
-        intermediate_dim=feed_forward,
-        num_heads=heads,
-    )
 
 
 def with_sizes(preset: Any, sizes: dict[str, Any]) -> Any:

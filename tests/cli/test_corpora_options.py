@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_attnvariants.cli.corpora_options import CorpusOptions
+from keras_attnvariants.cli.corpora_options import CorporaOptions
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -19,24 +19,29 @@ SMALL = (
     ("given", "phrase"),
     [
         (
-            {"weights": [1]},
+            {"data_weight": [1]},
             "Give --data-weight once for each --data. Received: 1 ",
         ),
-        ({"tags": ["<a>"] * 3}, "Give --source-tag once for each --data. Received: 3"),
-        ({"sources": ["xx"] * 3}, "Give --source once for each --data"),
+        (
+            {"source_tag": ["<a>"] * 3},
+            "Give --source-tag once for each --data. Received: 3",
+        ),
+        ({"source": ["xx"] * 3}, "Give --source once for each --data"),
     ],
     ids=str,
 )
 def test_not_as_many_as_corpora(given, phrase):
-    options = {"sources": ["xx"], "targets": ["yy"], "max_invalid": 0.0, **given}
+    options = {"data": ["one", "two"], "source": ["xx"], "target": ["yy"], **given}
     with pytest.raises(ValueError, match=phrase):
-        CorpusOptions(["one", "two"], **options).check()
+        CorporaOptions(**options).check()
 
 
-@pytest.mark.parametrize("given", [{"weights": [2.0]}, {"temperature": 5.0}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{"data_weight": [2.0]}, {"data_temperature": 5.0}], ids=str
+)
 def test_one_corpus_has_no_weight(given):
     with pytest.raises(ValueError, match="need several --data. Received: one alone"):
-        CorpusOptions(["one"], ["xx"], ["yy"], 0.0, **given).check()
+        CorporaOptions(data=["one"], source=["xx"], target=["yy"], **given).check()
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import pytest
 
 from keras_attnvariants.cli import models
 from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.cli.options import SearchOptions
 
 
 def test_a_run_gives_its_better_model(run_folder):
@@ -31,8 +32,9 @@ def test_precision_changes_how_it_is_computed_and_not_the_weights(run_folder):
 
 
 def test_translators_by_folder(run_folder):
-    assert list(models.translators(run_folder, None, 1, 0.6)) == [run_folder]
-    assert models.translators(None, None, 1, 0.6) == {}
+    search = SearchOptions(beam_size=1, length_penalty=0.6)
+    assert list(models.translators(run_folder, None, search)) == [run_folder]
+    assert models.translators(None, None, search) == {}
 
 
 def test_numbered_versions_are_a_saved_model(tmp_path):

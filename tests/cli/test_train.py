@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from keras_attnvariants.cli.train import given
+from keras_attnvariants.cli.options import given
 from keras_attnvariants.utils.locks import lock_folder
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
