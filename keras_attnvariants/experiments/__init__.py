@@ -6,15 +6,15 @@ Needs the extra `compare` for its tests over seeds and for its page.
 from importlib import import_module
 from typing import Any
 
-from keras_attnvariants.experiments.results import AnalysisTable
-from keras_attnvariants.experiments.results import AttentionLayer
+from keras_attnvariants.experiments.insights import AnalysisTable
+from keras_attnvariants.experiments.insights import AttentionLayer
+from keras_attnvariants.experiments.insights import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Cost
 from keras_attnvariants.experiments.results import CurvePoint
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import Origin
 from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.results import SampleSentence
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
@@ -24,8 +24,8 @@ _HOME = {
     "Comparison": "comparison",
     "ComparisonSettings": "settings",
     "IncompleteError": "comparison",
-    "read_settings": "settings",
-    "write_template": "settings",
+    "read_settings": "settings_file",
+    "write_template": "settings_file",
 }
 
 __all__ = [

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from keras_attnvariants.experiments.insights import AnalysisTable
+from keras_attnvariants.experiments.insights import AttentionLayer
+from keras_attnvariants.experiments.insights import SampleSentence
 from keras_attnvariants.experiments.records import read_record
 from keras_attnvariants.experiments.records import write_record
 
@@ -190,89 +193,6 @@ class Difference:
     randomization_holm: float
     sentence_low: float
     sentence_high: float
-
-
-@dataclass(frozen=True)
-class AnalysisTable:
-    """A table of `kav.analysis`.
-
-    Attributes:
-        analysis: its name, as `kav analyse --analysis` has it.
-        title: of the table.
-        system: which one was analysed; `""` for a table of all.
-        seed: of the run that was.
-        test_set: name of the test set, or of other data.
-        columns: names of the columns.
-        rows: the rows.
-        sentences, skipped: how many were analysed, and how many could not be.
-        source: where the paper shows it, such as `"You et al. 2020, Fig. 2"`.
-        finding: what the paper found.
-        definition: what the paper leaves open, and what was done here.
-        note: why there are no rows.
-    """
-
-    analysis: str
-    title: str
-    system: str
-    seed: int
-    test_set: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    sentences: int
-    skipped: int = 0
-    source: str = ""
-    finding: str = ""
-    definition: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class SampleSentence:
-    """A sentence of a test set and its translations.
-
-    Attributes:
-        test_set: its name.
-        number: of the sentence, from 0.
-        source, reference: the texts.
-        translations: by name of the system, of its first seed.
-    """
-
-    test_set: str
-    number: int
-    source: str
-    reference: str
-    translations: dict[str, str]
-
-
-@dataclass(frozen=True)
-class AttentionLayer:
-    """The weights of one layer of a system on a sample sentence and its reference.
-
-    Attributes:
-        system: its name.
-        test_set, number: the sentence, which is one of the samples.
-        place: `"encoder"`, `"decoder"` or `"cross"`.
-        layer: its number, from 1 at the bottom.
-        queries, keys: texts of rows and columns. Row `i` of the decoder is the position
-            that predicts the token after `queries[i]`; in cross-attention `queries`
-            are the predicted tokens.
-        heads: `[H][T][S]`; phrase attention: of tokens.
-        query_order, key_order: number of tokens of a query and of what it attends to.
-        is_quadrant: whether `heads` is one matrix, the mean over heads, for phrases of
-            these orders; otherwise, it is between tokens.
-    """
-
-    system: str
-    test_set: str
-    number: int
-    place: str
-    layer: int
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    heads: tuple[tuple[tuple[float, ...], ...], ...]
-    query_order: int = 1
-    key_order: int = 1
-    is_quadrant: bool = False
 
 
 @dataclass(frozen=True)

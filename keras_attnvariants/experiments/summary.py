@@ -13,21 +13,21 @@ from typing import Any
 
 from keras_attnvariants.experiments.examination import read_examination
 from keras_attnvariants.experiments.examination import spread
+from keras_attnvariants.experiments.insights import AttentionLayer
+from keras_attnvariants.experiments.insights import SampleSentence
 from keras_attnvariants.experiments.published import published
-from keras_attnvariants.experiments.results import AttentionLayer
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import CurvePoint
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import Origin
 from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.results import SampleSentence
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
-from keras_attnvariants.experiments.runs import Work
 from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import SystemSettings
+from keras_attnvariants.experiments.work import Work
 from keras_attnvariants.presets import get
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256

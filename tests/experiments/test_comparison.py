@@ -23,9 +23,9 @@ from keras_attnvariants.experiments import comparison
 from keras_attnvariants.experiments import outputs
 from keras_attnvariants.experiments.records import write_record
 from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.runs import RECORD
-from keras_attnvariants.experiments.runs import RunRecord
-from keras_attnvariants.experiments.runs import Work
+from keras_attnvariants.experiments.work import RECORD
+from keras_attnvariants.experiments.work import RunRecord
+from keras_attnvariants.experiments.work import Work
 from keras_attnvariants.experiments.workers import Outcome
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import FolderInUseError

@@ -1,8 +1,8 @@
 """What a run of a comparison is trained with."""
 
-from keras_attnvariants.experiments.runs import Work
 from keras_attnvariants.experiments.runs import training_settings
-from keras_attnvariants.experiments.settings import read_settings
+from keras_attnvariants.experiments.settings_file import read_settings
+from keras_attnvariants.experiments.work import Work
 from keras_attnvariants.presets import get
 from tests.experiments.toy import toy_file
 

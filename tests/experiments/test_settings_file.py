@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from keras_attnvariants.experiments import settings
-from keras_attnvariants.experiments.settings import read_settings
+from keras_attnvariants.experiments.settings_file import read_settings
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 
