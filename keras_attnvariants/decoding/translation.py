@@ -64,19 +64,3 @@ def to_translations(
         )
     found: Iterator[Translation] = map(Translation, *columns)
     return [[next(found) for _ in range(count)] for count in exists.sum(axis=1)]
-
-
-def seeds_of_texts(seed: int | Sequence[int], count: int) -> np.ndarray:
-    """One seed for each of `count` texts, int32, drawn from a single one if need be.
-
-    Raises:
-        ValueError: there is a list of another length.
-    """
-    if isinstance(seed, int):
-        return np.random.default_rng(seed).integers(2**31, size=count, dtype=np.int32)
-    if len(seed) != count:
-        raise ValueError(
-            f"`seed` must be one, or one for each text ({count}). "
-            f"Received: {len(seed)} seeds"
-        )
-    return np.asarray(seed, dtype=np.int32)

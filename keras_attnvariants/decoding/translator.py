@@ -25,10 +25,10 @@ from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.text_encoder import TextEncoder
 from keras_attnvariants.decoding.text_encoder import TextTokenizer
 from keras_attnvariants.decoding.translation import Translation
-from keras_attnvariants.decoding.translation import seeds_of_texts
 from keras_attnvariants.decoding.translation import to_translations
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.seeds import seeds_of_texts
 from keras_attnvariants.utils.typing import Tensor
 
 

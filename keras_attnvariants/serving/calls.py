@@ -1,29 +1,16 @@
 """What a call in Python sends to an exported model."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
 
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
-
-
-def signatures_of(info: Mapping[str, Any]) -> dict[str, Signature]:
-    """The signatures that `model_info.json` describes, by name."""
-
-    def specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:
-        return {
-            name: TensorSpec(tensor["dtype"], tuple(tensor["shape"]))
-            for name, tensor in tensors.items()
-        }
-
-    return {
-        name: Signature(name, specs(found["inputs"]), specs(found["outputs"]))
-        for name, found in info["signatures"].items()
-    }
+if TYPE_CHECKING:
+    from keras_attnvariants.serving.client.tensors import TensorSpec
 
 
 def listed(name: str, texts: Sequence[str]) -> list[str]:

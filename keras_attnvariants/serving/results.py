@@ -12,6 +12,9 @@ from keras_attnvariants.serving.status import Status
 
 Array = npt.NDArray[Any]
 
+# The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.
+MISSING = -1e30
+
 
 class SavedTranslation(NamedTuple):
     """One translation of a text; what its signature does not return is left empty.
@@ -81,19 +84,14 @@ def translation(row: Mapping[str, Any]) -> SavedTranslation:
     )
 
 
-def several(row: Mapping[str, Any], impossible: float) -> list[SavedTranslation]:
-    """The translations in the outputs of `nbest` for a sentence, best first.
-
-    Args:
-        row: the outputs.
-        impossible: the score of those that are missing.
-    """
+def several(row: Mapping[str, Any]) -> list[SavedTranslation]:
+    """The translations in the outputs of `nbest` for a sentence, best first."""
     texts, scores = row["translations"], row["scores"]
     parts = zip(texts, scores, strict=True)
     return [
         translation({**row, "translations": text, "scores": score})
         for text, score in parts
-        if score > impossible
+        if score > MISSING
     ]
 
 

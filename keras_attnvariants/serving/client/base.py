@@ -18,8 +18,6 @@ from keras_attnvariants.serving.client.tensors import Signature
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
 
-DEFAULT_SIGNATURE = "serving_default"
-_TRANSLATIONS = "translations"
 _MAX_BATCH = 64  # as models are exported unless told otherwise
 
 
@@ -107,10 +105,10 @@ class BaseClient:
     ) -> Plan[dict[str, Array]]:
         try:
             known = yield from self._plan_signatures()
-            function = _chosen("signature", signature, known)
+            function = chosen("signature", signature, known)
             names = list(function.outputs if outputs is None else outputs)
             for name in names:
-                _chosen("outputs", name, function.outputs)
+                chosen("outputs", name, function.outputs)
             arrays = batches.checked_inputs(function, inputs)
             return (yield from self._plan_batches(function, arrays, names))
         except (ValueError, InvalidRequestError):
@@ -142,19 +140,8 @@ class BaseClient:
         body = yield from self._exchange(request)
         return self._api.prediction(signature, body, outputs)
 
-    def _plan_translate(self, texts: Sequence[str]) -> Plan[list[str]]:
-        if isinstance(texts, str):
-            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-        if not len(texts):
-            return []
-        found = yield from self._plan_predict(
-            {"text": texts}, DEFAULT_SIGNATURE, [_TRANSLATIONS]
-        )
-        translations: list[str] = found[_TRANSLATIONS].tolist()
-        return translations
 
-
-def _chosen(what: str, name: str, choices: Mapping[str, Any]) -> Any:
+def chosen(what: str, name: str, choices: Mapping[str, Any]) -> Any:
     """What a name stands for.
 
     Raises:

@@ -6,8 +6,11 @@ from types import TracebackType
 from typing import Any
 from typing import Self
 
-from keras_attnvariants.serving.client.base import DEFAULT_SIGNATURE
+from keras_attnvariants.serving.base import DEFAULT
+from keras_attnvariants.serving.base import BaseTranslator
+from keras_attnvariants.serving.calls import listed
 from keras_attnvariants.serving.client.base import BaseClient
+from keras_attnvariants.serving.client.base import chosen
 from keras_attnvariants.serving.client.steps import Plan
 from keras_attnvariants.serving.client.steps import drive
 from keras_attnvariants.serving.client.steps import drive_async
@@ -21,10 +24,11 @@ from keras_attnvariants.serving.client.transports import HttpTransport
 from keras_attnvariants.serving.client.transports import Transport
 
 
-class Client(BaseClient):
+class Client(BaseClient, BaseTranslator):
     """Translates with a model on TensorFlow Serving, over gRPC or REST.
 
-    It imports neither TensorFlow nor Keras. Any number of threads may share it.
+    Beside its own methods it has those of `BaseTranslator`. It imports neither
+    TensorFlow nor Keras. Any number of threads may share it.
 
     Args:
         address: `host:port` or `grpc://host:port` for gRPC, `grpcs://host:port` for
@@ -44,12 +48,14 @@ class Client(BaseClient):
 
     Raises:
         ValueError: an argument is out of range.
+        ServingError: by a method, of the kind that says why; nothing is returned then.
 
     Example:
 
     ```python
     with kav.serving.Client("localhost:8500", "en-de", label="stable") as client:
         client.translate(["Good morning."])
+        [[best, *others]] = client.nbest(["Good morning."])
         client.predict({"text": ["Good morning."]}, "nbest", ["translations"])
     ```
     """
@@ -62,43 +68,17 @@ class Client(BaseClient):
             else GrpcTransport(**self._grpc_options())
         )
 
-    def translate(self, texts: Sequence[str]) -> list[str]:
-        """One translation per text, in their order.
-
-        Texts of about equal length travel together, `max_batch` at a time.
-
-        Raises:
-            ServingError: of the kind that says why; no translation is returned then.
-        """
-        return self._drive(self._plan_translate(texts))
-
-    def predict(
-        self,
-        inputs: Mapping[str, Any],
-        signature: str = DEFAULT_SIGNATURE,
-        outputs: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
-        """The outputs of any signature.
-
-        Args:
-            inputs: lists or arrays by name, all with one row per sentence.
-            signature: its name.
-            outputs: names of those that are wanted; by default all.
-
-        Returns:
-            Arrays by name, with one row per sentence in their order; texts as objects.
-            What differs in width between requests is padded with zeros or `""`.
-
-        Raises:
-            ValueError: the signature, an input or an output does not exist, or an
-                input has another type or rank.
-            ServingError: of the kind that says why.
-        """
-        return self._drive(self._plan_predict(inputs, signature, outputs))
-
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model, by name."""
         return self._drive(self._plan_signatures())
+
+    def _signature(self, name: str) -> Signature:
+        return chosen("signature", name, self.signatures())
+
+    def _predict(
+        self, inputs: Mapping[str, Any], signature: str, outputs: Sequence[str] | None
+    ) -> dict[str, Array]:
+        return self._drive(self._plan_predict(inputs, signature, outputs))
 
     def versions(self) -> dict[int, str]:
         """The state of every version on the server, such as `{1: "AVAILABLE"}`."""
@@ -146,12 +126,17 @@ class AsyncClient(BaseClient):
 
     async def translate(self, texts: Sequence[str]) -> list[str]:
         """As `Client.translate`."""
-        return await self._drive(self._plan_translate(texts))
+        inputs = {"text": listed("texts", texts)}
+        if not inputs["text"]:
+            return []
+        found = await self.predict(inputs, outputs=["translations"])
+        translations: list[str] = found["translations"].tolist()
+        return translations
 
     async def predict(
         self,
         inputs: Mapping[str, Any],
-        signature: str = DEFAULT_SIGNATURE,
+        signature: str = DEFAULT,
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """As `Client.predict`."""

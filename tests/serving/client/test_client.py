@@ -9,6 +9,7 @@ import pytest
 
 from keras_attnvariants.serving import AsyncClient
 from keras_attnvariants.serving import Client
+from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import client as clients
 from keras_attnvariants.serving.client import TensorSpec
 from tests.serving.tools import LIMITS
@@ -46,6 +47,24 @@ def test_translations_equal_those_of_the_package_in_their_order(
         assert client.translate(texts[:SENTENCES]) == found["hc-sa"][1]
         assert client.translate([]) == []
         assert client.translate(["", "\ud800"])[0] == ""
+
+
+@BOTH
+def test_methods_return_what_the_savedmodel_returns(protocol, service, exported, texts):
+    texts = texts[:9]
+    local = SavedTranslator(exported["hc-sa"])
+    with connect(service, protocol) as client:
+        assert [[each.text for each in best] for best in client.nbest(texts)] == [
+            [each.text for each in best] for best in local.nbest(texts)
+        ]
+        pairs = zip(client.align(texts), local.align(texts), strict=True)
+        for remote, here in pairs:
+            assert remote.pieces == here.pieces
+            np.testing.assert_allclose(remote.alignment, here.alignment, atol=1e-4)
+        remote, here = (each.score(texts, texts) for each in (client, local))
+        assert [each.pieces for each in remote] == [each.pieces for each in here]
+        with pytest.raises(ValueError, match="`signature` must be one of"):
+            client.sample(texts)
 
 
 @BOTH
