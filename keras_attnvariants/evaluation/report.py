@@ -111,8 +111,7 @@ def evaluate(
             which translates with the settings of its model.
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
-        model: model whose parameters are to be reported; that of a model folder is
-            known.
+        model: whose parameters are to be reported; that of a model folder is known.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
         speed_runs: how many times the test set is translated again to measure the
@@ -140,16 +139,11 @@ def evaluate(
     check_references(references, len(sources))
     check_integer("speed_runs", speed_runs, minimum=0)
     check_tokenizer(tokenize)
-    if callable(system):
-        translate = system
-    else:
-        translate, model = load_system(system)
+    translate, model = (system, model) if callable(system) else load_system(system)
     speed = None
     if speed_runs:
         speed = measure_speed(translate, sources, speed_runs, count_tokens)
-        translations = speed.translations
-    else:
-        _, translations = timed(translate, sources)
+    translations = speed.translations if speed else timed(translate, sources)[1]
     return Report(
         scores=corpus_scores(translations, references, tokenize),
         translations=translations,

@@ -94,20 +94,27 @@ def paired_bootstrap(
     signatures, columns = test()
     # The first column has names, all others results.
     results: Mapping[str, Sequence[Any]] = columns
-    baseline = named[0][1]
+    same = [texts == named[0][1] for _, texts in named]
     return [
-        Comparison(
-            system=name,
-            metric=metric,
-            value=float(result.score),
-            mean=float(result.mean),
-            interval=float(result.ci),
-            p_value=p_value(result, texts == baseline),
-            signature=str(signature),
-        )
+        comparison(name, metric, str(signature), result, is_same)
         for metric, signature in signatures.items()
-        for (name, texts), result in zip(named, results[metric], strict=True)
+        for (name, _), result, is_same in zip(named, results[metric], same, strict=True)
     ]
+
+
+def comparison(
+    system: str, metric: str, signature: str, result: Result, same_texts: bool
+) -> Comparison:
+    """What sacrebleu found out about a system; the texts may be the baseline's own."""
+    return Comparison(
+        system=system,
+        metric=metric,
+        value=float(result.score),
+        mean=float(result.mean),
+        interval=float(result.ci),
+        p_value=p_value(result, same_texts),
+        signature=signature,
+    )
 
 
 def p_value(result: Result, same_texts: bool) -> float | None:

@@ -98,6 +98,26 @@ def swap_attention(
             f"`layer` must be an attention layer of this package. Received: {layer!r}"
         )
     chosen = chosen_layers(model, names)
+    swapped, copies = copied(model, layer, chosen)
+    if not swapped.built:
+        swapped.build(model.input_shape)
+    for old, new in copies:
+        if id(old) not in chosen:
+            new.set_weights(old.get_weights())
+    reports = [report(old, new) for old, new in copies if id(old) in chosen]
+    return SwappedModel(swapped, tuple(reports))
+
+
+def copied(
+    model: keras.Model, layer: BaseAttention, chosen: set[int]
+) -> tuple[keras.Model, list[tuple[keras.layers.Layer, keras.layers.Layer]]]:
+    """A copy of a model without its weights, and all its layers with their copies.
+
+    Args:
+        model: a functional or Sequential model.
+        layer: of which the chosen layers become copies.
+        chosen: ids of the attention layers to replace.
+    """
     copies: list[tuple[keras.layers.Layer, keras.layers.Layer]] = []
     variants: list[BaseAttention] = []
 
@@ -122,13 +142,7 @@ def swap_attention(
     swapped = keras.models.clone_model(
         model, clone_function=copy, recursive=True, **options
     )
-    if not swapped.built:
-        swapped.build(model.input_shape)
-    for old, new in copies:
-        if id(old) not in chosen:
-            new.set_weights(old.get_weights())
-    reports = [report(old, new) for old, new in copies if id(old) in chosen]
-    return SwappedModel(swapped, tuple(reports))
+    return swapped, copies
 
 
 def check_model(model: keras.Model) -> None:

@@ -24,7 +24,6 @@ from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.trials import Trials
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.locks import lock_folder
 
 # Trials of a search in a space without end.
@@ -40,11 +39,15 @@ class Search:
 
     Attributes:
         trials: what its trials share.
-        folder: everything is written there.
-        method: `"random"`, `"bayesian"` or `"hyperband"`.
+        folder: of the search; everything is written there.
+        method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
+            gives all trials a part of the budget and continues the best of them.
         max_trials: number of trials; Hyperband decides it by itself.
         seed: determines the points.
         factor: in Hyperband, one of so many trials is continued.
+
+    Raises:
+        ValueError: an argument is wrong, or a package of the extra `tune` is missing.
     """
 
     trials: Trials
@@ -53,6 +56,13 @@ class Search:
     max_trials: int = DEFAULT_TRIALS
     seed: int = 1
     factor: int = 3
+
+    def __post_init__(self) -> None:
+        check_choice("method", self.method, METHODS)
+        check_packages(self.method)
+        check_integer("max_trials", self.max_trials)
+        check_integer("seed", self.seed)
+        check_integer("factor", self.factor, minimum=2)
 
     def run(self, workers: int = 1, chief: str | None = None) -> SearchResult:
         """Run the search, or continue it.
@@ -217,24 +227,11 @@ def search(
     result is that of a search that nobody killed.
 
     Args:
-        preset: what is trained where the space says nothing else.
-        corpus: has a split "validation", which the objective is measured on.
-        space: what varies.
-        folder: of the search.
-        budget: what every trial may spend.
-        objective: `"loss"` or `"bleu"`, on the validation split.
-        method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
-            gives all trials a part of the budget and continues the best of them.
+        preset, corpus, space, budget, objective, seeds, vocabulary_size, subwords,
+            bleu_sentences, settings, precision: see `Trials`.
+        folder, method, seed, factor: see `Search`.
         max_trials: number of trials; `None` for all points of a space of up to 20, and
             20 of a larger one. Hyperband decides it by itself.
-        seeds: one run of each trial for each; its score is their mean.
-        seed: determines the points.
-        factor: in Hyperband, one of so many trials is continued.
-        vocabulary_size: that of all trials; `None` for the preset's.
-        subwords: as for `train_preset`.
-        bleu_sentences: number of validation sentences, for `"bleu"`.
-        settings: fields of `TrainingConfig`, such as `{"patience": 3}`.
-        precision: as for `train_preset`.
 
     Raises:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
@@ -242,38 +239,25 @@ def search(
     Example:
 
     ```python
-    corpus = kav.data.load_corpus("multi30k", "en", "de")
-    preset = kav.presets.get("kav/hc-sa/multi30k")
     space = kav.tuning.named_space("you2020/offsets", preset)
     budget = kav.tuning.Budget(updates=6000)
     search = kav.tuning.search(preset, corpus, space, "runs/offsets", budget=budget)
-    result = search.run()
-    model, tokenizer = kav.training.load_run(result.run_folder())
+    model, tokenizer = kav.training.load_run(search.run().run_folder())
     ```
     """
-    check_choice("objective", objective, OBJECTIVES)
-    check_choice("method", method, METHODS)
-    check_packages(method)
-    check_optional_integer("max_trials", max_trials)
-    check_integer("seed", seed)
-    check_integer("factor", factor, minimum=2)
-    check_integer("bleu_sentences", bleu_sentences)
-    if not seeds or len(set(seeds)) < len(seeds):
-        raise ValueError(f"`seeds` must be different integers. Received: {seeds}")
-    points = space.points(preset)
-    if max_trials is None:
-        max_trials = int(points) if points <= DEFAULT_TRIALS else DEFAULT_TRIALS
     trials = Trials(
         preset,
         corpus,
         space,
         budget,
         objective,
-        tuple(check_integer("seeds", value, minimum=0) for value in seeds),
+        tuple(seeds),
         vocabulary_size,
         bleu_sentences,
         dict(settings or {}),
         precision,
         dict(subwords or {}),
     )
+    if max_trials is None:
+        max_trials = int(min(space.points(preset), DEFAULT_TRIALS))
     return Search(trials, Path(folder), method, max_trials, seed, factor)

@@ -28,6 +28,8 @@ from keras_attnvariants.tuning.records import TrialRecord
 from keras_attnvariants.tuning.records import measure_runs
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.space import TrialArguments
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import LOCK
@@ -49,13 +51,17 @@ class Trials:
         corpus: with a split "validation", which the objective is measured on.
         space: what varies.
         budget: what each trial may spend.
-        objective: `"loss"` or `"bleu"`.
+        objective: `"loss"` or `"bleu"`, on the validation split.
         seeds: one run of each trial for each; its score is their mean.
-        vocabulary_size: the same for all trials, or losses could not be compared.
+        vocabulary_size: the same for all trials, or losses could not be compared;
+            `None` for that of the preset.
         bleu_sentences: number of validation sentences for `"bleu"`.
         settings: fields of `TrainingConfig`, such as `patience`.
-        precision: dtype policy, or `"auto"`.
-        subwords: options of the vocabulary.
+        precision: dtype policy, or `"auto"`; as for `train_preset`.
+        subwords: options of the vocabulary; as for `train_preset`.
+
+    Raises:
+        ValueError: an argument is out of range.
     """
 
     preset: Preset
@@ -69,6 +75,16 @@ class Trials:
     settings: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "auto"
     subwords: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_integer("bleu_sentences", self.bleu_sentences)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(
+                f"`seeds` must be different integers. Received: {self.seeds}"
+            )
+        for seed in self.seeds:
+            check_integer("seeds", seed, minimum=0)
 
     def prepare(self, folder: Path) -> None:
         """Train the vocabulary of all trials and choose their precision, once."""
