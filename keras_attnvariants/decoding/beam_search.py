@@ -5,8 +5,12 @@ any batch size. A translation depends neither on the rest of the batch nor on pa
 unless the logits of the model do: in half precision, their last bits may follow the
 shape of the batch.
 
-Equal scores are decided in favor of the hypothesis that finished first, then of the
-better parent, then of the smaller id.
+A hypothesis of length `|y|`, which counts EOS, scores
+`log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the `2 K`
+best continuations at each position, those that end join the `N` finished hypotheses,
+and the `K` best others continue. A sentence is done when no live hypothesis can beat
+its worst finished one. Equal scores are decided in favor of the hypothesis that
+finished first, then of the better parent, then of the smaller id.
 """
 
 from typing import Any
@@ -58,34 +62,17 @@ def beam_search(
 ) -> Hypotheses:
     """Finds the translations of the highest length-normalized log probability.
 
-    A hypothesis of length `|y|`, which counts EOS, scores
-    `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the
-    `2 K` best continuations at each position, those that end join the `n_best` finished
-    hypotheses, and the `K` best others continue. A sentence is done when no live
-    hypothesis can beat its worst finished one. `beam_size=1` is greedy search.
-
     `length_penalty`, `min_length`, `max_length`, `block_unknown` and `no_repeat_ngram`
     are one value or, as a tensor or list `[B]`, one per sentence.
 
     Args:
-        model: a step model, see `keras_attnvariants.decoding.StepModel`.
-        source_ids: int `[B, S]`, padded on the right. A sentence without tokens
-            has the empty translation, with log probability 0.
-        beam_size: number `K` of live hypotheses.
+        beam_size: number `K` of live hypotheses; 1 is greedy search.
         length_penalty: the larger, the longer the translations; 0 for no effect. By
             default, this and `beam_size` are those of the model's `search_settings`.
         n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
-        min_length: smallest number of tokens before EOS.
-        max_length: largest number of tokens with EOS; by default, and for sentences
-            where it is 0, those of the source plus `extra_length` of the model, at most
-            `model.max_length`.
-        prefix: int `[B, P]`, padded on the right: how each translation must start.
-        block_unknown: whether to forbid UNK.
-        return_alignments: whether to return attention over the source.
-        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
-            limit. If all hypotheses of a sentence are stuck, they end, even before
-            `min_length`.
-        return_token_log_probs: whether to return the log probability of each token.
+        model, source_ids, min_length, max_length, prefix, block_unknown,
+            return_alignments, no_repeat_ngram, return_token_log_probs: as for
+            `greedy_search`.
         needed: int32 scalar, how many of the `n_best` have to be the best there are;
             the search ends with them. The others are the best so far. By default all.
 
@@ -106,8 +93,8 @@ def beam_search(
     beam_size = SearchSettings.of(model, beam_size=beam_size).beam_size
     check_integer("n_best", n_best)
     options = (min_length, max_length, prefix, block_unknown)
-    outputs = (return_alignments, no_repeat_ngram, return_token_log_probs)
     if beam_size == n_best == 1:
+        outputs = (return_alignments, no_repeat_ngram, return_token_log_probs)
         return greedy_search(model, source_ids, length_penalty, *options, *outputs)
     constraints = Constraints(model, source_ids, *options, no_repeat_ngram)
     normalization = LengthNormalization(model, length_penalty, constraints)

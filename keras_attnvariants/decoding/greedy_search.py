@@ -52,7 +52,7 @@ def greedy_search(
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`.
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
-            has the empty translation.
+            has the empty translation, with log probability 0.
         length_penalty: exponent of the length normalization; by default that of the
             model's `search_settings`.
         min_length: smallest number of tokens before EOS.
@@ -63,7 +63,8 @@ def greedy_search(
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
         no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
-            limit. A translation that is stuck ends, even before `min_length`.
+            limit. A translation that is stuck ends, even before `min_length`; in beam
+            search, if all hypotheses of a sentence are stuck.
         return_token_log_probs: whether to return the log probability of each token.
 
     Returns:

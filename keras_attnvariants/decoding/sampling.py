@@ -45,27 +45,20 @@ def sample(
 
     Each token is drawn from the allowed ones: of these, the `top_k` most probable; of
     these, the fewest that have `top_p` of the probability together. The probabilities
-    are those of the softmax of the logits divided by `temperature`.
+    are those of the softmax of the logits divided by `temperature`. The random numbers
+    depend on the seed and the position alone, not on the other sentences.
 
-    The random numbers depend on the seed and the position alone. So a translation does
-    not depend on the other sentences of its batch, and is the same at each call. For
-    several translations of a sentence, repeat it with several seeds.
-
-    All options but `prefix` and `return_alignments` are one value or, as a tensor or
-    list `[B]`, one per sentence.
+    For several translations of a sentence, repeat it with several seeds. Options but
+    `prefix` and `return_alignments` are one value or, as a list `[B]`, one per sentence.
 
     Args:
-        model: a step model, see `keras_attnvariants.decoding.StepModel`.
-        source_ids: int `[B, S]`, padded on the right. A sentence without tokens has the
-            empty translation.
         temperature: below 1, probable words become more so; 0 is greedy search.
         top_k: how many words may be drawn; 0 for all.
         top_p: above 0, at most 1; the sum of probabilities of those that may be drawn.
-        seed: from 0 to `2 ** 31 - 1`. One seed for all sentences gives each of them
-            random numbers of its own, by its place in the batch. A list gives a
-            sentence those that it has alone with that seed.
-        length_penalty, min_length, max_length, prefix, block_unknown,
-            return_alignments, no_repeat_ngram: as for `beam_search`.
+        seed: from 0 to `2 ** 31 - 1`. One for all sentences gives each its own, by its
+            place; a list gives a sentence what it has alone with that seed.
+        model, source_ids, length_penalty, min_length, max_length, prefix,
+            block_unknown, return_alignments, no_repeat_ngram: as for `greedy_search`.
 
     Returns:
         `Hypotheses` with `N = 1` and `token_log_probs`. Log probabilities are those of
@@ -79,8 +72,8 @@ def sample(
         >>> import keras_attnvariants as kav
         >>> attention = kav.DotProductAttention(num_heads=2)
         >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
-        >>> source_ids = np.array([[5, 6, 7]] * 3)
-        >>> found = kav.decoding.sample(model, source_ids, seed=[1, 2, 1], max_length=6)
+        >>> sources = np.array([[5, 6, 7]] * 3)
+        >>> found = kav.decoding.sample(model, sources, seed=[1, 2, 1], max_length=6)
         >>> first, second, third = np.asarray(found.ids).tolist()
         >>> first == third, first == second
         (True, False)

@@ -1,10 +1,56 @@
 """How an exported model searches, and what a request may hold at most."""
 
 from dataclasses import dataclass
+from typing import Any
+from typing import Self
+from typing import TypedDict
+from typing import Unpack
+
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 
 # Beyond the narrowest, each is wider than the one before by half at most: a request
 # costs little more than its longest source needs.
 _BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
+
+# Tokens of a source or target, unless the model accepts less.
+_MAX_TOKENS = 256
+
+
+class ExportOptions(TypedDict, total=False):
+    """Options of `export`; each can be left out.
+
+    Attributes:
+        beam_size, length_penalty: of the beam search; by default those of the model's
+            `search_settings`.
+        n_best: translations that `nbest` returns; by default `beam_size`.
+        max_batch: sentences in a request, at most; by default 64.
+        max_characters: characters of a text that are read; by default 4096.
+        max_tokens: tokens of a source or target that are read; by default 256, or
+            what the model accepts if that is less.
+        onednn: whether a model that is quantized to int8 multiplies 8-bit integers,
+            by an operator of oneDNN. That is faster, but needs a server for Linux on
+            x86-64, and a processor with AVX512-VNNI or AVX-VNNI. Otherwise the weights
+            become floats when they are loaded, on any server.
+        packed: whether the searches of `serving_default`, `nbest` and `translate_ids`
+            have the weights of decoding steps as constants in their graph, of which
+            oneDNN keeps a copy in its own order. Requests of few sentences take about
+            two thirds of the time on x86 processors; the graph is larger by the
+            weights of the decoder.
+        shortlist_width: number of tokens that each sentence has of a shortlist; by
+            default 2000.
+    """
+
+    beam_size: int | None
+    length_penalty: float | None
+    n_best: int | None
+    max_batch: int
+    max_characters: int
+    max_tokens: int | None
+    onednn: bool
+    packed: bool
+    shortlist_width: int | None
 
 
 @dataclass(frozen=True)
@@ -26,12 +72,54 @@ class Options:
     beam_size: int
     length_penalty: float
     n_best: int
-    max_batch: int
-    max_characters: int
-    max_tokens: int
+    max_batch: int = 64
+    max_characters: int = 4096
+    max_tokens: int = _MAX_TOKENS
     onednn: bool = False
     packed: bool = False
     shortlist_width: int | None = None
+
+    @classmethod
+    def of(cls, model: Any, **given: Unpack[ExportOptions]) -> Self:
+        """The options that are given, and those of a model in the place of the others.
+
+        Raises:
+            ValueError: one is out of range, or excludes another.
+        """
+        values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        search = SearchSettings.of(
+            model,
+            beam_size=values.pop("beam_size", None),
+            length_penalty=values.pop("length_penalty", None),
+        )
+        values.setdefault("n_best", search.beam_size)
+        values.setdefault("max_tokens", min(_MAX_TOKENS, model.max_length))
+        options = cls(search.beam_size, search.length_penalty, **values)
+        options.check(model.max_length)
+        return options
+
+    def check(self, max_length: int) -> None:
+        """Raises unless a model can be exported with these options.
+
+        Args:
+            max_length: number of tokens that the model accepts.
+
+        Raises:
+            ValueError: one is out of range, or excludes another.
+        """
+        for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
+            check_integer(name, getattr(self, name))
+        check_optional_integer("shortlist_width", self.shortlist_width)
+        if self.max_tokens > max_length:
+            raise ValueError(
+                f"`max_tokens` must be at most that of the model ({max_length}). "
+                f"Received: {self.max_tokens}"
+            )
+        if self.onednn and self.packed:
+            raise ValueError(
+                "`onednn` keeps matrices of integers packed by itself: leave out "
+                "`packed`. Received: both"
+            )
 
     @property
     def buckets(self) -> tuple[int, ...]:
