@@ -48,8 +48,8 @@ def sample(
     are those of the softmax of the logits divided by `temperature`. The random numbers
     depend on the seed and the position alone, not on the other sentences.
 
-    For several translations of a sentence, repeat it with several seeds. Options but
-    `prefix` and `return_alignments` are one value or, as a list `[B]`, one per sentence.
+    For several translations of a sentence, repeat it with several seeds. Options, but
+    for `prefix` and `return_alignments`, are one value or, as a list `[B]`, one each.
 
     Args:
         temperature: below 1, probable words become more so; 0 is greedy search.

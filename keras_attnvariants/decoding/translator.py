@@ -1,31 +1,23 @@
 """From texts to texts, in few compiled shapes."""
 
 import functools
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_attnvariants.decoding.batching import check_sizes
-from keras_attnvariants.decoding.batching import pad_sequences
-from keras_attnvariants.decoding.batching import plan_batches
 from keras_attnvariants.decoding.beam_search import beam_search
 from keras_attnvariants.decoding.checks import check_lengths
 from keras_attnvariants.decoding.checks import check_sampling
-from keras_attnvariants.decoding.compiled import CompiledTasks
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.sampling import sample
 from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.text_encoder import TextEncoder
 from keras_attnvariants.decoding.text_encoder import TextTokenizer
+from keras_attnvariants.decoding.text_tasks import TextTasks
 from keras_attnvariants.decoding.translation import Translation
-from keras_attnvariants.decoding.translation import to_translations
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.seeds import seeds_of_texts
@@ -98,11 +90,8 @@ class Translator:
         self.model = model
         self.tokenizer = tokenizer
         self.beam_size = settings.beam_size
-        self.batch_sizes = check_sizes("batch_sizes", batch_sizes)
-        self.source_lengths = check_sizes(
-            "source_lengths", source_lengths, largest=model.max_length
-        )
-        self._texts = TextEncoder(tokenizer, self.source_lengths[-1])
+        self._tasks = TextTasks(model, tokenizer, batch_sizes, source_lengths, xla)
+        self.batch_sizes, self.source_lengths = self._tasks.sizes, self._tasks.lengths
         self._options: dict[str, Any] = {
             "length_penalty": settings.length_penalty,
             "min_length": min_length,
@@ -110,7 +99,6 @@ class Translator:
             "block_unknown": block_unknown,
             "no_repeat_ngram": no_repeat_ngram,
         }
-        self._tasks = CompiledTasks(model, xla)
 
     @property
     def num_compilations(self) -> int:
@@ -120,7 +108,7 @@ class Translator:
     @property
     def num_truncated(self) -> int:
         """How many texts were truncated so far."""
-        return self._texts.num_truncated
+        return self._tasks.num_truncated
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text.
@@ -168,7 +156,9 @@ class Translator:
             )
 
         task = ("search", n_best, token_scores)
-        return self._translate(self._texts.encode("texts", texts), task, search)
+        return self._tasks.translations(
+            self._tasks.encode("texts", texts), task, search
+        )
 
     def sample(
         self,
@@ -197,7 +187,7 @@ class Translator:
             ValueError: an option is out of range.
         """
         check_sampling(temperature, top_k, top_p, seed)
-        sources = self._texts.encode("texts", texts)
+        sources = self._tasks.encode("texts", texts)
         seeds = seeds_of_texts(seed, len(sources))
 
         def draw(ids: Tensor, seeds: Tensor) -> Hypotheses:
@@ -205,7 +195,7 @@ class Translator:
             return sample(self.model, ids, *how, **self._options)
 
         task = ("sample", temperature, top_k, top_p)
-        return [best for [best] in self._translate(sources, task, draw, seeds)]
+        return [best for [best] in self._tasks.translations(sources, task, draw, seeds)]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -222,7 +212,7 @@ class Translator:
         """
         log_probs = np.zeros(len(sources), dtype=np.float32)
         counts = np.zeros(len(sources), dtype=np.int32)
-        for rows, found in self._score("score", score, sources, targets):
+        for rows, found in self._tasks.of_pairs("score", score, sources, targets):
             log_probs[rows], counts[rows] = found
         return log_probs, counts
 
@@ -245,76 +235,12 @@ class Translator:
         """
         function = functools.partial(score_tokens, k=k)
         results: dict[int, TokenScores] = {}
-        for rows, found in self._score(("score", k), function, sources, targets):
+        for rows, found in self._tasks.of_pairs(
+            ("score", k), function, sources, targets
+        ):
             for row, ids, log_probs, length, *best in zip(rows, *found, strict=True):
                 parts = (x[:length] for x in best)
                 results[row] = TokenScores(
                     ids[:length], log_probs[:length], length, *parts
                 )
         return [results[row] for row in range(len(sources))]
-
-    def _score(
-        self,
-        task: Hashable,
-        function: Callable[..., Any],
-        sources: Sequence[str],
-        targets: Sequence[str],
-    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Results of a function of the model and of ids, with the rows they are for."""
-        if len(sources) != len(targets):
-            raise ValueError(
-                "`sources` and `targets` must be of equal number. Received: "
-                f"{len(sources)} sources, {len(targets)} targets"
-            )
-        source_ids = self._texts.encode("sources", sources)
-        target_ids = self._texts.encode("targets", targets, room_for=1)
-        # One length for both sides: two would square the number of shapes.
-        lengths = [
-            max(len(source), len(target) + 1)
-            for source, target in zip(source_ids, target_ids, strict=True)
-        ]
-        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
-            sides = [
-                self._padded([ids[i] for i in batch.indices], batch.size, length)
-                for ids, length in (
-                    (source_ids, batch.length),
-                    (target_ids, batch.length - 1),
-                )
-            ]
-            run = functools.partial(function, self.model)
-            found = self._tasks.run(task, run, *sides)
-            yield batch.indices, [values[: len(batch.indices)] for values in found]
-
-    def _translate(
-        self,
-        sources: list[list[int]],
-        task: Hashable,
-        function: Callable[..., Hypotheses],
-        *more: np.ndarray,
-    ) -> list[list[Translation]]:
-        """Translations of encoded texts by a search.
-
-        Args:
-            sources: ids of each text; those without any are not searched.
-            task: all that distinguishes the search from others.
-            function: takes ids, int `[B, S]`, and what is in `more`.
-            more: inputs with one value per text.
-        """
-        results = [[Translation("", 0.0, 0.0)] for _ in sources]
-        indices = [index for index, source in enumerate(sources) if source]
-        lengths = [len(sources[index]) for index in indices]
-        for batch in plan_batches(lengths, self.batch_sizes, self.source_lengths):
-            chosen = [indices[number] for number in batch.indices]
-            ids = self._padded([sources[i] for i in chosen], batch.size, batch.length)
-            rows = np.resize(chosen, batch.size)
-            found = self._tasks.run(task, function, ids, *(x[rows] for x in more))
-            found = [values[: len(chosen)] for values in found]
-            translations = to_translations(self.tokenizer, *found)
-            for index, result in zip(chosen, translations, strict=True):
-                results[index] = result
-        return results
-
-    def _padded(
-        self, sequences: Sequence[Sequence[int]], size: int, length: int
-    ) -> np.ndarray:
-        return pad_sequences(sequences, size, length, self.model.pad_id)
