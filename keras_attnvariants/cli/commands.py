@@ -35,7 +35,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     def ask(*, place: Place, timeout: Timeout = 5.0) -> None: ...
     ```
     """
-    groups = {
+    groups: dict[str, Any] = {
         name: kind
         for name, kind in get_type_hints(function).items()
         if dataclasses.is_dataclass(kind)

@@ -5,7 +5,6 @@ import pytest
 
 from keras_attnvariants import analysis
 from keras_attnvariants import evaluation
-from keras_attnvariants.analysis import bleu
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
@@ -100,18 +99,6 @@ def test_bins_of_off_diagonality_are_of_equal_size(monkeypatch):
         ["six seven four"] * 3, ["six seven four three"] * 3
     )
     assert far.bleu == pytest.approx(expected.value)
-
-
-def test_the_interval_is_that_of_resampled_sentences():
-    """Half of the sentences are right: BLEU varies with how many are drawn."""
-    right = [["a b c d e"] * 50, ["v w x y z"] * 50]
-    found = bleu.statistics(bleu.BLEU(), sum(right, []), ["a b c d e"] * 100)
-    drawn = bleu.resampled(found[:, None], 2000, 1)[:, 0]
-    low, high = bleu.interval(drawn)
-    # Precisions are the share of sentences that are right: 50 % with deviation 5.
-    assert bleu.bleu(found.sum(0)) == pytest.approx(50)
-    assert (low, high) == pytest.approx((50 - 9.8, 50 + 9.8), abs=1)
-    assert (bleu.resampled(found[:, None], 3, 1)[:, 0] == drawn[:3]).all()
 
 
 def test_the_picture_shows_differences():
