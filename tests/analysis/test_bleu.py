@@ -5,6 +5,7 @@ import pytest
 
 from keras_attnvariants import analysis
 from keras_attnvariants import evaluation
+from keras_attnvariants.analysis import bleu
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
