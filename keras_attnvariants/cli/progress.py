@@ -1,14 +1,11 @@
 """How many lines are done: a bar on a terminal, a plain line a minute elsewhere."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
 
-from keras_attnvariants.utils.progress import PLAIN_EVERY
+from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
-from keras_attnvariants.utils.progress import progress_console
-from keras_attnvariants.utils.progress import transient_bar
 
 
 class LineProgress:
@@ -28,25 +25,17 @@ class LineProgress:
     ) -> None:
         self._size = size
         self._description = f"{description}: " if description else ""
-        self._console = console or progress_console()
-        self._is_plain = not self._console.is_interactive
         self._start: tuple[float, int, int] | None = None
-        self._last_line = time.monotonic()
-        self._bar = transient_bar(self._console, "{task.description}")
         # Without a total the bar only shows that something is going on.
         total = None if size is None else max(size, 1)
-        self._task = self._bar.add_task(f"{self._description}starting", total=total)
+        starting = f"{self._description}starting"
+        self._bar = Bar("{task.description}", starting, total, console, at_once=False)
 
     def __enter__(self) -> "LineProgress":
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def update(self, lines: int, done: int) -> None:
@@ -67,7 +56,4 @@ class LineProgress:
                 left = (self._size - done) * (now - start) / (done - before)
                 parts.append(f"{clock(left)} left")
         text = self._description + ", ".join(parts)
-        self._bar.update(self._task, completed=done, description=text)
-        if self._is_plain and now - self._last_line >= PLAIN_EVERY:
-            self._last_line = now
-            self._console.print(text, soft_wrap=True)
+        self._bar.show(done, text, text)

@@ -1,15 +1,12 @@
 """How far a comparison is: one bar on a terminal, plain lines elsewhere."""
 
 import time
-from types import TracebackType
 
 from rich.console import Console
 
 from keras_attnvariants.experiments import workers
-from keras_attnvariants.utils.progress import PLAIN_EVERY
+from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
-from keras_attnvariants.utils.progress import progress_console
-from keras_attnvariants.utils.progress import transient_bar
 
 
 class JobsProgress(workers.Progress):
@@ -33,27 +30,19 @@ class JobsProgress(workers.Progress):
         self._texts: dict[str, str] = {}
         self._start = time.monotonic()
         self._worked = 0.0  # jobs, in parts, since the start
-        self._console = console or progress_console()
-        self._is_plain = not self._console.is_interactive
-        self._last_line = -PLAIN_EVERY
-        self._bar = transient_bar(
-            self._console,
+        self._bar = Bar(
             "{task.percentage:.0f} %, {task.description}",
+            "starting",
+            console=console,
             bar_width=20,
             writes=True,
         )
-        self._task = self._bar.add_task("starting", total=1.0)
 
     def __enter__(self) -> "JobsProgress":
         self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     @property
@@ -82,7 +71,7 @@ class JobsProgress(workers.Progress):
         self._shares.pop(name, None)
         self._texts.pop(name, None)
         self._ended += 1
-        self._line(f"{name}: {'done' if error is None else error}")
+        self._bar.print(f"{name}: {'done' if error is None else error}")
         self._show()
 
     def _show(self) -> None:
@@ -91,11 +80,4 @@ class JobsProgress(workers.Progress):
         if (left := self.seconds_left) is not None:
             parts.append(f"{clock(left)} left")
         text = "; ".join(parts)
-        self._bar.update(self._task, completed=self.completed, description=text)
-        if self._is_plain and time.monotonic() - self._last_line >= PLAIN_EVERY:
-            self._line(f"{self.completed:.0%}, {text}")
-
-    def _line(self, text: str) -> None:
-        """Prints a line that stays."""
-        self._last_line = time.monotonic()
-        self._console.print(text, soft_wrap=True)
+        self._bar.show(self.completed, text, f"{self.completed:.0%}, {text}")

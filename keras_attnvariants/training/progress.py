@@ -4,7 +4,6 @@ import contextlib
 import time
 from collections.abc import Iterator
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 import keras
@@ -13,10 +12,8 @@ from rich.console import Console
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.progress import PLAIN_EVERY
+from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
-from keras_attnvariants.utils.progress import progress_console
-from keras_attnvariants.utils.progress import transient_bar
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
@@ -92,29 +89,23 @@ class ProgressBar(keras.callbacks.Callback):
         self.steps = check_optional_integer("steps", steps)
         self._limit = limit
         self._pace = Pace()
-        self._console = console or progress_console()
-        self._is_plain = not self._console.is_interactive
-        self._last_line = -PLAIN_EVERY
-        self._bar = transient_bar(
-            self._console, "{task.percentage:.0f} %, {task.description}", writes=True
+        self._bar = Bar(
+            "{task.percentage:.0f} %, {task.description}",
+            "compiling",
+            console=console,
+            writes=True,
         )
-        self._task = self._bar.add_task("compiling", total=1.0)
 
     def __enter__(self) -> "ProgressBar":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     @property
     def completed(self) -> float:
         """How far the run is, between 0 and 1."""
-        return self._bar.tasks[0].completed
+        return self._bar.completed
 
     @property
     def seconds_left(self) -> float | None:
@@ -148,12 +139,10 @@ class ProgressBar(keras.callbacks.Callback):
         if (left := self.seconds_left) is not None:
             parts.append(f"{clock(left)} left")
         done, text = min(done, 1.0), ", ".join(parts)
-        self._bar.update(self._task, completed=done, description=text)
-        if self._is_plain and time.monotonic() - self._last_line >= PLAIN_EVERY:
-            self._line(f"{done:.0%}, {text}")
+        self._bar.show(done, text, f"{done:.0%}, {text}")
 
     def on_test_begin(self, logs: Logs = None) -> None:
-        self._bar.update(self._task, description="validating")
+        self._bar.describe("validating")
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         values: dict[str, Any] = logs or {}
@@ -162,12 +151,9 @@ class ProgressBar(keras.callbacks.Callback):
             for name, decimals in SHOWN.items()
             if name in values
         ]
-        self._line(f"update {self._step():,}: {', '.join([*parts, *self._speed()])}")
-
-    def _line(self, text: str) -> None:
-        """Prints a line that stays."""
-        self._last_line = time.monotonic()
-        self._console.print(text, soft_wrap=True)
+        self._bar.print(
+            f"update {self._step():,}: {', '.join([*parts, *self._speed()])}"
+        )
 
     def _speed(self) -> list[str]:
         """Target tokens per second, once they are known."""

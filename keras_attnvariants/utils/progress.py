@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn
@@ -45,6 +47,63 @@ def transient_bar(
         disable=not console.is_interactive,
         redirect_stdout=writes and sys.stdout.isatty(),
     )
+
+
+class Bar:
+    """Shows how far something is: a bar on a terminal, a plain line a minute elsewhere.
+
+    Args:
+        text: what stands beside the bar, in terms of `rich.progress.Task`.
+        description: what is going on at first.
+        total: of what is completed; `None` if it is not known.
+        console: where to write; by default standard error.
+        at_once: whether the first plain line comes with the first `show`, and not only
+            after a minute.
+        options: of `transient_bar`.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        description: str,
+        total: float | None = 1.0,
+        console: Console | None = None,
+        at_once: bool = True,
+        **options: Any,
+    ) -> None:
+        self._console = console or progress_console()
+        self._last_line = -PLAIN_EVERY if at_once else time.monotonic()
+        self._bar = transient_bar(self._console, text, **options)
+        self._task = self._bar.add_task(description, total=total)
+        self.start, self.stop = self._bar.start, self._bar.stop
+        self.refresh = self._bar.refresh
+
+    @property
+    def completed(self) -> float:
+        """How much is done."""
+        return self._bar.tasks[0].completed
+
+    def describe(self, description: str) -> None:
+        """Shows on a terminal what is going on."""
+        self._bar.update(self._task, description=description)
+
+    def show(self, completed: float, description: str, plain: str) -> None:
+        """Shows how much is done.
+
+        Args:
+            completed: that is.
+            description: what is going on, on a terminal.
+            plain: the same as a line of its own.
+        """
+        self._bar.update(self._task, completed=completed, description=description)
+        is_due = time.monotonic() - self._last_line >= PLAIN_EVERY
+        if is_due and not self._console.is_interactive:
+            self.print(plain)
+
+    def print(self, line: str) -> None:
+        """Prints a line that stays."""
+        self._last_line = time.monotonic()
+        self._console.print(line, soft_wrap=True)
 
 
 def clock(seconds: float) -> str:

@@ -1,8 +1,10 @@
 """Consoles for progress, and times as people read them."""
 
+import io
 import sys
 
 import pytest
+from rich.console import Console
 
 from keras_attnvariants.utils import progress
 
@@ -24,3 +26,15 @@ def test_standard_error_is_plain_in_a_file_and_in_ci(monkeypatch):
 )
 def test_clock(seconds, text):
     assert progress.clock(seconds) == text
+
+
+def test_lines_come_once_a_minute_where_there_is_no_terminal(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    for at_once, expected in ((True, "0 %\n60 %\n"), (False, "60 %\n")):
+        file = io.StringIO()
+        bar = progress.Bar("", "", console=Console(file=file), at_once=at_once)
+        for percent in (0, 30, 60, 90):
+            bar.show(percent / 100, "", f"{percent} %")
+            now[0] += 30
+        assert (file.getvalue(), bar.completed) == (expected, 0.9)
