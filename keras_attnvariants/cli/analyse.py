@@ -19,6 +19,7 @@ from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import MaxInvalid
+from keras_attnvariants.cli.options import Split
 from keras_attnvariants.cli.texts import with_progress
 
 if TYPE_CHECKING:
@@ -86,7 +87,6 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
 Sentences = Annotated[
     int | None,
     typer.Option(

@@ -18,6 +18,7 @@ from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import SourceTag
+from keras_attnvariants.cli.options import Split
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.lines import on_one_line
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
 
 
-Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
 Sentences = Annotated[
     int | None,
     typer.Option(

@@ -32,6 +32,7 @@ MaxInvalid = Annotated[
         max=1,
     ),
 ]
+Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
 _MODEL = typer.Option(
     "--model",
     "--run",
