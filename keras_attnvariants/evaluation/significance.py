@@ -103,7 +103,7 @@ def paired_bootstrap(
 
 
 def comparison(
-    system: str, metric: str, signature: str, result: Result, same_texts: bool
+    system: str, metric: str, signature: str, result: Any, same_texts: bool
 ) -> Comparison:
     """What sacrebleu found out about a system; the texts may be the baseline's own."""
     return Comparison(
