@@ -61,19 +61,8 @@ def mix_corpora(
     kav.training.train_preset(preset, both, "runs/both")
     ```
     """
-    if not corpora:
-        raise ValueError("`corpora` must hold at least one. Received: none")
     tags = tuple(tags) or ("",) * len(corpora)
-    if len(tags) != len(corpora):
-        raise ValueError(
-            "`tags` must be as many as the corpora, `''` for none. "
-            f"Received: {len(tags)} for {len(corpora)} corpora"
-        )
-    used = tuple(dict.fromkeys(tag for tag in tags if tag))
-    for tag in used:
-        check_tag(tag)
-    for corpus in corpora:
-        corpus.files(_TRAIN)
+    _check(corpora, tags)
     mixture = Mixture(
         tuple(corpus.reports[_TRAIN].written for corpus in corpora),
         None if weights is None else tuple(map(float, weights)),
@@ -90,9 +79,28 @@ def mix_corpora(
         reports={},
         notes=tuple(notes),
         mixture=mixture,
-        tags=used,
+        tags=tuple(dict.fromkeys(filter(None, tags))),
         alignments=folder / ALIGNMENTS if is_aligned else None,
     )
+
+
+def _check(corpora: Sequence[Corpus], tags: Sequence[str]) -> None:
+    """Raises unless corpora can be mixed.
+
+    Raises:
+        ValueError: see `mix_corpora`.
+    """
+    if not corpora:
+        raise ValueError("`corpora` must hold at least one. Received: none")
+    if len(tags) != len(corpora):
+        raise ValueError(
+            "`tags` must be as many as the corpora, `''` for none. "
+            f"Received: {len(tags)} for {len(corpora)} corpora"
+        )
+    for tag in filter(None, tags):
+        check_tag(tag)
+    for corpus in corpora:
+        corpus.files(_TRAIN)
 
 
 def _written(
