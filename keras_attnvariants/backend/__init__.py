@@ -13,6 +13,8 @@ from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.constants import constant
+from keras_attnvariants.backend.distribution import check_one_replica
+from keras_attnvariants.backend.distribution import local_value
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.gradients import with_gradient
 from keras_attnvariants.backend.int8 import Dense
@@ -57,6 +59,7 @@ __all__ = [
     "at_least",
     "at_most",
     "cast_matrices",
+    "check_one_replica",
     "constant",
     "constant_integers",
     "constant_weights",
@@ -69,6 +72,7 @@ __all__ = [
     "jit_by_rows",
     "joint_kernels",
     "keep_programs",
+    "local_value",
     "masked_softmax",
     "name",
     "portable",

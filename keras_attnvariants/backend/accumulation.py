@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.distribution import in_place
 from keras_attnvariants.utils.typing import Tensor
 
 # Of the labels and the sample weights of a batch: what its mean loss was divided by.
@@ -14,7 +15,10 @@ CountOfBatch = Callable[[Tensor, Tensor], Tensor]
 
 
 def accumulating_train_function(
-    model: keras.Model, batches: int, count: CountOfBatch
+    model: keras.Model,
+    batches: int,
+    count: CountOfBatch,
+    count_rows: Callable[[Tensor], Tensor] | None = None,
 ) -> Callable[..., Any]:
     """What Keras' `fit` calls for each update, if it is set as `train_function`.
 
@@ -30,6 +34,8 @@ def accumulating_train_function(
         model: compiled, with a built optimizer.
         batches: how many make an update.
         count: gives a scalar for the labels and sample weights of a batch.
+        count_rows: on JAX, gives the weight of a batch in the reported loss from its
+            sample weights; `None` for the number of its rows.
 
     Raises:
         ValueError: the backend is neither TensorFlow nor JAX, or a TensorFlow strategy
@@ -38,7 +44,7 @@ def accumulating_train_function(
     if name() == "tensorflow":
         return _on_tensorflow(model, batches, count)
     if name() == "jax":
-        return _on_jax(model, batches, count)
+        return _on_jax(model, batches, count, count_rows)
     raise ValueError(
         f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
     )
@@ -104,7 +110,10 @@ def _on_tensorflow(
 
 
 def _on_jax(
-    model: keras.Model, batches: int, count: CountOfBatch
+    model: keras.Model,
+    batches: int,
+    count: CountOfBatch,
+    count_rows: Callable[[Tensor], Tensor] | None,
 ) -> Callable[..., Any]:
     import jax
 
@@ -127,16 +136,23 @@ def _on_jax(
         variables = model.metrics_variables
         mapping = list(zip(variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            logs = _measured(model, loss, x, y, predictions, sample_weight)
+            rows = None if count_rows is None else count_rows(sample_weight)
+            logs = _measured(model, loss, x, y, predictions, sample_weight, rows)
         metrics = [scope.get_current_value(variable) for variable in variables]
         sums = _added(sums, gradients, count(y, sample_weight))
-        return logs, (trainable, non_trainable, optimizer, metrics), sums
+        metrics = in_place(metrics, variables)
+        non_trainable = in_place(non_trainable, model.non_trainable_variables)
+        totals = in_place(sums[0], model.trainable_variables)
+        state = trainable, non_trainable, optimizer, metrics
+        return logs, state, (totals, sums[1])
 
     def update(state: Any, sums: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
         trainable, optimizer = model.optimizer.stateless_apply(
             optimizer, _mean(sums), trainable
         )
+        trainable = in_place(trainable, model.trainable_variables)
+        optimizer = in_place(optimizer, model.optimizer.variables)
         return trainable, non_trainable, optimizer, metrics
 
     if model.jit_compile:
@@ -161,9 +177,11 @@ def _measured(
     y: Tensor,
     predictions: Tensor,
     sample_weight: Tensor,
+    rows: Tensor = None,
 ) -> dict[str, Tensor]:
     """The metrics after one more batch, counted as Keras counts it."""
-    rows = ops.shape(keras.tree.flatten(x)[0])[0]
+    if rows is None:
+        rows = ops.shape(keras.tree.flatten(x)[0])[0]
     for metric in model.metrics:
         if metric.name == "loss":
             metric.update_state(loss, sample_weight=rows)

@@ -1,10 +1,11 @@
-"""The private parts of Keras and TensorFlow that the package cannot do without.
+"""The private parts of Keras, TensorFlow and JAX that the package cannot do without.
 
-One function each, named for what it does. `setup.cfg` bounds the versions of both
+One function each, named for what it does. `setup.cfg` bounds the versions of these
 packages because of them.
 """
 
 import io
+from typing import Any
 
 import keras
 
@@ -62,3 +63,15 @@ def weights_file(model: keras.Model) -> memoryview:
     )
     store.close()
     return file.getbuffer()
+
+
+def coordination_client() -> Any:
+    """The connection of this process to the coordinator of a JAX program.
+
+    JAX has no public way to exchange texts, with time limits, between the processes of
+    a program. Without this function, they could agree only by computing together,
+    which never ends if one of them does not take part.
+    """
+    from jax._src import distributed
+
+    return distributed.global_state.client

@@ -47,6 +47,9 @@ def import_tensorflow() -> None:
         with staying():
             import tensorflow as tf
 
+            if os.environ.get("KERAS_BACKEND") == "jax":
+                # JAX computes there; TensorFlow would take all of its memory.
+                tf.config.set_visible_devices([], "GPU")
             tf.config.list_logical_devices()
     finally:
         os.dup2(original, 2)

@@ -6,6 +6,7 @@ from keras_attnvariants.cli.callbacks import load_callbacks
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.corpora_options import CorporaOptions
+from keras_attnvariants.cli.device_options import DeviceOptions
 from keras_attnvariants.cli.differences import named_by_options
 from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import given
@@ -40,6 +41,7 @@ def train(
     bleu_sentences: BleuSentences = None,
     samples: Samples = 2,
     callback: Callback = None,
+    on: DeviceOptions,
 ) -> None:
     """Train a translation model on a parallel corpus, or on several.
 
@@ -56,13 +58,13 @@ def train(
     callbacks = load_callbacks(callback or ())
     training.check_guidance(is_aligned=any(corpora.alignments or ()))
     corpora.check()
-    chosen = kav.presets.get(preset)
-    model = sizes.given() | given(dropout=training.dropout)
-    chosen.check(vocabulary_size, **model)
-    limits = training.limits()
-    corpus = corpora.load()
-    typer.echo(corpus.report)
-    with named_by_options():
+    with named_by_options(), on.devices_to_use():
+        chosen = kav.presets.get(preset)
+        model = sizes.given() | given(dropout=training.dropout)
+        chosen.check(vocabulary_size, **model)
+        limits = training.limits()
+        corpus = corpora.load()
+        typer.echo(corpus.report)
         kav.training.train_preset(
             chosen,
             corpus,
@@ -78,7 +80,7 @@ def train(
             samples=samples,
             callbacks=[*limits, *callbacks],
         )
-    typer.echo(
-        f"Next: kav evaluate --model {run} {corpora.example}\n"
-        f"      kav translate --model {run}{corpora.tag} 'A sentence.'"
-    )
+        typer.echo(
+            f"Next: kav evaluate --model {run} {corpora.example}\n"
+            f"      kav translate --model {run}{corpora.tag} 'A sentence.'"
+        )

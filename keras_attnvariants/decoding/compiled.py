@@ -48,7 +48,7 @@ class CompiledTasks:
             # for needless retracing, and warn.
             traced = functools.partial(self._traced, function)
             self._compiled[key] = backend.jit(traced, xla=self.xla)
-        weights = [variable.value for variable in self._variables]
+        weights = [backend.local_value(variable) for variable in self._variables]
         outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
         return [
             ops.convert_to_numpy(output) for output in outputs if output is not None

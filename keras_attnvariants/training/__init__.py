@@ -3,6 +3,7 @@
 from keras_attnvariants.training.callbacks import DivergedError
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.devices import several_devices
 from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
@@ -19,8 +20,11 @@ from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.team import DifferentProcessesError
+from keras_attnvariants.training.team import ProcessLostError
 
 __all__ = [
+    "DifferentProcessesError",
     "DifferentSettingsError",
     "DivergedError",
     "LabelSmoothedCrossEntropy",
@@ -28,6 +32,7 @@ __all__ = [
     "NoamSchedule",
     "NonFiniteError",
     "Perplexity",
+    "ProcessLostError",
     "ProgressBar",
     "StateWriteError",
     "StatefulCallback",
@@ -38,6 +43,7 @@ __all__ = [
     "TrainingState",
     "faster_precision",
     "load_run",
+    "several_devices",
     "train",
     "train_preset",
 ]

@@ -76,14 +76,17 @@ class CheckpointAverager(StatefulCallback):
                 shutil.rmtree(path)
 
     def average_into(self, model: keras.Model) -> int:
-        """Set the weights of a model to the mean of those kept.
+        """Set the weights of a model to `mean`; returns how many were averaged."""
+        means, count = self.mean()
+        assign_arrays(model.weights, means, "weight")
+        return count
+
+    def mean(self) -> tuple[list[np.ndarray], int]:
+        """The mean of the weights kept, and how many they are.
 
         The mean is taken in float64. Weights of other than floating-point dtypes
-        are taken from the last step.
-
-        Returns:
-            How many were averaged. Damaged ones are left out, with a line on standard
-            error each.
+        are taken from the last step. Damaged ones are left out, with a line on standard
+        error each.
 
         Raises:
             DamagedFolderError: none is left.
@@ -102,8 +105,7 @@ class CheckpointAverager(StatefulCallback):
             (total / count).astype(a.dtype) if is_floating(a.dtype) else a
             for total, a in zip(totals, arrays, strict=True)
         ]
-        assign_arrays(model.weights, means, "weight")
-        return count
+        return means, count
 
     def _paths(self) -> list[Path]:
         found = self._directory.glob("step-*")

@@ -12,6 +12,7 @@ from typing import Protocol
 import keras
 import numpy as np
 
+from keras_attnvariants.backend import local_value
 from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import TrainingState
@@ -291,7 +292,7 @@ class JsonLinesLogger(StatefulCallback):
         seconds = self._tick()
         speed = (self._seen_tokens - self._tokens) / max(seconds, 1e-9)
         self._tokens = self._seen_tokens
-        rate = float(self.model.optimizer.learning_rate)
+        rate = learning_rate(self.model.optimizer)
         self.write(
             "updates",
             {"learning_rate": rate, "tokens_per_second": round(speed, 1), **logs},
@@ -303,3 +304,11 @@ class JsonLinesLogger(StatefulCallback):
         elapsed, self._started = now - self._started, now
         self._seconds += elapsed
         return elapsed
+
+
+def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
+    """The rate of the next update, computed by this process alone."""
+    # Mixed float16 wraps the optimizer.
+    updates = getattr(optimizer, "inner_optimizer", optimizer).iterations
+    with keras.StatelessScope(state_mapping=[(updates, local_value(updates))]):
+        return float(optimizer.learning_rate)

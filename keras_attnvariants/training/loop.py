@@ -1,6 +1,5 @@
 """The loop of a run: periods of updates by Keras' `fit`, validations, the end."""
 
-import contextlib
 import dataclasses
 import importlib.util
 import re
@@ -31,6 +30,10 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.team import Team
+from keras_attnvariants.training.together import TIME_IS_UP
+from keras_attnvariants.training.together import Stopper
+from keras_attnvariants.training.together import Together
 from keras_attnvariants.training.validation import BestModel
 from keras_attnvariants.training.validation import EarlyStopping
 from keras_attnvariants.training.validation import ValidationBLEU
@@ -67,7 +70,9 @@ class TrainingLoop:
     """A compiled and built model, its data, and the callbacks of its run.
 
     For most arguments see `train`; `store` holds the states, `request` the signals
-    received, `bleu` validates by translation, and the model tells `classes` apart.
+    received, `bleu` validates by translation, the model tells `classes` apart, and
+    `team` are the processes that train together: the first one writes, and is alone in
+    having `bleu` and the caller's `callbacks`.
     """
 
     def __init__(
@@ -85,7 +90,9 @@ class TrainingLoop:
         classes: int,
         callbacks: Sequence[keras.callbacks.Callback],
         verbose: int | str,
+        team: Team | None = None,
     ) -> None:
+        self._team = team = team or Team()
         self._model = model
         self._tokenizer = tokenizer
         self._training_data = training_data
@@ -102,25 +109,43 @@ class TrainingLoop:
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
         self._moving = None if config.ema is None else MovingAverage()
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
-        self._callbacks = self._order(callbacks)
+        self._callbacks = self._order(callbacks) if team.writes else self._followers()
         stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
         names = unique_names(callback.state_name for callback in stateful)
         self._stateful = dict(zip(names, stateful, strict=True))
-        self._saver = StateSaver(
+        if team.processes > 1:
+            together = Together(team, progress, request)
+            self._callbacks.append(together)
+            request = together.agreed_request
+        self._saver = (StateSaver if team.writes else Stopper)(
             store, progress, self._stateful, request, config.save_every, self._moving
         )
         self._callbacks.append(self._saver)
 
     def start(self, state: LoadedState | None) -> None:
         """Set model, optimizer and callbacks to a saved state, or start a new run."""
+        progress, model = self._progress, self._model
+        if state is not None:
+            for field, value in state.progress.items():
+                if field != "callbacks":
+                    setattr(progress, field, value)
+        if self._team.writes:
+            self._restore_callbacks(state)
+        if state is None:
+            return
+        assign_arrays(model.variables, state.variables["model"], "model")
+        assign_arrays(
+            model.optimizer.variables, state.variables["optimizer"], "optimizer"
+        )
+        if progress.step < progress.period_end:
+            self._counter.metrics = state.variables["metrics"]
+
+    def _restore_callbacks(self, state: LoadedState | None) -> None:
         if state is None:
             self._log.set_state({"bytes": 0, "seconds": 0.0, "tokens": 0.0})
             self._averager.remove_after(0)
             return
-        saved = dict(state.progress)
-        states = saved.pop("callbacks")
-        for field, value in saved.items():
-            setattr(self._progress, field, value)
+        states = state.progress["callbacks"]
         for name, value in zip(unique_names(states), states.values(), strict=True):
             if name in self._stateful:
                 self._stateful[name].set_state(value)
@@ -129,51 +154,48 @@ class TrainingLoop:
         if self._best.best_monitor != self._monitor:
             self._score_best()
         self._averager.remove_after(self._progress.step)
-        model = self._model
-        assign_arrays(model.variables, state.variables["model"], "model")
-        assign_arrays(
-            model.optimizer.variables, state.variables["optimizer"], "optimizer"
-        )
-        if self._progress.step < self._progress.period_end:
-            self._counter.metrics = state.variables["metrics"]
 
     def run(self) -> None:
         """All remaining updates and validations."""
         progress, config = self._progress, self._config
-        print(
-            f"{self._run_dir}: {self._model.count_params():,} parameters, "
-            f"update {progress.step} of {config.steps}."
-        )
+        if self._team.writes:
+            print(
+                f"{self._run_dir}: {self._model.count_params():,} parameters, "
+                f"update {progress.step} of {config.steps}."
+            )
         for callback in self._callbacks:
             if isinstance(callback, ProgressBar) and callback.steps is None:
                 callback.steps = config.steps
         if progress.validation_pending:
             self._validate()
-        elif progress.stopped:
+        elif progress.stopped and self._team.writes:
             print("It was stopped early; more `steps` or `patience` continue it.")
-        with contextlib.suppress(TimeIsUp):
+        try:
             while progress.step < config.steps and not progress.stopped:
                 self._fit()
+        except TimeIsUp:
+            if self._team.writes:
+                self._team.agreed(TIME_IS_UP)
 
     def finish(self) -> TrainingResult:
         """Write and validate the model with averaged weights."""
-        model, progress = self._model, self._progress
+        model = self._model
         model.train_function = None  # the caller may `fit` it in another way
         last = to_arrays(model.weights)
-        count = self._averager.average_into(model)
-        save_model(model, self._run_dir / AVERAGED, self._tokenizer)
+        means, count = self._averager.mean() if self._team.writes else (last, 0)
+        assign_arrays(model.weights, self._team.shared_arrays(means), "weight")
+        if self._team.writes:
+            save_model(model, self._run_dir / AVERAGED, self._tokenizer)
         scores = self._scores()
         assign_arrays(model.weights, last, "weight")
-        self._log.write("averaged", scores)
-        averaged = scores.get(self._monitor)
-        best = self._best
-        print(
-            f"Best {self._monitor} {best.best:.4g} at update {best.best_step}: "
-            f"{self._run_dir / BEST}\n"
-            f"Average of the last {count} validated weights"
-            + ("" if averaged is None else f", {self._monitor} {averaged:.4g}")
-            + f": {self._run_dir / AVERAGED}"
-        )
+        result = self._result(scores.get(self._monitor))
+        if self._team.writes:
+            self._log.write("averaged", scores)
+            self._tell(result, count)
+        return TrainingResult(**self._team.agreed(dataclasses.asdict(result)))
+
+    def _result(self, averaged: float | None) -> TrainingResult:
+        progress, best = self._progress, self._best
         return TrainingResult(
             progress.step,
             self._monitor,
@@ -182,6 +204,22 @@ class TrainingLoop:
             averaged,
             progress.stopped,
         )
+
+    def _tell(self, result: TrainingResult, count: int) -> None:
+        """Says which models there are."""
+        averaged = result.averaged
+        print(
+            f"Best {result.monitor} {result.best:.4g} at update {result.best_step}: "
+            f"{self._run_dir / BEST}\n"
+            f"Average of the last {count} validated weights"
+            + ("" if averaged is None else f", {result.monitor} {averaged:.4g}")
+            + f": {self._run_dir / AVERAGED}"
+        )
+
+    def _followers(self) -> list[keras.callbacks.Callback]:
+        """The callbacks of a process that writes nothing."""
+        moving = [] if self._moving is None else [self._moving]
+        return [self._counter, *moving]
 
     def _order(
         self, callbacks: Sequence[keras.callbacks.Callback]
@@ -247,7 +285,8 @@ class TrainingLoop:
         Leaves its weights in the model.
         """
         best = self._best
-        if self._monitor == "loss" or best.best is None:
+        is_alone = self._team.processes == 1  # the others would not evaluate
+        if self._monitor == "loss" or best.best is None or not is_alone:
             best.best = None
             return
         model, _ = load_model(self._run_dir / BEST)

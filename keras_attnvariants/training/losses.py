@@ -12,6 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend import check_one_replica
 from keras_attnvariants.backend import jit_by_rows
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.typing import Tensor
@@ -42,7 +43,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
     `[B, T]`, `[B]` or none.
 
     Raises:
-        ValueError: `smoothing` is outside `[0, 1)`.
+        ValueError: `smoothing` is outside `[0, 1)`; when called, a TensorFlow strategy
+            has several replicas, whose means Keras would average.
 
     Example:
 
@@ -73,6 +75,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None
     ) -> Tensor:
         """Loss of a batch. The inherited method would copy all logits to float32."""
+        if self.reduction not in ("sum", "none", None):
+            check_one_replica()
         losses = self.call(y_true, ops.convert_to_tensor(y_pred))
         weights = token_weights(y_true, self.pad_id, sample_weight)
         if self._is_mean:

@@ -88,7 +88,8 @@ class AveragingAdam(Adam):
         super().build(variables)
         self.averages = self.add_optimizer_variables(variables, "average")
         for variable, average in zip(variables, self.averages, strict=True):
-            average.assign(variable)  # what it stays if the loss does not depend on it
+            # What it stays if the loss does not depend on it. JAX shares no array.
+            average.assign(ops.copy(variable))
 
     def update_step(
         self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor

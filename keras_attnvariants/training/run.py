@@ -12,10 +12,15 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import accumulating_train_function
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.devices import check_devices
+from keras_attnvariants.training.devices import current_team
+from keras_attnvariants.training.devices import divided
+from keras_attnvariants.training.devices import weigh_existing_rows
 from keras_attnvariants.training.guiding import check_alignments
 from keras_attnvariants.training.guiding import guided
 from keras_attnvariants.training.loop import TrainingLoop
@@ -121,6 +126,8 @@ def train(
               validation_texts=(sources, references), translate=translator.translate)
     """
     run_dir = Path(run_dir)
+    team = current_team()
+    check_devices(model)
     bleu = _validation_bleu(translate, validation_texts, config)
     if model.dtype_policy.name != config.precision:
         raise ValueError(
@@ -130,32 +137,40 @@ def train(
         )
     store = TrainingState(run_dir / STATES)
     shown: contextlib.AbstractContextManager[Sequence[keras.callbacks.Callback]]
-    if verbose == "auto":
+    if not team.writes:
+        shown, verbose = contextlib.nullcontext(()), 0
+    elif verbose == "auto":
         shown, verbose = with_progress_bar(callbacks, config.steps), 0
     else:
         shown = contextlib.nullcontext(callbacks)
     with (
         clear_full_disk(run_dir),
-        lock_folder(run_dir),
+        lock_folder(run_dir) if team.writes else contextlib.nullcontext(),
         StopRequest() as request,
         shown as callbacks,
         guided(model, config),
     ):
+        settings = _settings(model, tokenizer, config)
+        team.check_same(settings)
         classes = _compile(model, config, metrics, training_data)
-        state = _open_run(run_dir, store, model, tokenizer, config, resume)
+        state = None
+        if team.writes:
+            state = _open_run(run_dir, store, settings, tokenizer, resume)
+        state = team.shared_state(state)
         loop = TrainingLoop(
             model,
             tokenizer,
-            training_data,
+            lambda step: divided(training_data(step)),
             run_dir,
             config,
             store=store,
             request=request,
-            validation_data=validation_data,
-            bleu=bleu,
+            validation_data=divided(validation_data),
+            bleu=bleu if team.writes else None,
             classes=classes,
             callbacks=callbacks,
             verbose=verbose,
+            team=team,
         )
         loop.start(state)
         loop.run()
@@ -215,8 +230,9 @@ def _compile(
             TokenCount(pad_id=pad_id),
             *metrics,
         ],
-        jit_compile=config.jit_compile,
+        jit_compile=config.jit_compile or backend.name() == "jax",
     )
+    count_rows = weigh_existing_rows(model)
     batch = next(iter(training_data(0)))
     batch = keras.tree.map_structure(lambda x: x[:1], batch)
     inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
@@ -230,24 +246,30 @@ def _compile(
             model,
             config.accumulate,
             lambda labels, weights: ops.sum(token_weights(labels, pad_id, weights)),
+            count_rows,
         )
     return int(logits.shape[-1])
+
+
+def _settings(
+    model: keras.Model, tokenizer: Tokenizer | None, config: TrainingConfig
+) -> dict[str, Any]:
+    """What a run is told by, as JSON."""
+    return {
+        "training": config.to_dict(),
+        "model": describe_model(model),
+        "tokenizer": None if tokenizer is None else tokenizer.sha256,
+    }
 
 
 def _open_run(
     run_dir: Path,
     store: TrainingState,
-    model: keras.Model,
+    settings: dict[str, Any],
     tokenizer: Tokenizer | None,
-    config: TrainingConfig,
     resume: bool,
 ) -> LoadedState | None:
     """Write the settings and the tokenizer; return the state to continue from."""
-    settings = {
-        "training": config.to_dict(),
-        "model": describe_model(model),
-        "tokenizer": None if tokenizer is None else tokenizer.sha256,
-    }
     saved: dict[str, Any] = {}
     if store.paths():
         if not resume:

@@ -1,5 +1,6 @@
 """A preset on a corpus: from the files to a trained model in the folder of a run."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -23,6 +24,7 @@ from keras_attnvariants.models import load_model
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.devices import current_team
 from keras_attnvariants.training.loop import AVERAGED
 from keras_attnvariants.training.loop import BEST
 from keras_attnvariants.training.loop import LOG
@@ -122,10 +124,12 @@ def train_preset(
     keep_programs(default_cache() / "programs")
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
-    with clear_full_disk(run_dir), lock_folder(run_dir):
-        saved = read_settings(run_dir)
+    team = current_team()
+    lock = lock_folder(run_dir) if team.writes else contextlib.nullcontext()
+    with clear_full_disk(run_dir), lock:
+        saved = team.agreed(read_settings(run_dir) if team.writes else None)
         if precision == "auto":
-            precision = run_precision(saved)
+            precision = team.agreed(run_precision(saved) if team.writes else None)
         data = describe_data(saved, preset, corpus, subwords)
         config = TrainingConfig(
             precision=precision,
@@ -140,6 +144,13 @@ def train_preset(
         positions = config.data["batch_tokens"]
         if "length_ratio" in preset.options:
             sizes.setdefault("length_ratio", tokens.length_ratio())
+        team.check_same(
+            {
+                "training": config.to_dict(),
+                "model": {"vocabulary_size": tokenizer.vocabulary_size, **sizes},
+                "tokenizer": tokenizer.sha256,
+            }
+        )
         keras.utils.set_random_seed(seed)
         model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
         shown = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)

@@ -62,9 +62,12 @@ class DifferentSettingsError(ValueError):
         ]
         if len(parts) > _SHOWN:
             parts[_SHOWN:] = [f"and {len(parts) - _SHOWN} more"]
+        return self._told(", ".join(parts))
+
+    def _told(self, received: str) -> str:
         return (
             f"{self.run_dir} holds a run with other settings: give those to resume it, "
-            f"or choose another folder. Received: {', '.join(parts)}"
+            f"or choose another folder. Received: {received}"
         )
 
 
@@ -108,6 +111,21 @@ def check_same_run(
     # Runs written before 0.2 do not tell their tokenizer.
     if "tokenizer" not in saved:
         given = {key: value for key, value in given.items() if key != "tokenizer"}
+    if different := differences_of(saved, given, free):
+        raise DifferentSettingsError(run_dir, different)
+
+
+def differences_of(
+    saved: Mapping[str, Any],
+    given: Mapping[str, Any],
+    free: Sequence[tuple[str, ...]] = (),
+) -> list[Difference]:
+    """What differs between the settings of two runs, by the names of arguments.
+
+    Args:
+        saved, given: the settings.
+        free: paths of entries that may differ.
+    """
     found = []
     for path, old, new in _differences(saved, given):
         if path in free:
@@ -121,8 +139,7 @@ def check_same_run(
     presets = [difference for difference in found if difference.name == "preset"]
     # One argument may be that of many layers.
     distinct = {repr(difference): difference for difference in presets or found}
-    if distinct:
-        raise DifferentSettingsError(run_dir, list(distinct.values()))
+    return list(distinct.values())
 
 
 def describe_model(model: keras.Model) -> Any:

@@ -18,6 +18,7 @@ from tests.experiments.toy import toy_file
 # run, SAVED like a SavedModel, COMPARISON describes a comparison, FILE is a file, HERE
 # an empty folder.
 TRAIN = "--data CORPUS --source xx --target yy --run HERE/run --layers 1"
+TEAM = "--coordinator here --processes 2"
 EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
 EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
 EXPORT = "--model RUN --output HERE/saved"
@@ -109,6 +110,16 @@ CALLS = {
         (f"{TRAIN} --alignment-weight 0.1", "--alignment-weight needs --alignments"),
         (f"{TRAIN} --alignments FILE --alignment-weight 0", "must be a positive numb"),
         (f"{TRAIN} --alignments FILE --alignment-layer 0", "--alignment-layer"),
+        (f"{TRAIN} --devices 0", "--devices"),
+        (f"{TRAIN} --devices 2", "KERAS_BACKEND=jax"),
+        (f"{TRAIN} --coordinator here:7000", "needs --process and --processes"),
+        (f"{TRAIN} --process 1", "need --coordinator"),
+        (f"{TRAIN} --processes 2", "need --coordinator"),
+        (f"{TRAIN} --processes 1", "--processes"),
+        (f"{TRAIN} --wait 5", "need --coordinator"),
+        (f"{TRAIN} --wait 0", "`wait` must be a positive number"),
+        (f"{TRAIN} {TEAM} --process 2", "`process` must be below `processes`"),
+        (f"{TRAIN} {TEAM} --process 0", "must be host:port"),
     ],
     "evaluate": [
         ("", "--data"),

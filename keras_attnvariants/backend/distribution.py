@@ -1,0 +1,237 @@
+"""Computing on several devices, and in several processes, on the JAX backend."""
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.meeting import meet
+from keras_attnvariants.backend.private import coordination_client
+from keras_attnvariants.utils.typing import Tensor
+
+# Seconds that a process which ends waits for the others to end as well.
+SHUTDOWN = 10
+
+
+def check_one_replica() -> None:
+    """Raises where a TensorFlow strategy computes on several devices.
+
+    Keras adds the mean losses of such replicas with equal weights, and averages their
+    gradients. Replicas differ in real tokens, so that is the loss and the update of
+    other batches.
+
+    Raises:
+        ValueError: names the way that works.
+    """
+    if name() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas > 1:
+        raise ValueError(
+            "A TensorFlow strategy averages the mean losses of its replicas, which "
+            "differ in real tokens, so its updates are not those of one device: train "
+            "under `keras_attnvariants.training.several_devices` with the JAX backend "
+            f"(KERAS_BACKEND=jax). Received: {replicas} replicas"
+        )
+
+
+def join(coordinator: str, process: int, processes: int, wait: float) -> None:
+    """Makes this process one of several that run one JAX program.
+
+    JAX ends a process which waits in vain with a stack of C++ calls. So the processes
+    meet before, at the same address.
+
+    Args:
+        coordinator: `"host:port"` at which process 0 listens.
+        process: number of this process, from 0.
+        processes: how many there are.
+        wait: seconds until all have to be there.
+
+    Raises:
+        ValueError: JAX has computed something already.
+        TimeoutError: not all of them came.
+    """
+    import jax
+
+    meet(coordinator, process, processes, wait)
+    # `train` has its own answer to SIGTERM.
+    config: Any = jax.config
+    config.update("jax_enable_preemption_service", False)
+    try:
+        jax.distributed.initialize(
+            coordinator,
+            processes,
+            process,
+            cluster_detection_method="deactivate",
+            shutdown_timeout_seconds=SHUTDOWN,
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            f"Processes must be joined before JAX computes anything. Received: {error}"
+        ) from error
+
+
+class Board:
+    """Texts that the processes of a JAX program leave for each other by name."""
+
+    def __init__(self) -> None:
+        self._client = coordination_client()
+
+    def put(self, name: str, text: str) -> None:
+        """Leaves a text, in place of one that has the name already."""
+        self._client.key_value_set(name, text, allow_overwrite=True)
+
+    def get(self, name: str, seconds: float) -> str | None:
+        """The text of a name; `None` if none has come in time.
+
+        Raises:
+            RuntimeError: process 0 cannot be reached.
+        """
+        try:
+            return str(self._client.blocking_key_value_get(name, round(1000 * seconds)))
+        except RuntimeError as error:
+            if "DEADLINE_EXCEEDED" in str(error):
+                return None
+            raise
+
+    def under(self, folder: str) -> dict[str, str]:
+        """The texts whose names begin with `folder/`, by the rest of their names.
+
+        Raises:
+            RuntimeError: process 0 cannot be reached.
+        """
+        found = self._client.key_value_dir_get(folder)
+        return {key.removeprefix(f"{folder}/"): text for key, text in found}
+
+
+def device_names(each: int | None, processes: int) -> list[str]:
+    """Names of the first devices of every process, as Keras calls them.
+
+    Args:
+        each: how many of each process; `None` for all.
+        processes: how many processes there are.
+
+    Raises:
+        ValueError: a process has fewer, or the processes have unequally many.
+    """
+    import jax
+
+    owned: list[list[str]] = [[] for _ in range(processes)]
+    for device in jax.devices():
+        owned[device.process_index].append(f"{device.platform}:{device.id}")
+    fewest, most = min(map(len, owned)), max(map(len, owned))
+    if each is None and fewest != most:
+        raise ValueError(
+            "`devices` must be given where processes have different numbers of "
+            f"devices. Received: None for {fewest} to {most}"
+        )
+    if each is not None and each > fewest:
+        kind = owned[0][0].partition(":")[0]
+        of_each = " of each process" if processes > 1 else ""
+        cpus = (
+            f" (XLA_FLAGS=--xla_force_host_platform_device_count={each} divides a CPU)"
+            if kind == "cpu"
+            else ""
+        )
+        raise ValueError(
+            f"`devices` must be at most {fewest}, the number of {kind} devices"
+            f"{of_each}{cpus}. Received: {each}"
+        )
+    return [device for names in owned for device in names[:each]]
+
+
+def use_same_random_values() -> None:
+    """Lets JAX draw the same random values on any number of devices.
+
+    It does by default. An older way, which a flag brings back, does not.
+    """
+    import jax
+
+    config: Any = jax.config
+    config.update("jax_threefry_partitionable", True)
+
+
+def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arrays that process 0 has, bit by bit, in all processes.
+
+    Args:
+        arrays: those of process 0; elsewhere any of the same shapes and dtypes.
+    """
+    from jax.experimental import multihost_utils
+
+    flat = [np.frombuffer(array.tobytes(), np.uint8) for array in arrays]
+    shared = multihost_utils.broadcast_one_to_all(flat)
+    return [
+        np.frombuffer(np.asarray(data, np.uint8).tobytes(), array.dtype).reshape(
+            array.shape
+        )
+        for data, array in zip(shared, arrays, strict=True)
+    ]
+
+
+def local_value(variable: keras.Variable) -> Tensor:
+    """The value of a variable; that on one device, if many have copies of it.
+
+    What is computed from it needs no other process.
+    """
+    value = variable.value
+    if name() != "jax" or not hasattr(value, "addressable_data"):
+        return value
+    whole = len(value.sharding.device_set) > 1 and value.is_fully_replicated
+    return value.addressable_data(0) if whole else value
+
+
+def weigh_batches(model: keras.Model, count: Callable[[Tensor], Tensor]) -> None:
+    """Weighs the loss of a batch, in what `fit` and `evaluate` report, by `count`.
+
+    Keras weighs it by the number of rows, and so by those that were added for the sake
+    of several devices.
+
+    Args:
+        model: compiled, on JAX.
+        count: gives a scalar for the sample weights of a batch.
+    """
+    [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
+    update_state = type(tracker).update_state
+
+    def counting(step: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(state: Any, data: Any) -> Any:
+            rows = count(keras.utils.unpack_x_y_sample_weight(data)[2])
+            tracker.update_state = lambda loss, sample_weight=None: update_state(
+                tracker, loss, sample_weight=rows
+            )
+            try:
+                return step(model, state, data)
+            finally:
+                del tracker.update_state
+
+        return counted
+
+    model.train_step = counting(type(model).train_step)
+    model.test_step = counting(type(model).test_step)
+
+
+def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
+    """Values of variables, on the devices on which the variables are."""
+    distribution = keras.distribution.distribution()
+    if distribution is None:
+        return list(values)
+    return [
+        keras.distribution.distribute_tensor(
+            value, distribution.get_variable_layout(variable)
+        )
+        for value, variable in zip(values, variables, strict=True)
+    ]
+
+
+def existing_rows(weights: Tensor) -> Tensor:
+    """Number of rows that were not added; those have weights of -0.0."""
+    of_rows = ops.reshape(weights, (ops.shape(weights)[0], -1))
+    added = ops.all(ops.signbit(of_rows), axis=-1)
+    return ops.sum(ops.cast(ops.logical_not(added), "float32"))

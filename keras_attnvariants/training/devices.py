@@ -1,0 +1,195 @@
+"""Training on several devices, of one process or of many, as if there were one."""
+
+import contextlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attnvariants import backend
+from keras_attnvariants.backend import distribution
+from keras_attnvariants.training.team import Team
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_positive
+
+_team: ContextVar[Team | None] = ContextVar("team", default=None)
+
+
+def current_team() -> Team:
+    """The processes that train together; this one alone outside `several_devices`."""
+    return _team.get() or Team()
+
+
+@contextlib.contextmanager
+def several_devices(
+    devices: int | None = None,
+    *,
+    coordinator: str | None = None,
+    process: int = 0,
+    processes: int = 1,
+    wait: float = 300.0,
+) -> Iterator[None]:
+    """Context in which models are built, and trained, on several devices.
+
+    The rows of a batch are divided among the devices, and the losses summed over the
+    real tokens of all: an update is that of one device, up to rounding, with the same
+    dropout. A run may be resumed on another number of devices.
+
+    With several processes, each runs the same program. Process 0 alone writes the
+    folder of the run, shows the progress, and has the callbacks of the caller and the
+    translations of a validation; callbacks must not call the model. If a process ends,
+    so do the others, and the run can be resumed.
+
+    Args:
+        devices: how many of this process, and of each other; `None` for all.
+        coordinator: `"host:port"` of process 0, where it listens for the others.
+        process: number of this process, from 0.
+        processes: how many there are, on one machine or on several.
+        wait: seconds until all processes have to be there.
+
+    Raises:
+        ValueError: the backend is not JAX, there are not so many devices, an argument
+            is out of range, or processes were given different ones.
+        TimeoutError: not all processes came.
+        ProcessLostError: another process has ended.
+
+    Example:
+
+    ```python
+    with kav.training.several_devices(4):
+        kav.training.train_preset(preset, corpus, "runs/hc-sa")
+    ```
+    """
+    _check(devices, coordinator, process, processes, wait)
+    if coordinator is not None and processes > 1:
+        distribution.join(coordinator, process, processes, wait)
+    team = Team(process, processes)
+    token = _team.set(team)
+    try:
+        team.check_same({"devices": devices, "processes": processes})
+        names = distribution.device_names(devices, processes)
+        distribution.use_same_random_values()
+        # Every process cuts its rows out of the batch itself.
+        parallel = keras.distribution.DataParallel(
+            devices=names, auto_shard_dataset=False
+        )
+        with parallel.scope():
+            yield
+        team.finish()
+    except BaseException as error:
+        if isinstance(error, SystemExit) and team.ends_together:
+            team.finish()
+        else:
+            team.fail(error)
+        raise
+    finally:
+        _team.reset(token)
+
+
+def _check(
+    devices: int | None,
+    coordinator: str | None,
+    process: int,
+    processes: int,
+    wait: float,
+) -> None:
+    check_optional_integer("devices", devices)
+    check_integer("processes", processes)
+    check_integer("process", process, minimum=0)
+    check_positive("wait", wait)
+    if process >= processes:
+        raise ValueError(
+            f"`process` must be below `processes`. Received: {process} of {processes}"
+        )
+    if (coordinator is None) != (processes == 1):
+        raise ValueError(
+            "`coordinator` and `processes` must be given together. "
+            f"Received: coordinator={coordinator!r}, processes={processes}"
+        )
+    if coordinator is not None:
+        host, _, port = coordinator.rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 2**16):
+            raise ValueError(
+                f"`coordinator` must be host:port. Received: {coordinator!r}"
+            )
+    if backend.name() != "jax":
+        raise ValueError(
+            "Several devices need JAX: install it, and set the environment variable "
+            f"KERAS_BACKEND=jax. Received: the backend {backend.name()}"
+        )
+
+
+def check_devices(model: keras.Model) -> None:
+    """Raises unless a model is on the devices on which it is to be trained.
+
+    Raises:
+        ValueError: a TensorFlow strategy has several replicas, or the model was built
+            outside of the current distribution.
+    """
+    backend.check_one_replica()
+    parallel = keras.distribution.distribution()
+    if parallel is None:
+        return
+    expected = parallel.device_mesh.devices.size
+    found = {len(variable.value.sharding.device_set) for variable in model.variables}
+    if found - {expected}:
+        raise ValueError(
+            f"`model` must be built where it is trained, within `several_devices` on "
+            f"{expected} devices. Received: one on {min(found)}"
+        )
+
+
+def divided(data: Any) -> Any:
+    """A dataset of batches, each cut to the rows of this process.
+
+    Rows are added until all devices have equally many. They hold padding and count
+    nothing; their sample weights are -0.0, which tells them from the other rows.
+
+    Args:
+        data: `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels, weights)`;
+            all have the rows as their first axis.
+    """
+    parallel = keras.distribution.distribution()
+    if parallel is None or data is None:
+        return data
+    import tensorflow as tf
+
+    if not isinstance(data, tf.data.Dataset):
+        raise TypeError(
+            "On several devices, data must be a tf.data.Dataset. "
+            f"Received: {type(data).__name__}"
+        )
+    team, devices = current_team(), int(np.size(parallel.device_mesh.devices))
+
+    def cut(*batch: Any) -> Any:
+        inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        if weights is None:
+            weights = tf.ones_like(labels, tf.float32)
+        rows = tf.shape(labels)[0]
+        share = -(-rows // devices) * (devices // team.processes)
+
+        def own(tensor: Any, padding: Any = 0) -> Any:
+            added = share * team.processes - rows
+            pads = [[0, added]] + [[0, 0]] * (tensor.shape.rank - 1)
+            whole = tf.pad(tensor, pads, constant_values=tf.cast(padding, tensor.dtype))
+            return whole[team.process * share : (team.process + 1) * share]
+
+        return tf.nest.map_structure(own, inputs), own(labels), own(weights, -0.0)
+
+    return data.map(cut, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def weigh_existing_rows(model: keras.Model) -> Callable[[Any], Any] | None:
+    """Lets the loss that `fit` reports ignore rows that `divided` added.
+
+    Returns:
+        What counts the other rows, from sample weights; `None` on one device.
+    """
+    if keras.distribution.distribution() is None:
+        return None
+    distribution.weigh_batches(model, distribution.existing_rows)
+    return distribution.existing_rows

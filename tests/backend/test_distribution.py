@@ -1,0 +1,57 @@
+"""What several devices need of a backend; training/test_devices.py has the rest."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attnvariants import backend
+from keras_attnvariants.backend import distribution
+
+ON_JAX = pytest.mark.skipif(backend.name() != "jax", reason="a function for JAX")
+
+
+def test_rows_that_were_added_are_told_from_empty_ones():
+    weights = np.array([[1, 0], [0, 0], [-0.0, -0.0], [-0.0, 0]], "float32")
+    assert float(distribution.existing_rows(weights)) == 3
+    assert float(distribution.existing_rows(weights[:, 0])) == 2
+
+
+def test_the_local_value_of_a_variable():
+    variable = keras.Variable([1.0, 2.0])
+    local = ops.convert_to_numpy(distribution.local_value(variable))
+    np.testing.assert_array_equal(local, [1, 2])
+
+
+def test_values_stay_where_nothing_is_distributed():
+    values = [ops.ones(2)]
+    assert distribution.in_place(values, [keras.Variable([1.0, 2.0])]) == values
+
+
+def test_one_replica_is_no_reason_to_complain():
+    distribution.check_one_replica()
+
+
+@ON_JAX
+def test_devices_have_names_and_are_counted():
+    names = distribution.device_names(None, 1)
+    assert distribution.device_names(1, 1) == names[:1]
+    with pytest.raises(ValueError, match=f"at most {len(names)}, .* Received: 1000"):
+        distribution.device_names(1000, 1)
+
+
+@ON_JAX
+def test_the_reported_loss_weighs_batches_by_what_counts_them():
+    def reported(count):
+        inputs = keras.Input((1,))
+        model = keras.Model(inputs, inputs)
+        model.compile(loss="mse", jit_compile=True)
+        if count is not None:
+            distribution.weigh_batches(model, count)
+        x = np.array([[1], [1], [2], [2]], "float32")
+        weights = np.array([1, 1, 3, 3], "float32")
+        return model.evaluate(x, 0 * x, 2, 0, weights, return_dict=True)["loss"]
+
+    assert reported(None) == pytest.approx((1 + 3 * 4) / 2)
+    expected = (2 * 1 + 6 * 12) / (2 + 6)
+    assert reported(lambda weights: ops.sum(weights)) == pytest.approx(expected)

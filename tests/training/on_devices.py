@@ -1,0 +1,111 @@
+"""Toy trainings on JAX with several devices, which tests start in other processes.
+
+    python -m tests.training.on_devices FOLDER JSON
+
+The JSON lists trainings. Each has a `name`, the `devices` that it uses (absent for a
+training without `several_devices`), `changes` of its settings, `model` for a small
+Transformer, a `pause` after each update and, to resume another one, its `run`. The
+environment variable `TEAM` has `coordinator`, `process` and `processes` as JSON, or
+null for one process. What was trained is written to `FOLDER/name.npz`.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_attnvariants as kav
+from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.training import several_devices
+from tests.training import toy
+
+
+def unequal(number, batch):
+    """A batch with 6 to 8 rows, and sources of different lengths."""
+    inputs, labels, weights = batch
+    lengths = 2 + tf.range(8) % 5
+    real = tf.sequence_mask(lengths, 6, dtype=tf.int32)
+    inputs = {**inputs, "source_ids": inputs["source_ids"] * real}
+    rows = 8 - tf.cast(number % 3, tf.int32)
+    return tf.nest.map_structure(lambda x: x[:rows], (inputs, labels, weights))
+
+
+def dataset_at(step):
+    """Endless training data from batch `step` on."""
+    return toy.dataset_at(step).enumerate(step).map(unequal)
+
+
+class Pause(keras.callbacks.Callback):
+    """Waits after each update, for somebody who wants to kill the process."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds = seconds
+
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(self.seconds)
+
+
+def transformer(seed):
+    keras.utils.set_random_seed(seed)
+    attention = kav.DotProductAttention(num_heads=2, dropout=0.1)
+    return kav.Transformer(
+        toy.VOCABULARY, 2, 16, 32, attention, attention, attention, dropout=0.2
+    )
+
+
+def train(
+    folder,
+    name,
+    devices=None,
+    changes=None,
+    run=None,
+    seed=1,
+    model=None,
+    pause=0.0,
+    team=None,
+):
+    """One training; the log is that of its folder."""
+    team = team or {}
+    on_devices = devices or team
+    context = several_devices(devices, **team) if on_devices else None
+    with context or contextlib.nullcontext():
+        model = transformer(seed) if model else toy.toy_model(seed)
+        toy.run(
+            folder / (run or name),
+            toy.toy_config(**(changes or {})),
+            model,
+            bleu=False,
+            callbacks=[Pause(pause)],
+            training_data=dataset_at,
+            validation_data=toy.validation_data().enumerate().map(unequal),
+        )
+        arrays = toy.variables(model)
+    if team.get("process", 0) == 0:
+        arrays = {str(index): array for index, array in enumerate(arrays)}
+        np.savez(folder / f"{name}.npz", **arrays)
+
+
+def main():
+    # Only a power cut would tell, and a busy disk makes it slow.
+    os.fsync = lambda descriptor: None
+    folder, trainings = Path(sys.argv[1]), json.loads(sys.argv[2])
+    team = json.loads(os.environ.get("TEAM", "null"))
+    with clear_errors():
+        for training in trainings:
+            train(folder, team=team, **training)
+
+
+if __name__ == "__main__":
+    import typer
+
+    try:
+        main()
+    except typer.Exit as end:
+        sys.exit(end.exit_code)

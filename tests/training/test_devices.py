@@ -1,0 +1,221 @@
+"""Training on several devices and in several processes equals training on one."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attnvariants import backend
+from keras_attnvariants.training import LabelSmoothedCrossEntropy
+from keras_attnvariants.training import several_devices
+from tests.training import toy
+
+ACCUMULATE = {"accumulate": 2, "ema": 0.9, "steps": 10}
+ALONE = [
+    {"name": "one"},
+    {"name": "two", "devices": 2},
+    {"name": "three", "devices": 3},  # which do not divide the 8 rows of a batch
+    {"name": "begun", "devices": 3, "changes": {"steps": 16}, "run": "moved"},
+    {"name": "moved", "devices": 2, "run": "moved", "seed": 9},
+    {"name": "one-more", "changes": ACCUMULATE},
+    {"name": "three-more", "devices": 3, "changes": ACCUMULATE},
+]
+
+
+def start(folder, trainings, devices=1, **team):
+    """A process that trains on JAX, with so many devices to choose from."""
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "jax",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "TEAM": json.dumps(team or None),
+    }
+    command = [sys.executable, "-m", "tests.training.on_devices"]
+    return subprocess.Popen(
+        [*command, str(folder), json.dumps(trainings)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def free_port():
+    with socket.create_server(("", 0)) as server:
+        return server.getsockname()[1]
+
+
+def start_team(folder, trainings, processes=2, **options):
+    """Processes that train together."""
+    team = {"coordinator": f"127.0.0.1:{free_port()}", "processes": processes}
+    given = [trainings] * processes if isinstance(trainings[0], dict) else trainings
+    return [
+        start(folder, given[number], process=number, **team, **options)
+        for number in range(processes)
+    ]
+
+
+def ends(processes, timeout=200):
+    """Exit status and standard error of each."""
+    errors = [process.communicate(timeout=timeout)[1] for process in processes]
+    return [(p.returncode, error) for p, error in zip(processes, errors, strict=True)]
+
+
+def wait_for_state(run, number, processes):
+    """Returns when a training has saved so many states."""
+    while not any(
+        int(path.name.removeprefix("state-")) >= number
+        for path in run.glob("state/state-*")
+    ):
+        assert all(process.poll() is None for process in processes), ends(processes)
+        time.sleep(0.02)
+
+
+def losses(folder, name):
+    return [
+        (record["event"], record["step"], record["loss"], record.get("val_loss"))
+        for record in toy.log(folder / name)
+        if "loss" in record
+    ]
+
+
+def weights(folder, name):
+    with np.load(folder / f"{name}.npz") as arrays:
+        return [arrays[str(index)] for index in range(len(arrays.files))]
+
+
+def assert_equal(folder, first, second):
+    """Losses and variables are equal up to rounding, seeds of dropout exactly."""
+    for ours, theirs in zip(losses(folder, first), losses(folder, second), strict=True):
+        assert ours[:2] == theirs[:2]
+        assert ours[2:] == pytest.approx(theirs[2:], abs=1e-5, nan_ok=True)
+    for ours, theirs in zip(
+        weights(folder, first), weights(folder, second), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=2e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Trainings in a process with four devices."""
+    folder = tmp_path_factory.mktemp("devices")
+    [(status, error)] = ends([start(folder, ALONE, devices=4)])
+    assert status == 0, error
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "one"),
+    [("two", "one"), ("three", "one"), ("moved", "one"), ("three-more", "one-more")],
+)
+def test_devices_train_like_one(folder, name, one):
+    """Also resumed on another number, and with several batches for an update."""
+    assert_equal(folder, name, one)
+
+
+def test_several_devices_need_jax():
+    with pytest.raises(ValueError, match="KERAS_BACKEND=jax"), several_devices(2):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"devices": 0}, "`devices` must be a positive integer"),
+        ({"coordinator": "here:1"}, "must be given together"),
+        ({"processes": 2}, "must be given together"),
+        ({"process": 1}, "`process` must be below `processes`"),
+        ({"coordinator": "here", "processes": 2}, "must be host:port"),
+        ({"coordinator": "here:0", "processes": 2}, "must be host:port"),
+        ({"wait": 0}, "`wait` must be a positive number"),
+    ],
+)
+def test_wrong_arguments(options, message):
+    with pytest.raises(ValueError, match=message), several_devices(**options):
+        pass
+
+
+class TwoReplicas:
+    num_replicas_in_sync = 2
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="a strategy of TensorFlow")
+def test_replicas_of_tensorflow_are_refused(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.distribute, "get_strategy", TwoReplicas)
+    loss = LabelSmoothedCrossEntropy()
+    labels, logits = keras.ops.ones((1, 2), "int32"), keras.ops.zeros((1, 2, 4))
+    with pytest.raises(ValueError, match="averages the mean losses of its replicas"):
+        loss(labels, logits)
+    LabelSmoothedCrossEntropy(reduction="sum")(labels, logits)
+
+
+@pytest.fixture(scope="module")
+def together(folder):
+    """Two processes with a device each; a resume on one of two devices."""
+    succeed(start_team(folder, [{"name": "pair"}]))
+    return folder
+
+
+def succeed(processes):
+    for status, error in ends(processes):
+        assert status == 0, error
+
+
+@pytest.mark.slow
+def test_processes_train_like_one(together):
+    assert_equal(together, "pair", "one")
+
+
+@pytest.mark.slow
+def test_different_settings_are_refused(tmp_path):
+    other = {"name": "run", "changes": {"clipnorm": 2.0}}
+    for status, error in ends(start_team(tmp_path, [[{"name": "run"}], [other]])):
+        assert status == 2
+        line = error.strip().splitlines()[-1]
+        assert line.startswith("Error: process 1 has other settings")
+        assert line.endswith("`clipnorm` 2 instead of 1")
+    assert not list(tmp_path.glob("run/state/*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_ends_the_other_and_the_run_resumes(together, victim):
+    name = f"killed-{victim}"
+    team = start_team(together, [{"name": name, "pause": 0.1}])
+    wait_for_state(together / name, 3, team)
+    team[victim].kill()
+    status, error = ends(team, timeout=60)[1 - victim]
+    if victim == 0:  # JAX ends the others by itself
+        assert status != 0
+        assert "another task died" in error
+    else:
+        assert status == 2, error
+        assert "process 1 has ended or hangs" in error.strip().splitlines()[-1]
+    succeed(start_team(together, [{"name": name, "seed": 9}]))
+    assert_equal(together, name, "one")
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_come(tmp_path):
+    team = {"coordinator": f"127.0.0.1:{free_port()}", "processes": 2, "wait": 1}
+    [(status, error)] = ends([start(tmp_path, [{"name": "run"}], process=0, **team)])
+    assert status == 2
+    assert "process 1 of 2 did not come" in error.strip().splitlines()[-1]
+
+
+@pytest.mark.slow
+def test_more_devices_than_there_are(tmp_path):
+    trainings = [{"name": "run", "devices": 3}]
+    [(status, error)] = ends([start(tmp_path, trainings, devices=2)])
+    assert status == 2
+    assert "`devices` must be at most 2" in error.strip().splitlines()[-1]
