@@ -5,8 +5,9 @@ positions to read. The second stage has room for all positions. Where a batch ma
 any size, it continues without the sentences that are finished. A sentence alone has one
 stage: it has little to read, and its search is compiled in half the time.
 
-Where the width of the sources is not known before the graph runs, both stages are one
-loop around the loop of positions, so that the graph holds a decoding step once.
+Where the width of the sources is not known before the graph runs, all stages are one
+loop around the loop of positions, so that the graph holds a decoding step once. The
+first of them is done in several there, with room for 16 positions more in each.
 """
 
 import copy
@@ -29,6 +30,10 @@ from keras_attnvariants.utils.typing import Tensor
 
 # How many positions more than the sources have columns the first stage has.
 MARGIN = 8
+
+# For how many positions there is room at first where stages are in one loop, and for
+# how many more each time until the second stage.
+STRIDE = 16
 
 # The fewest positions for which a second stage is worth its compilation.
 MIN_SECOND_STAGE = 16
@@ -91,8 +96,10 @@ class StagedSearch:
     def run_in_one_loop(self, source_length: Tensor) -> Any:
         """The results of the search, with `()` for all other fields of its state."""
         first = at_most(source_length + MARGIN, self.max_length)
-        state = self.initial(room=first)
+        start_room = at_most(first, STRIDE)
+        state = self.initial(room=start_room)
         results = [getattr(state, name) for name in self.RESULTS]
+        limit = ops.convert_to_tensor(self.max_length, "int32")
 
         def stage(
             room: Tensor, rows: Tensor, results: Any, context: Any, state: Any
@@ -103,20 +110,25 @@ class StagedSearch:
                 replace_rows(old, getattr(state, name), rows)
                 for old, name in zip(results, self.RESULTS, strict=True)
             ]
-            going = ops.cast(ops.nonzero(ops.logical_not(state.done))[0], "int32")
+            # Other numbers of sentences would be other shapes: fewer at the end only.
+            is_early = ops.less(room, first)
+            going = ops.logical_or(is_early, ops.logical_not(state.done))
+            going = ops.cast(ops.nonzero(going)[0], "int32")
+            room = ops.where(is_early, ops.minimum(room + STRIDE, first), limit)
             context = with_structure_of(context, take_rows(context, going))
-            state = self.with_room_for_all(state, going, context)
+            state = self.with_room(room, state, going, context)
             rows = ops.take(rows, going)
-            return self.max_length, rows, results, context, tuple(state)
+            return room, rows, results, context, tuple(state)
+
+        def is_unfinished(room: Tensor, rows: Tensor, *parts: Any) -> Tensor:
+            state = self.State(*parts[-1])
+            return ops.logical_and(
+                ops.any(ops.logical_not(state.done)), state.position < limit
+            )
 
         rows = ops.arange(ops.shape(state.done)[0], dtype="int32")
-        start = first, rows, results, self.context, tuple(state)
-        _, _, results, *_ = ops.while_loop(
-            lambda room, rows, *_: ops.shape(rows)[0] > 0,
-            stage,
-            start,
-            maximum_iterations=2,
-        )
+        start = start_room, rows, results, self.context, tuple(state)
+        _, _, results, *_ = ops.while_loop(is_unfinished, stage, start)
         empty = dict.fromkeys(self.State._fields, ())
         return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))
 
@@ -134,7 +146,7 @@ class StagedSearch:
         """Advances the sentences that are not done, with room for all positions."""
         rows = unfinished(state.done)
         search = self.of_rows(rows, take_rows(self.context, rows))
-        part = self.with_room_for_all(state, rows, search.context)
+        part = self.with_room(self.max_length, state, rows, search.context)
         part = search.advance_by(positions, part)
         changed = {
             name: replace_rows(getattr(state, name), getattr(part, name), rows)
@@ -142,17 +154,20 @@ class StagedSearch:
         }
         return state._replace(**changed)
 
-    def with_room_for_all(self, state: Any, rows: Tensor | None, context: Any) -> Any:
-        """The state of some sentences, or all of them, with room for all positions.
+    def with_room(
+        self, room: Size, state: Any, rows: Tensor | None, context: Any
+    ) -> Any:
+        """The state of some sentences, or all of them, with room for more positions.
 
         Args:
+            room: the number of positions.
             state: of more sentences.
             rows: int32 `[n]`, or `None` for all.
             context: of the sentences to keep.
         """
         parts = take_rows(state._replace(position=())._asdict(), rows)
         part = self.State(**{**parts, "position": state.position})
-        larger = self.model.initial_state(context, self.beams, self.max_length)
+        larger = self.model.initial_state(context, self.beams, room)
         return part._replace(model_state=pad_state(part.model_state, larger))
 
 

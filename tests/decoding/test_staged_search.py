@@ -107,10 +107,12 @@ class TracedModel(RecurrentModel):
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+@pytest.mark.parametrize("stride", [2, 16])
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_one_loop_serves_sources_of_any_width(beam_size):
+def test_one_loop_serves_sources_of_any_width(beam_size, stride, monkeypatch):
     import tensorflow as tf
 
+    monkeypatch.setattr(module, "STRIDE", stride)
     model = TracedModel(seed=3, eos_bias=-1.0)
     options = {"beam_size": beam_size, "return_alignments": True}
     sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
@@ -138,6 +140,29 @@ def test_a_step_for_a_sentence_alone_is_compiled_once(beam_size):
     assert model.traced == 3
     first = [None if values is None else values[:1] for values in both]
     same(type(both)(*first), alone)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_there_is_room_for_little_more_than_the_positions_so_far(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(module, "STRIDE", 4)
+    rooms = []
+
+    class RoomyModel(RecurrentModel):
+        def initial_state(self, context, beams, max_length):
+            tf.py_function(lambda room: rooms.append(int(room)), [max_length], [])
+            return super().initial_state(context, beams, max_length)
+
+    model = RoomyModel(seed=3, eos_bias=-1.0)
+    run = tf.function(
+        lambda sources: beam_search(model, sources, beam_size=3),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    longest = run(SOURCES).lengths.numpy().max()
+    assert longest > FIRST
+    *early, limit = sorted(set(rooms))
+    assert early == [4, 8, FIRST] and limit >= longest
 
 
 PLACES = [
