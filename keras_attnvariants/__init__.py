@@ -28,6 +28,7 @@ _ROOMS = (
     "evaluation",
     "analysis",
     "serving",
+    "beam",
     "tuning",
     "experiments",
     "cli",

@@ -43,6 +43,14 @@ class CorporaOptions:
         ),
     ]
     max_invalid: MaxInvalid = 0.01
+    unique: Annotated[
+        bool,
+        typer.Option(
+            "--unique",
+            help="Leave out training sentences that came before in the same --data, "
+            "with the same translation.",
+        ),
+    ] = False
     data_weight: Annotated[
         list[float] | None,
         typer.Option(
@@ -119,6 +127,7 @@ class CorporaOptions:
                 target,
                 max_invalid=self.max_invalid,
                 alignments=alignments or None,
+                unique=self.unique,
             )
             for data, source, target, alignments in zip(
                 self.data,

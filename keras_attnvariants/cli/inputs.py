@@ -12,7 +12,7 @@ from typing import BinaryIO
 from typing import NamedTuple
 
 from keras_attnvariants.cli.texts import FIRST_CHUNK
-from keras_attnvariants.utils.lines import LONGEST_LINE
+from keras_attnvariants.utils.lines import seek_line
 from keras_attnvariants.utils.lines import text_lines
 
 # Parts of a file that anyone could want.
@@ -124,10 +124,7 @@ def lines_of_file(file: BinaryIO, shard: Shard | None) -> Source:
         return Source(text_lines(stream), stream=stream, size=size)
     start, stop = shard.bounds(os.fstat(file.fileno()).st_size)
     if start:
-        file.seek(start - 1)
-        # What is left of a line of the part before; nothing but its end, maybe.
-        while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-            pass
+        seek_line(file, start)
         start = file.tell()
     size = max(stop - start, 0)
     stream = CountedStream(file, size)

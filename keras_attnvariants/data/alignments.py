@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.cleaning import clean_pair
-from keras_attnvariants.data.cleaning import read_parallel
+from keras_attnvariants.data.cleaning import read_shards
 from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.data.folders import ParallelFiles
@@ -34,13 +34,13 @@ _WORD = re.compile(r"\S+")
 
 
 def cached_alignments(
-    folder: Path, files: ParallelFiles, path: Path, max_characters: int
+    folder: Path, shards: Sequence[ParallelFiles], path: Path, max_characters: int
 ) -> Path:
     """The file with the links of those pairs that cleaning keeps, written once.
 
     Args:
         folder: of the cleaned corpus.
-        files: of the training split before cleaning.
+        shards: files of the training split before cleaning.
         path, max_characters: as for `kept_alignments`.
 
     Raises:
@@ -51,7 +51,7 @@ def cached_alignments(
 
     def write(into: FolderWriter) -> None:
         with (
-            closing(read_parallel(*files)) as pairs,
+            closing(read_shards(shards)) as pairs,
             (into.path / ALIGNMENTS).open("w", encoding="ascii") as file,
         ):
             lines = kept_alignments(path, pairs, max_characters)

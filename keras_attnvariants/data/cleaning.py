@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from itertools import zip_longest
 from pathlib import Path
+from typing import NamedTuple
+from typing import TypeAlias
 
 from keras_attnvariants.data.files import read_byte_lines
+from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.
-PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long")
+REPEATED = "repeated"
+PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long", REPEATED)
+
+# Whether a good pair of texts came before; called for each of them in order.
+IsRepeated: TypeAlias = Callable[[str, str], bool]
 
 
 @dataclass
@@ -42,6 +53,85 @@ class SplitReport:
             return f"{line}, no bad lines"
         counts = ", ".join(f"{n:,} {kind}" for kind, n in self.problems.items())
         return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
+
+
+class CleaningJob(NamedTuple):
+    """A split to be cleaned.
+
+    Attributes:
+        split: Name of the split.
+        shards: Its files, of which the lines follow one another.
+        files: Source and target file to write.
+        max_characters: Longest line; longer ones are counted as over-long.
+        keep_bad: Whether to write bad pairs too, as far as they are text.
+        unique: Whether to leave out pairs that came before.
+    """
+
+    split: str
+    shards: Sequence[ParallelFiles]
+    files: ParallelFiles
+    max_characters: int
+    keep_bad: bool
+    unique: bool
+
+
+# What cleans splits and returns a report on each.
+Cleaner: TypeAlias = Callable[[Sequence[CleaningJob]], list[SplitReport]]
+
+
+def clean_splits(jobs: Sequence[CleaningJob]) -> list[SplitReport]:
+    """Cleans split after split, in this process.
+
+    Raises:
+        ValueError: If the two files of a shard do not have equally many lines.
+    """
+    return [
+        write_clean(
+            read_shards(job.shards),
+            job.files,
+            job.split,
+            job.max_characters,
+            job.keep_bad,
+            SeenPairs() if job.unique else None,
+        )
+        for job in jobs
+    ]
+
+
+class SeenPairs:
+    """Remembers which pairs there were, about 100 bytes for each."""
+
+    def __init__(self) -> None:
+        self._keys: set[bytes] = set()
+
+    def __call__(self, source: str, target: str) -> bool:
+        key, count = pair_key(source, target), len(self._keys)
+        self._keys.add(key)
+        return len(self._keys) == count
+
+
+def pair_key(source: str, target: str) -> bytes:
+    """16 bytes that are equal for equal pairs of texts, and for no others."""
+    text = f"{source}\n{target}".encode()
+    return hashlib.blake2b(text, digest_size=16).digest()
+
+
+def good_pairs(
+    pairs: Iterable[tuple[bytes, bytes] | None], max_characters: int
+) -> Iterator[tuple[str, str]]:
+    """The texts of the pairs in which nothing is wrong."""
+    for pair in pairs:
+        texts, problem = clean_pair(pair, max_characters)
+        if not problem:
+            yield texts
+
+
+def read_shards(
+    shards: Sequence[ParallelFiles],
+) -> Generator[tuple[bytes, bytes], None, None]:
+    """Yields the pairs of lines of one shard after another, as `read_parallel`."""
+    for files in shards:
+        yield from read_parallel(*files)
 
 
 def read_parallel(
@@ -93,6 +183,7 @@ def write_clean(
     split: str,
     max_characters: int,
     keep_bad: bool,
+    is_repeated: IsRepeated | None = None,
 ) -> SplitReport:
     """Writes the pairs of a split as two plain UTF-8 files.
 
@@ -102,6 +193,7 @@ def write_clean(
         split: Name of the split, for the report.
         max_characters: Longest line; longer ones are counted as over-long.
         keep_bad: Whether to write bad pairs too, as far as they are text.
+        is_repeated: Which good pairs are repeated, and so are bad.
 
     Returns:
         The report on the split.
@@ -115,6 +207,8 @@ def write_clean(
         for pair in pairs:
             report.read += 1
             texts, problem = clean_pair(pair, max_characters)
+            if not problem and is_repeated is not None and is_repeated(*texts):
+                problem = REPEATED
             if problem:
                 problems[problem] += 1
             if problem and not keep_bad:

@@ -15,8 +15,11 @@ from typing import NamedTuple
 from keras_attnvariants.data import registry
 from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
 from keras_attnvariants.data.alignments import cached_alignments
+from keras_attnvariants.data.cleaning import Cleaner
+from keras_attnvariants.data.cleaning import CleaningJob
+from keras_attnvariants.data.cleaning import SeenPairs
 from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import read_parallel
+from keras_attnvariants.data.cleaning import clean_splits
 from keras_attnvariants.data.cleaning import write_clean
 from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import fingerprint
@@ -24,6 +27,8 @@ from keras_attnvariants.data.folders import SPLITS
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.mixture import Mixture
+from keras_attnvariants.data.shards import check_shards
+from keras_attnvariants.data.shards import join_shards
 from keras_attnvariants.data.tsv import read_tsv
 from keras_attnvariants.utils.checks import is_number
 from keras_attnvariants.utils.files import read_json
@@ -42,6 +47,7 @@ class _Limits(NamedTuple):
 
     max_characters: int
     max_invalid: float
+    unique: bool
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,8 @@ def load_corpus(
     max_characters: int = 2000,
     max_invalid: float = 0.01,
     alignments: os.PathLike[str] | str | None = None,
+    unique: bool = False,
+    cleaner: Cleaner = clean_splits,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
@@ -124,7 +132,8 @@ def load_corpus(
         spec: One of
             - a folder with files `<split>.<language>`, each plain or `.gz`:
               `train`, `validation` (or `valid`, `dev`, `val`), `test`, and any
-              others, such as `test2016`, under their own names;
+              others, such as `test2016`, under their own names. A split may be
+              in shards, `train-00000-of-00010.en` to `train-00009-of-00010.en`;
             - a TSV file (plain or `.gz`) with two columns, source and target, or
               in the order that a header line with the two language codes gives.
               3 % of the lines each become validation and test, chosen by hash;
@@ -142,15 +151,19 @@ def load_corpus(
             line for each pair of its files, such as `0-0 1-2` for the first source word
             and the first target word, the second and the third. Words are separated by
             white space. See docs/training.md.
+        unique: Whether to leave pairs out that came before in the split, if its name
+            begins with "train". They are counted as repeated.
+        cleaner: What cleans the files of a folder; `kav.beam.prepare` has one that
+            does so in many processes and writes the same.
 
     Returns:
         The `Corpus`.
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        ValueError: If the name is unknown, a language is missing, the two files of
-            a split differ in length, a file is empty, broken or not UTF-8 text, or the
-            alignments are not of the training split.
+        ValueError: If the name is unknown, a language or a shard is missing, the two
+            files of a split differ in length, a file is empty, broken or not UTF-8
+            text, or the alignments are not of the training split.
         FetchError: If a registered corpus cannot be fetched.
 
     Example:
@@ -164,7 +177,8 @@ def load_corpus(
     _check_languages(source_language, target_language)
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
-    limits = _Limits(max_characters, _check_share("max_invalid", max_invalid))
+    share = _check_share("max_invalid", max_invalid)
+    limits = _Limits(max_characters, share, unique)
     path = Path(spec)
     if path.is_dir():
         name, folder = path.resolve().name, path
@@ -182,7 +196,12 @@ def load_corpus(
             f"There is no such folder or TSV file. Received: {spec}"
         )
     links = None if alignments is None else Path(alignments)
-    return _load_folder(name, folder, languages, cache, limits, links)
+    if links is not None and unique:
+        raise ValueError(
+            "`alignments` have a line for each pair: leave none out with `unique`. "
+            f"Received: {alignments}"
+        )
+    return _load_folder(name, folder, languages, cache, limits, cleaner, links)
 
 
 def default_cache() -> Path:
@@ -227,21 +246,27 @@ def _load_folder(
     languages: tuple[str, str],
     cache: Path,
     limits: _Limits,
+    cleaner: Cleaner,
     alignments: Path | None,
 ) -> Corpus:
     splits, notes = find_splits(folder, languages)
+    check_shards(folder, languages)
+    shards_of = join_shards(splits)
 
     def write(into: Path) -> list[SplitReport]:
-        return [
-            write_clean(
-                read_parallel(*files),
-                _split_files(into, split, languages),
-                split,
-                limits.max_characters,
-                keep_bad=not split.startswith("train"),
-            )
-            for split, files in splits.items()
-        ]
+        return cleaner(
+            [
+                CleaningJob(
+                    split,
+                    shards,
+                    _split_files(into, split, languages),
+                    limits.max_characters,
+                    keep_bad=not _is_training(split),
+                    unique=limits.unique and _is_training(split),
+                )
+                for split, shards in shards_of.items()
+            ]
+        )
 
     inputs = [file for files in splits.values() for file in files]
     corpus = _cached(name, languages, cache, inputs, limits, notes, write)
@@ -249,14 +274,21 @@ def _load_folder(
         return corpus
     corpus.files("train")
     kept = cached_alignments(
-        corpus.folder, splits["train"], alignments, limits.max_characters
+        corpus.folder, shards_of["train"], alignments, limits.max_characters
     )
     return replace(corpus, alignments=kept)
+
+
+def _is_training(split: str) -> bool:
+    return split.startswith("train")
 
 
 def _load_tsv(
     path: Path, languages: tuple[str, str], cache: Path, limits: _Limits
 ) -> Corpus:
+    def is_repeated(split: str) -> SeenPairs | None:
+        return SeenPairs() if limits.unique and _is_training(split) else None
+
     def write(into: Path) -> list[SplitReport]:
         return [
             write_clean(
@@ -265,6 +297,9 @@ def _load_tsv(
                 split,
                 limits.max_characters,
                 keep_bad=False,
+                is_repeated=SeenPairs()
+                if limits.unique and _is_training(split)
+                else None,
             )
             for split in SPLITS
         ]
@@ -289,7 +324,10 @@ def _cached(
     """Returns the cleaned corpus of these inputs, writing it if need be."""
     for file in inputs:
         check_text_file(file, limits.max_invalid)
-    digest = fingerprint(inputs, _CLEANING_VERSION, languages, limits.max_characters)
+    settings = [_CLEANING_VERSION, languages, limits.max_characters]
+    # Corpora that were cleaned before there was a choice keep their folders.
+    settings += ["unique"] if limits.unique else []
+    digest = fingerprint(inputs, *settings)
     folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"
 
     def fill(writer: FolderWriter) -> None:

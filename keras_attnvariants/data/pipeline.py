@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.typing import Tensor
 
-_LINES_PER_BLOCK = 4096
+LINES_PER_BLOCK = 4096
 
 
 class TokenizedText:
@@ -132,14 +133,15 @@ class TokenizedCorpus:
         if name not in self._splits:
             files = self.corpus.files(name)
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
-            cached_folder(folder, lambda into: self._write_tokens(files, into.path))
+            cached_folder(folder, lambda into: self.write_tokens(files, into.path))
             self._splits[name] = (
                 TokenizedText(folder / "source"),
                 TokenizedText(folder / "target"),
             )
         return self._splits[name]
 
-    def _write_tokens(self, files: ParallelFiles, into: Path) -> None:
+    def write_tokens(self, files: ParallelFiles, into: Path) -> None:
+        """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
         for side, file in zip(("source", "target"), files, strict=True):
             _tokenize_file(file, self.tokenizer, into / side)
 
@@ -310,7 +312,7 @@ def _linked(links: TokenLinks, plan: BatchPlan, index: int) -> np.ndarray:
 def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
     blocks = (
         tf.data.TextLineDataset(str(file))
-        .batch(_LINES_PER_BLOCK)
+        .batch(LINES_PER_BLOCK)
         .map(
             tokenizer.tf_tokenizer().tokenize,
             num_parallel_calls=tf.data.AUTOTUNE,
@@ -318,6 +320,16 @@ def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
         )
         .prefetch(tf.data.AUTOTUNE)
     )
+    write_rows(blocks, path)
+
+
+def write_rows(blocks: Iterable[Tensor], path: Path) -> None:
+    """Writes ragged tensors `[lines, None]` of ids, one after another.
+
+    Args:
+        blocks: the tensors.
+        path: of the files, which have `.ids` and `.offsets` at the end.
+    """
     end = 0
     with (
         open(path.with_suffix(".ids"), "wb") as ids,

@@ -7,6 +7,7 @@ sentences, so that line `i` of a file is line `i` for every other tool, too.
 
 import codecs
 from collections.abc import Iterator
+from typing import BinaryIO
 from typing import Protocol
 
 # No sentence is as long. Memory holds one line.
@@ -46,6 +47,46 @@ def byte_lines(
             )
         is_first = is_start and number == 1
         yield text.removeprefix(codecs.BOM_UTF8) if is_first else text
+
+
+class _Beginning:
+    """The lines of a file that begin before a position."""
+
+    def __init__(self, file: BinaryIO, stop: int) -> None:
+        self._file, self._stop = file, stop
+
+    def readline(self, size: int, /) -> bytes:
+        is_over = self._file.tell() >= self._stop
+        return b"" if is_over else self._file.readline(size)
+
+
+def seek_line(file: BinaryIO, start: int) -> None:
+    """Goes to the first line of a file that begins at a position or behind it."""
+    if start:
+        file.seek(start - 1)
+        # What is left of a line before; nothing but its end, maybe.
+        while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+            pass
+
+
+def lines_between(
+    file: BinaryIO, start: int, stop: int, is_start: bool | None = None
+) -> Iterator[bytes]:
+    """The lines of a file that begin in a range of bytes, without their ends.
+
+    Args:
+        file: what to read.
+        start: first byte of the range.
+        stop: first byte behind it.
+        is_start: whether to drop a byte order mark; by default at the start of the
+            file.
+
+    Raises:
+        ValueError: a line is longer than `LONGEST_LINE`.
+    """
+    seek_line(file, start)
+    drops_mark = start == 0 if is_start is None else is_start
+    yield from byte_lines(_Beginning(file, stop), is_start=drops_mark)
 
 
 def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:

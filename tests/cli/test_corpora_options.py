@@ -44,6 +44,17 @@ def test_one_corpus_has_no_weight(given):
         CorporaOptions(data=["one"], source=["xx"], target=["yy"], **given).check()
 
 
+@pytest.mark.parametrize("unique", [False, True])
+def test_repeated_sentences_are_left_out_if_asked(monkeypatch, tmp_path, unique):
+    monkeypatch.setenv("KAV_CACHE", str(tmp_path / "cache"))
+    for language in ("xx", "yy"):
+        text = "".join(f"{word} {language}\n" for word in "abca")
+        (tmp_path / f"train.{language}").write_text(text)
+    given = {"data": [tmp_path], "source": ["xx"], "target": ["yy"]}
+    corpus = CorporaOptions(**given, unique=unique).load()
+    assert corpus.read_lines("train")[0][3:] == ([] if unique else ["a xx"])
+
+
 @pytest.fixture(scope="module")
 def corpora(corpus_folder, tmp_path_factory):
     """The corpus in two parts; the second translates from yy into xx."""

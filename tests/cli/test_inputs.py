@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from keras_attnvariants.cli import inputs
 from keras_attnvariants.cli.inputs import Shard
 from keras_attnvariants.cli.inputs import sentences
+from keras_attnvariants.utils import lines
 
 PIECES = ("a", "Bär ", "\n", "\n\n", "\r\n", "\ufeff", "\u2028", "\x85", "long " * 9)
 
@@ -42,7 +42,7 @@ def test_shards_are_of_about_equal_size(tmp_path):
 
 
 def test_a_long_line_is_of_one_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "LONGEST_LINE", 16)
+    monkeypatch.setattr(lines, "LONGEST_LINE", 16)
     path = tmp_path / "text"
     path.write_text("x" * 1000 + "\nend\n")
     found = []

@@ -235,7 +235,7 @@ def test_empty_token_files(tmp_path, cache, tokenizer):
 def test_large_budgets_and_corpora_stream(tokens, monkeypatch):
     # Blocks much smaller than the corpus must give the same files.
     whole = tokens.split("train")[0].ids.tobytes()
-    monkeypatch.setattr("keras_attnvariants.data.pipeline._LINES_PER_BLOCK", 7)
+    monkeypatch.setattr("keras_attnvariants.data.pipeline.LINES_PER_BLOCK", 7)
     blocks = TokenizedCorpus(tokens.corpus, tokens.tokenizer, tokens.folder / "other")
     assert blocks.split("train")[0].ids.tobytes() == whole
 

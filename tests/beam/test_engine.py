@@ -1,0 +1,66 @@
+"""Options of pipelines."""
+
+import pytest
+
+from keras_attnvariants.beam import engine
+from tests.beam.conftest import HERE
+
+
+def test_workers_are_processes_of_this_machine():
+    assert engine.arguments(["--job_name=x"], 3) == [
+        "--runner=DirectRunner",
+        "--direct_running_mode=multi_processing",
+        "--direct_num_workers=3",
+        "--job_name=x",
+    ]
+
+
+def test_a_runner_has_its_own_options():
+    options = ["--runner=FlinkRunner", "--parallelism=8"]
+    assert engine.arguments(options, 1) == options
+
+
+@pytest.mark.parametrize(
+    ("options", "workers", "message"),
+    [
+        ([], 0, "`workers` must be a positive integer"),
+        (["runner"], 1, "must be those of Beam.*Received: 'runner'"),
+        (["--runner=X"], 2, r"Received: workers=2 and \['--runner=X'\]"),
+    ],
+)
+def test_wrong_options(options, workers, message):
+    with pytest.raises(ValueError, match=message):
+        engine.arguments(options, workers)
+
+
+def test_without_beam_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="not installed: pip install the extra `beam`"):
+        with engine.pipeline([], 1):
+            pass
+
+
+def count_letters(word):
+    engine.count("words", "letters", len(word))
+
+
+def test_a_pipeline_runs_at_its_end_without_a_download(beam, monkeypatch):
+    import apache_beam
+    from apache_beam.runners.portability import prism_runner
+
+    def refuse(*arguments):
+        raise AssertionError("a program that would be downloaded")
+
+    results, run = [], apache_beam.Pipeline.run
+
+    def keep(pipeline):
+        results.append(run(pipeline))
+        return results[-1]
+
+    monkeypatch.setattr(prism_runner.PrismRunner, "run_pipeline", refuse)
+    monkeypatch.setattr(apache_beam.Pipeline, "run", keep)
+    with engine.pipeline(HERE, 1) as steps:
+        words = steps | apache_beam.Create(["a", "bcd"])
+        words | apache_beam.Map(count_letters)
+    [counter] = results[0].metrics().query()["counters"]
+    assert counter.committed == 4
