@@ -175,13 +175,12 @@ def _put_together(steps: Any, shards: Sequence[Shard]) -> None:
     unique = [tuple(shard) for shard in shards if shard.unique]
     repeats = (
         steps
-        | "Shards of unique pairs" >> beam.Create(unique, reshuffle=True)
-        | "Spread them" >> beam.Reshuffle()
+        | "Shards of unique pairs" >> beam.Create(unique)
         | "Key of each pair" >> beam.FlatMap(lambda shard: keys_of(Shard(*shard)))
         | "Equal pairs" >> beam.GroupByKey()
         | "All but the first" >> beam.FlatMap(repeats_of)
     )
-    todo = steps | "Shards" >> beam.Create(numbered, reshuffle=True)
+    todo = steps | "Shards" >> beam.Create(numbered)
     (
         {"shards": todo, "repeats": repeats}
         | "Repeats by shard" >> beam.CoGroupByKey()

@@ -13,6 +13,7 @@ from keras_attnvariants.beam.cleaning import BeamCleaner
 from keras_attnvariants.data.corpora import load_corpus
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.data.vocabularies import learn_vocabulary
+from keras_attnvariants.utils.checks import check_integer
 
 if TYPE_CHECKING:
     from keras_attnvariants.data.pipeline import TokenizedCorpus
@@ -51,8 +52,8 @@ def prepare(
         `kav.training.train_preset` takes.
 
     Raises:
-        ValueError: If Beam is not installed, `folder` is no folder, or as
-            `load_corpus`.
+        ValueError: If Beam is not installed, `folder` is no folder, `tokenizer` is
+            neither a tokenizer nor a size, or as `load_corpus`.
         RuntimeError: By Beam, if a worker fails.
 
     Example:
@@ -64,6 +65,8 @@ def prepare(
     """
     engine.check_beam()
     engine.arguments(options, workers)
+    if not isinstance(tokenizer, Tokenizer):
+        check_integer("tokenizer", tokenizer)
     if not Path(folder).is_dir():
         raise ValueError(f"`folder` must be a folder of text files. Received: {folder}")
     corpus = load_corpus(

@@ -74,8 +74,7 @@ def _put_together(steps: Any, parts: Sequence[Any], model: bytes) -> None:
 
     (
         steps
-        | "Parts" >> beam.Create(parts, reshuffle=True)
-        | "Spread" >> beam.Reshuffle()
+        | "Parts" >> beam.Create(parts)
         | "Tokenise" >> beam.Map(_tokenize_and_count, model)
     )
 

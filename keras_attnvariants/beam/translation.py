@@ -222,7 +222,7 @@ def _put_together(steps: Any, parts: Sequence[Any], saved_model: str) -> None:
 
     outputs = (
         steps
-        | "Parts" >> beam.Create(parts, reshuffle=True)
+        | "Parts" >> beam.Create(parts)
         | "Lines" >> beam.FlatMap(lambda part: map(tuple, blocks_of(Part(*part))))
         | "Spread" >> beam.Reshuffle()
         | "Translate"

@@ -82,8 +82,15 @@ def test_a_missing_shard_is_refused(beam, folder, tmp_path):
         room.prepare(folder, "en", "de", 70, cache_dir=tmp_path)
 
 
-def test_a_table_is_refused(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "tokenizer", "message"),
+    [
+        ("train.en", 70, "`folder` must be a folder of text files"),
+        ("", "spm.model", "`tokenizer` must be a positive integer"),
+    ],
+)
+def test_wrong_calls(monkeypatch, tmp_path, name, tokenizer, message):
     monkeypatch.setattr("keras_attnvariants.beam.engine.check_beam", lambda: None)
     write_pairs(tmp_path, "train", [("a", "b")])
-    with pytest.raises(ValueError, match="`folder` must be a folder of text files"):
-        room.prepare(tmp_path / "train.en", "en", "de", 70)
+    with pytest.raises(ValueError, match=message):
+        room.prepare(tmp_path / name, "en", "de", tokenizer)
