@@ -15,7 +15,7 @@ def corpora() -> None:
     from rich.table import Table
 
     from keras_attnvariants.data import registry
-    from keras_attnvariants.data.corpora import default_cache
+    from keras_attnvariants.utils.caches import default_cache
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in ("name", "languages", "MB", "checked by", "licence", "from"):

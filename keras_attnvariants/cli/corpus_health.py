@@ -8,10 +8,10 @@ from keras_attnvariants.cli.health import OK
 from keras_attnvariants.cli.health import Diagnosis
 from keras_attnvariants.cli.health import Finding
 from keras_attnvariants.cli.health import reason
-from keras_attnvariants.data.corpora import default_cache
 from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import read_byte_lines
 from keras_attnvariants.data.folders import split_files
+from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.folders import find_damage
 
 

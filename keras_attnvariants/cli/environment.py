@@ -16,8 +16,8 @@ from keras_attnvariants.cli.health import NOTE
 from keras_attnvariants.cli.health import OK
 from keras_attnvariants.cli.health import Diagnosis
 from keras_attnvariants.cli.health import Finding
-from keras_attnvariants.data.corpora import default_cache
 from keras_attnvariants.training.precision import faster_precision
+from keras_attnvariants.utils.caches import default_cache
 
 # Packages that are needed, and extras: module and what it is for.
 NEEDED = (

@@ -30,11 +30,13 @@ from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.shards import check_shards
 from keras_attnvariants.data.shards import join_shards
 from keras_attnvariants.data.tsv import read_tsv
+from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import is_number
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.remembering import remembered
 
 _LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 # Part of the key of the cache: raise it when cleaning changes.
@@ -204,16 +206,6 @@ def load_corpus(
     return _load_folder(name, folder, languages, cache, limits, cleaner, links)
 
 
-def default_cache() -> Path:
-    """Returns the folder for fetched and cleaned corpora."""
-    if folder := os.environ.get("KAV_CACHE"):
-        return Path(folder)
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "keras_attnvariants"
-    )
-
-
 def _check_share(name: str, value: float) -> float:
     if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
@@ -322,8 +314,11 @@ def _cached(
     write: Callable[[Path], list[SplitReport]],
 ) -> Corpus:
     """Returns the cleaned corpus of these inputs, writing it if need be."""
+    share = limits.max_invalid
     for file in inputs:
-        check_text_file(file, limits.max_invalid)
+        remembered(
+            file, f"UTF-8 but for {share}", lambda file: check_text_file(file, share)
+        )
     settings = [_CLEANING_VERSION, languages, limits.max_characters]
     # Corpora that were cleaned before there was a choice keep their folders.
     settings += ["unique"] if limits.unique else []

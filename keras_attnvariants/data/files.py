@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.utils.lines import byte_lines
+from keras_attnvariants.utils.remembering import remembered_entry
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -50,11 +51,7 @@ def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:
 
 def fingerprint(files: Iterable[Path], *settings: Any) -> str:
     """A name for what is made from files, by their names and content alone."""
-    digests = []
-    for path in files:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        digests.append((path.name, digest))
+    digests = [(path.name, remembered_entry(path)["sha256"]) for path in files]
     text = json.dumps([digests, settings])
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
 

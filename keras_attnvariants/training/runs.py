@@ -41,6 +41,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.remembering import remembered_entry
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.
 SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
@@ -294,8 +295,7 @@ def content_sha256(files: Iterable[Path]) -> str:
     """Digest of the contents of some files, in their order."""
     digests = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
-            digests.update(hashlib.file_digest(file, "sha256").digest())
+        digests.update(bytes.fromhex(remembered_entry(path)["sha256"]))
     return digests.hexdigest()
 
 

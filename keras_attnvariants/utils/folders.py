@@ -17,6 +17,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from typing import TypeAlias
 
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -24,10 +25,15 @@ from keras_attnvariants.utils.files import HashedFile
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import flush
 from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.remembering import remembered_entry
 
 MANIFEST = "manifest.json"
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
+
+
+# What finds size and sha256 of a file.
+EntryOf: TypeAlias = Callable[[Path], dict[str, Any]]
 
 
 class FolderWriter:
@@ -130,22 +136,25 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
         ) from error
 
 
-def check_folder(path: Path, required: Collection[str] = ()) -> None:
+def check_folder(
+    path: Path, required: Collection[str] = (), entry_of: EntryOf = file_entry
+) -> None:
     """Compare every file of a folder with the manifest.
 
     Args:
         path: the folder.
         required: names that the manifest has to list.
+        entry_of: finds size and sha256 of a file.
 
     Raises:
         DamagedFolderError: a file is missing, cut short or changed.
     """
-    for damage in find_damage(path, required):
+    for damage in find_damage(path, required, entry_of):
         raise damage
 
 
 def find_damage(
-    path: Path, required: Collection[str] = ()
+    path: Path, required: Collection[str] = (), entry_of: EntryOf = file_entry
 ) -> Iterator[DamagedFolderError]:
     """Everything that `check_folder` could raise, file by file."""
     try:
@@ -158,12 +167,14 @@ def find_damage(
             yield DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
     for name, entry in manifest.items():
         try:
-            _check_entry(path, name, entry)
+            _check_entry(path, name, entry, entry_of)
         except DamagedFolderError as error:
             yield error
 
 
-def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
+def _check_entry(
+    path: Path, name: str, expected: dict[str, Any], entry_of: EntryOf
+) -> None:
     """Compare one file of a folder with its entry in the manifest."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         raise DamagedFolderError(
@@ -180,7 +191,7 @@ def _check_entry(path: Path, name: str, expected: dict[str, Any]) -> None:
             f"{MANIFEST} must give a sha256 for {name}. Received: {expected}"
         )
     try:
-        found = file_entry(file)
+        found = entry_of(file)
     except OSError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):
@@ -198,11 +209,14 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
         path: the folder. If it is damaged, one line on standard error says so.
         write: writes the same files whoever calls it and whenever.
 
+    A large file that nobody wrote to since it was checked is not read again;
+    `check_folder` does so.
+
     Returns:
         `path`, a folder that is as it was written.
     """
     try:
-        check_folder(path)
+        check_folder(path, entry_of=remembered_entry)
     except DamagedFolderError as error:
         damaged = path.is_dir()
         if damaged:

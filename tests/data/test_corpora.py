@@ -1,12 +1,10 @@
 import codecs
 import gzip
 import random
-from pathlib import Path
 
 import pytest
 
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data.corpora import default_cache
 from tests.data.toy import spoil
 from tests.data.toy import toy_pairs
 from tests.data.toy import write_bytes
@@ -273,13 +271,3 @@ def test_a_line_without_end_is_refused(tmp_path, cache):
     write_bytes(tmp_path / "c", "train", b"a\n" + b"x" * (1 << 21), b"b\nc\n")
     with pytest.raises(ValueError, match=r"Line 2 is longer .*Received: .*train\.en"):
         load(tmp_path / "c", cache)
-
-
-def test_the_place_of_the_cache(monkeypatch):
-    monkeypatch.setenv("KAV_CACHE", "/somewhere")
-    assert default_cache() == Path("/somewhere")
-    monkeypatch.delenv("KAV_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/else")
-    assert default_cache() == Path("/else/keras_attnvariants")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert default_cache() == Path.home() / ".cache" / "keras_attnvariants"
