@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from keras_attnvariants.data.files import fingerprint
 from keras_attnvariants.data.folders import SPLITS
 from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.folders import find_splits
+from keras_attnvariants.data.languages import check_languages
 from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.shards import check_shards
 from keras_attnvariants.data.shards import join_shards
@@ -38,7 +38,6 @@ from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.remembering import remembered
 
-_LANGUAGE = re.compile(r"[A-Za-z][\w-]*")
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1
 _REPORT = "report.json"
@@ -176,7 +175,7 @@ def load_corpus(
     sources, references = corpus.read_lines("test2016")
     ```
     """
-    _check_languages(source_language, target_language)
+    check_languages(source_language, target_language)
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
     share = _check_share("max_invalid", max_invalid)
@@ -210,22 +209,6 @@ def _check_share(name: str, value: float) -> float:
     if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
     return float(value)
-
-
-def _check_languages(source_language: str, target_language: str) -> None:
-    for name, value in (
-        ("source_language", source_language),
-        ("target_language", target_language),
-    ):
-        if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
-            raise ValueError(
-                f"`{name}` must be a language code such as 'de'. Received: {value!r}"
-            )
-    if source_language == target_language:
-        raise ValueError(
-            "`source_language` and `target_language` must differ. "
-            f"Received: {source_language!r} twice"
-        )
 
 
 def _looks_like_path(spec: str) -> bool:
