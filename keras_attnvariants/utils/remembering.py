@@ -36,7 +36,7 @@ def remembered(path: Path, name: str, find: Callable[[Path], Any]) -> Any:
         return find(path)
     key = hashlib.sha256(f"{name} {path.resolve()}".encode()).hexdigest()[:24]
     memory = default_cache() / "remembered" / f"{key}.json"
-    with contextlib.suppress(DamagedFolderError, TypeError, KeyError):
+    with contextlib.suppress(DamagedFolderError, OSError, TypeError, KeyError):
         known = read_json(memory)
         if known["stamp"] == stamp:
             return known["found"]
