@@ -21,6 +21,7 @@ from keras_attnvariants.data.tags import check_tag
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
+from keras_attnvariants.utils.lines import split_lines
 
 _TRAIN = "train"
 
@@ -149,7 +150,7 @@ def _links(corpus: Corpus, tag: str) -> Iterable[str]:
     """The links of each training pair: none if the corpus has no alignments."""
     if corpus.alignments is None:
         return itertools.repeat("", corpus.reports[_TRAIN].written)
-    lines = corpus.alignments.read_text("ascii").splitlines()
+    lines = split_lines(corpus.alignments.read_text("ascii"))
     return shifted(lines, 1) if tag else lines
 
 

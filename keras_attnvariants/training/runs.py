@@ -16,7 +16,6 @@ import keras
 from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.corpora import default_cache
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.models import LoadedModel
@@ -37,6 +36,7 @@ from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.units import on_corpus
+from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import DamagedFolderError
