@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_attnvariants.backend.private import is_in_xla_context
+from keras_attnvariants.utils.lines import split_lines
 
 
 def name() -> str:
@@ -78,7 +79,7 @@ def keep_programs(folder: str | os.PathLike[str]) -> None:
 def processor() -> str:
     """A short name for processors that run the same programs."""
     about = Path("/proc/cpuinfo")
-    lines = about.read_text().splitlines() if about.is_file() else []
+    lines = split_lines(about.read_text()) if about.is_file() else []
     # What the first of them can do: all are alike.
     flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
     described = f"{platform.machine()} {platform.processor()} {flags}"
