@@ -42,7 +42,6 @@ from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
-from keras_attnvariants.utils.locks import lock_folder
 
 # The errors of a disk, a quota and a file that are full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -128,26 +127,16 @@ def train(
     run_dir = Path(run_dir)
     team = current_team()
     check_devices(model)
+    _check_precision(model, config)
     bleu = _validation_bleu(translate, validation_texts, config)
-    if model.dtype_policy.name != config.precision:
-        raise ValueError(
-            "`config.precision` must be the dtype policy of the model. It is "
-            f"{config.precision!r}. "
-            f"Received: a model of policy {model.dtype_policy.name!r}"
-        )
     store = TrainingState(run_dir / STATES)
-    shown: contextlib.AbstractContextManager[Sequence[keras.callbacks.Callback]]
     if not team.writes:
-        shown, verbose = contextlib.nullcontext(()), 0
-    elif verbose == "auto":
-        shown, verbose = with_progress_bar(callbacks, config.steps), 0
-    else:
-        shown = contextlib.nullcontext(callbacks)
+        callbacks, verbose = (), 0
     with (
         clear_full_disk(run_dir),
-        lock_folder(run_dir) if team.writes else contextlib.nullcontext(),
+        team.lock(run_dir),
         StopRequest() as request,
-        shown as callbacks,
+        _with_bar(callbacks, config, verbose) as callbacks,
         guided(model, config),
     ):
         settings = _settings(model, tokenizer, config)
@@ -169,7 +158,7 @@ def train(
             bleu=bleu if team.writes else None,
             classes=classes,
             callbacks=callbacks,
-            verbose=verbose,
+            verbose=0 if verbose == "auto" else verbose,
             team=team,
         )
         loop.start(state)
@@ -192,6 +181,26 @@ def clear_full_disk(run_dir: Path) -> Iterator[None]:
             f"{run_dir} could not be written ({error.strerror}); free some space and "
             "give the same command again: the run continues from its last state",
         ) from error
+
+
+def _check_precision(model: keras.Model, config: TrainingConfig) -> None:
+    if model.dtype_policy.name != config.precision:
+        raise ValueError(
+            "`config.precision` must be the dtype policy of the model. It is "
+            f"{config.precision!r}. "
+            f"Received: a model of policy {model.dtype_policy.name!r}"
+        )
+
+
+def _with_bar(
+    callbacks: Sequence[keras.callbacks.Callback],
+    config: TrainingConfig,
+    verbose: int | str,
+) -> contextlib.AbstractContextManager[Sequence[keras.callbacks.Callback]]:
+    """Context with the callbacks of a run, and with a progress bar if wanted."""
+    if verbose == "auto":
+        return with_progress_bar(callbacks, config.steps)
+    return contextlib.nullcontext(callbacks)
 
 
 def _validation_bleu(

@@ -1,6 +1,5 @@
 """A preset on a corpus: from the files to a trained model in the folder of a run."""
 
-import contextlib
 import hashlib
 import json
 import os
@@ -40,7 +39,6 @@ from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.remembering import remembered_entry
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.
@@ -126,8 +124,7 @@ def train_preset(
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
     team = current_team()
-    lock = lock_folder(run_dir) if team.writes else contextlib.nullcontext()
-    with clear_full_disk(run_dir), lock:
+    with clear_full_disk(run_dir), team.lock(run_dir):
         saved = team.agreed(read_settings(run_dir) if team.writes else None)
         if precision == "auto":
             precision = team.agreed(run_precision(saved) if team.writes else None)
@@ -145,13 +142,7 @@ def train_preset(
         positions = config.data["batch_tokens"]
         if "length_ratio" in preset.options:
             sizes.setdefault("length_ratio", tokens.length_ratio())
-        team.check_same(
-            {
-                "training": config.to_dict(),
-                "model": {"vocabulary_size": tokenizer.vocabulary_size, **sizes},
-                "tokenizer": tokenizer.sha256,
-            }
-        )
+        team.check_same(describe_run(config, tokenizer, sizes))
         keras.utils.set_random_seed(seed)
         model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
         shown = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
@@ -297,6 +288,17 @@ def content_sha256(files: Iterable[Path]) -> str:
     for path in files:
         digests.update(bytes.fromhex(remembered_entry(path)["sha256"]))
     return digests.hexdigest()
+
+
+def describe_run(
+    config: TrainingConfig, tokenizer: Tokenizer, sizes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What all processes of a run must have in common, before there is a model."""
+    return {
+        "training": config.to_dict(),
+        "model": {"vocabulary_size": tokenizer.vocabulary_size, **sizes},
+        "tokenizer": tokenizer.sha256,
+    }
 
 
 def run_tokenizer(

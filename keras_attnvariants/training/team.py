@@ -1,6 +1,7 @@
 """The processes of a training: how they agree, and how they notice that one is gone."""
 
 import atexit
+import contextlib
 import json
 import os
 import sys
@@ -19,6 +20,7 @@ from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import differences_of
 from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.utils.locks import lock_folder
 
 # Seconds between two looks at the others.
 BEAT = 1.0
@@ -78,6 +80,14 @@ class Team:
     def writes(self) -> bool:
         """Whether this is the process that writes."""
         return self.process == 0
+
+    def lock(self, folder: Path) -> contextlib.AbstractContextManager[None]:
+        """Context in which nobody outside of the team may write into a folder.
+
+        Raises:
+            FolderInUseError: another process does.
+        """
+        return lock_folder(folder) if self.writes else contextlib.nullcontext()
 
     def agreed(self, value: Any = None) -> Any:
         """The value, one that JSON can hold, that process 0 gives here."""
