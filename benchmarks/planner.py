@@ -4,7 +4,6 @@ import concurrent.futures
 import hashlib
 import multiprocessing
 import os
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ import numpy as np
 import typer
 from measuring import Report
 from measuring import TableRow
+from peak import resident
 
 import keras_attnvariants as kav
 from keras_attnvariants.data.blocks import blocks
@@ -97,7 +97,7 @@ def measure(folder: Path, batch_tokens: int, from_middle: bool) -> dict[str, Any
         "seconds": time.perf_counter() - start,
         "CPU seconds": time.process_time() - used,
         "planning": planned - imported,
-        "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        "bytes": resident("VmHWM"),
         "batches": plan.num_batches,
     }
     if not from_middle:
