@@ -118,8 +118,6 @@ def train_preset(
     positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
     _check_counts(positions, vocabulary_size, bleu_sentences, samples)
     subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
-    if corpus.alignments is not None:
-        settings.setdefault("alignment_weight", ALIGNMENT_WEIGHT)
     keep_programs(default_cache() / "programs")
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
@@ -132,7 +130,7 @@ def train_preset(
         config = TrainingConfig(
             precision=precision,
             data={**data, "batch_tokens": positions, "seed": seed},
-            **preset_settings(preset) | settings,
+            **preset_settings(preset) | corpus_settings(corpus) | settings,
         )
         vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
         tokenizer = run_tokenizer(run_dir, saved, corpus, vocabulary_size, subwords)
@@ -245,6 +243,11 @@ def preset_settings(preset: Preset) -> dict[str, Any]:
         "epsilon": training.epsilon,
         "average_last": training.averaged_checkpoints,
     }
+
+
+def corpus_settings(corpus: Corpus) -> dict[str, Any]:
+    """What a corpus asks for, as arguments of `TrainingConfig`."""
+    return {} if corpus.alignments is None else {"alignment_weight": ALIGNMENT_WEIGHT}
 
 
 def describe_data(

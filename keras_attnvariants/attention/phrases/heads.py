@@ -108,17 +108,17 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             projection: makes a built dense layer from `(kind, head_dim, input_width)`.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
+        raise NotImplementedError(f"{type(self).__name__} has no `make_scoring`.")
 
     # Projections are listed with the order of the n-grams that they read.
 
     def query_projections(self) -> list[Ordered]:
         """Those that read n-grams of the query."""
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
+        raise NotImplementedError(f"{type(self).__name__} has no `query_projections`.")
 
     def key_projections(self) -> list[Ordered]:
         """Those that read n-grams of the key."""
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
+        raise NotImplementedError(f"{type(self).__name__} has no `key_projections`.")
 
     def value_projections(self) -> list[Ordered]:
         """Those that read n-grams of the value."""
@@ -132,7 +132,7 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             projected: the outputs `[B, T, H, D]` of `query_projections`.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
+        raise NotImplementedError(f"{type(self).__name__} has no `queries`.")
 
     def keys(self, projected: list[Tensor]) -> list[Tensor]:
         """The keys of whole sequences for these queries, `[B, H, S, D]` each.
@@ -140,7 +140,7 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             projected: the outputs `[B, S, H, D]` of `key_projections`.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not score.")
+        raise NotImplementedError(f"{type(self).__name__} has no `keys`.")
 
     def queries_of_windows(self, queries: list[Tensor]) -> list[Tensor]:
         """The same queries for the keys of a cache, which all orders may share."""
