@@ -1,12 +1,9 @@
 """Memory and time to the first batch of corpora that are larger than memory."""
 
-import concurrent.futures
 import hashlib
-import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 from typing import Any
@@ -18,6 +15,7 @@ import numpy as np
 import typer
 from measuring import Report
 from measuring import TableRow
+from peak import in_own_process
 from peak import resident
 
 import keras_attnvariants as kav
@@ -110,19 +108,12 @@ def measure(folder: Path, batch_tokens: int, from_middle: bool) -> dict[str, Any
     return found | {"middle": digest.hexdigest()}
 
 
-def in_new_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function of this module in a process that has done nothing before."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function, *arguments).result()
-
-
 def rows_of(pairs: int, batch_tokens: int, folder: Path | None) -> list[TableRow]:
     """A row for the beginning of an epoch, and one for its middle."""
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        in_new_process(write_tokens, Path(name), pairs)
+        in_own_process(write_tokens, Path(name), pairs)
         found = {
-            label: in_new_process(measure, Path(name), batch_tokens, from_middle)
+            label: in_own_process(measure, Path(name), batch_tokens, from_middle)
             for label, from_middle in (("beginning", False), ("middle", True))
         }
     if len({values["middle"] for values in found.values()}) > 1:

@@ -40,6 +40,6 @@ def test_other_batches_in_the_middle_are_an_error(planner, monkeypatch, tmp_path
     def fake(function, *arguments):
         return {"middle": str(arguments)}
 
-    monkeypatch.setattr(planner, "in_new_process", fake)
+    monkeypatch.setattr(planner, "in_own_process", fake)
     with pytest.raises(RuntimeError, match="not those that follow"):
         planner.rows_of(10, 64, tmp_path)
