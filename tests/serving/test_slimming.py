@@ -6,11 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework import function_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants import presets
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.slimming import redirected
+from keras_attnvariants.serving.slimming import share_in_function
 from keras_attnvariants.serving.slimming import share_nodes
 from tests.selection import mostly_slow
 
@@ -120,3 +122,13 @@ def test_inputs_of_every_form_are_redirected():
     assert redirected("^b", replaced) == "^a"
     assert redirected("b", replaced) == "a"
     assert redirected("bb:output:0", replaced) == "bb:output:0"
+
+
+def test_every_result_comes_from_a_node_that_is_kept():
+    function = function_pb2.FunctionDef()
+    for index in range(40):
+        function.node_def.add(name=f"copy_{index}", op="Identity", input=["argument"])
+        function.ret[f"result_{index}"] = f"copy_{index}:output:0"
+    share_in_function(function)
+    assert [node.name for node in function.node_def] == ["copy_0"]
+    assert set(function.ret.values()) == {"copy_0:output:0"}
