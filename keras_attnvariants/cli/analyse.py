@@ -14,13 +14,13 @@ import typer
 from keras_attnvariants.cli.checks import check_matplotlib
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import MaxInvalid
 from keras_attnvariants.cli.options import Split
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
     import keras

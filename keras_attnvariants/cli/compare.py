@@ -10,8 +10,8 @@ import typer
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_tensorflow
 
 File = Annotated[
     Path | None,

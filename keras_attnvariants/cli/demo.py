@@ -7,9 +7,9 @@ import typer
 
 from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.options import BeamSize
+from keras_attnvariants.utils.importing import import_tensorflow
 
 Models = Annotated[
     list[Path],

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
     from keras_attnvariants.cli.health import Diagnosis

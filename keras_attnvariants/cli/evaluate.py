@@ -8,7 +8,6 @@ import typer
 
 from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import CorpusOptions
@@ -20,6 +19,7 @@ from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import SourceTag
 from keras_attnvariants.cli.options import Split
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.lines import on_one_line
 
 if TYPE_CHECKING:

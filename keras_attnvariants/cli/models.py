@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keras_attnvariants.cli.errors import import_tensorflow
-from keras_attnvariants.cli.errors import import_tensorflow_alone
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.garbage import no_collection
+from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.importing import import_tensorflow_alone
 
 if TYPE_CHECKING:
     import keras

@@ -8,7 +8,7 @@ import typer
 from keras_attnvariants.cli.checks import check_matplotlib
 from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.utils.importing import import_tensorflow
 
 Runs = Annotated[
     list[Path], typer.Argument(help="Folders of runs.", show_default=False)

@@ -6,8 +6,8 @@ import typer
 
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_tensorflow
 
 MILLION = 1_000_000
 POSITIVE = checked(check_positive)

@@ -11,9 +11,9 @@ import typer
 from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.models import check_saved_model
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_tensorflow
 
 Saved = Annotated[
     Path,

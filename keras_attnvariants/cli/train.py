@@ -8,7 +8,6 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.corpora_options import CorporaOptions
 from keras_attnvariants.cli.device_options import DeviceOptions
 from keras_attnvariants.cli.differences import named_by_options
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.train_options import BleuSentences
 from keras_attnvariants.cli.train_options import Callback
@@ -23,6 +22,7 @@ from keras_attnvariants.cli.train_options import TrainingOptions
 from keras_attnvariants.cli.train_options import TrainingPrecision
 from keras_attnvariants.cli.train_options import ValidateEvery
 from keras_attnvariants.cli.train_options import VocabularySize
+from keras_attnvariants.utils.importing import import_tensorflow
 
 
 @command

@@ -7,7 +7,6 @@ import typer
 
 from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.errors import import_tensorflow
 from keras_attnvariants.cli.options import CorpusOptions
 from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.train_options import Patience
@@ -26,6 +25,7 @@ from keras_attnvariants.cli.tune_options import Seed
 from keras_attnvariants.cli.tune_options import Seeds
 from keras_attnvariants.cli.tune_options import Trials
 from keras_attnvariants.cli.tune_subject import Subject
+from keras_attnvariants.utils.importing import import_tensorflow
 
 
 @command

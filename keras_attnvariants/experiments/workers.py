@@ -23,8 +23,9 @@ from types import FrameType
 from typing import Any
 from typing import NamedTuple
 
-from keras_attnvariants.tuning.workers import environment
+from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.processes import environment
 
 # Seconds that the process of a killed comparison has to save its state and end.
 PATIENCE = 60.0
@@ -210,6 +211,7 @@ def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
             connection.send((done, text))
 
     try:
+        import_tensorflow()
         do_when_free(pickle.loads(pickled), report)  # noqa: S301 (ours)
     except (ValueError, OSError, ArithmeticError) as error:
         traceback.print_exc()

@@ -3,6 +3,7 @@
 import contextlib
 import multiprocessing
 import os
+import pickle  # noqa: S403 (between processes of ours)
 import re
 import signal
 import socket
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.processes import call_quietly
+from keras_attnvariants.utils.processes import environment
 
 WORKERS = "workers"
 # Seconds between two signs of life.
@@ -167,22 +170,13 @@ class LocalWorkers:
         with environment(TF_NUM_INTRAOP_THREADS=str(threads)):
             context = multiprocessing.get_context("spawn")
             process = context.Process(
-                target=self._run, args=(self._address, name), name=name, daemon=True
+                target=call_quietly,
+                args=(pickle.dumps(self._run), self._address, name),
+                name=name,
+                daemon=True,
             )
             process.start()
         self._processes[name] = process
-
-
-@contextlib.contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """Context in which processes start with these variables, unless they are set."""
-    added = {k: v for k, v in variables.items() if k not in os.environ}
-    os.environ.update(added)
-    try:
-        yield
-    finally:
-        for name in added:
-            del os.environ[name]
 
 
 def free_address() -> str:
