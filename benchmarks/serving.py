@@ -16,6 +16,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 # Before TensorFlow is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -43,6 +44,7 @@ from serving_tables import speed_rows
 from serving_tables import start_bars
 
 import keras_attnvariants as kav
+from keras_attnvariants.data.shortlist import Shortlist
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -79,20 +81,38 @@ class Form(StrEnum):
     PACKED_BFLOAT16 = "bfloat16, packed"
     PACKED_INT8 = "int8, packed"
     ONEDNN_INT8 = "int8, oneDNN"
+    SHORTLISTED = "bfloat16, packed, shortlist"
 
     @property
     def precision(self) -> str:
         """The precision alone."""
-        return self.value.split(",")[0]
+        return self.value.split(", ")[0]
 
-    @property
-    def options(self) -> dict[str, bool]:
+    def options(self, vocabulary: int) -> dict[str, Any]:
         """The options of `export` that it takes besides the precision."""
-        _, _, option = self.value.partition(", ")
-        return {option.lower(): True} if option else {}
+        names = self.value.lower().split(", ")[1:]
+        options: dict[str, Any] = dict.fromkeys(names, True)
+        if "shortlist" in options:
+            width = vocabulary // SHORTLIST_SHARE
+            options["shortlist"] = made_up_shortlist(vocabulary, width // 4)
+            options["shortlist_width"] = width
+        return options
 
 
-FORMS = [Form.PACKED_BFLOAT16, Form.BFLOAT16, Form.INT8, Form.ONEDNN_INT8]
+def made_up_shortlist(vocabulary: int, common: int) -> Shortlist:
+    """So many common tokens, and 50 random proposals for each source token."""
+    rng = np.random.default_rng(2)
+    first = max(model.SPECIAL_IDS) + 1
+    proposals = rng.integers(first, vocabulary, (vocabulary, 50), "int32")
+    return Shortlist(np.arange(first, first + common, dtype="int32"), proposals)
+
+
+# A shortlist has one token of so many.
+SHORTLIST_SHARE = 16
+FORMS = [
+    *[Form.SHORTLISTED, Form.PACKED_BFLOAT16, Form.BFLOAT16],
+    *[Form.INT8, Form.ONEDNN_INT8],
+]
 BATCHES = [1, 8, 64]
 
 
@@ -130,7 +150,8 @@ def export(
     if form.precision == "int8":
         made.quantize("int8")
     folder = weights.parent / f"{weights.stem}-{variant}-{form.name}"
-    options = {"beam_size": work.beams, "max_tokens": max_tokens} | form.options
+    options = {"beam_size": work.beams, "max_tokens": max_tokens}
+    options |= form.options(work.vocabulary)
     return kav.serving.export(made, None, folder, **options)
 
 

@@ -14,27 +14,41 @@ def tables(benchmark):
     return benchmark("serving_tables")
 
 
-def test_bars_are_those_of_the_faster_precision(tables, monkeypatch):
+def test_bars_are_those_of_the_fastest_with_and_without_a_shortlist(
+    tables, monkeypatch
+):
     monkeypatch.setattr(tables, "operators_per_step", lambda path: 7)
     monkeypatch.setattr(Path, "stat", lambda path: type("Stat", (), {"st_size": 3e6}))
     seconds = {
         tables.PEER: [2.0, 2.0, 4.0],
         ("base", "bfloat16"): [4.0, 4.0, 4.0],
         ("base", "int8"): [8.0, 5.0, 8.0],
+        ("base", "int8, shortlist"): [2.0, 2.0, 2.0],
     }
     exported = {
         key: tables.Exported(path, 1.0, 2.0, 50_000_000)
-        for key, path in zip(seconds, [None, Path("a"), Path("b")], strict=True)
+        for key, path in zip(seconds, [None, *map(Path, "abc")], strict=True)
     }
     rows = tables.speed_rows(256, 8, 30, seconds, exported)
-    assert [row["bar"] for row in rows] == [None, 0.8, None]
-    assert [row["of CTranslate2"] for row in rows] == [1, 0.5, 0.4]
-    assert [row["tokens per CPU second"] for row in rows] == [120, 60, 30]
-    assert [row["operators per step"] for row in rows] == [None, 7, 7]
+    assert [row["bar"] for row in rows] == [None, 0.8, None, 0.8]
+    assert [row["of CTranslate2"] for row in rows] == [1, 0.5, 0.4, 1]
+    assert [row["tokens per CPU second"] for row in rows] == [120, 60, 30, 120]
+    assert [row["operators per step"] for row in rows] == [None, 7, 7, 7]
     assert rows[1]["graph, MB"] == 3 and rows[1]["memory, MB"] == 50
     del seconds[tables.PEER]
     rows = tables.speed_rows(256, 8, 30, seconds, exported)
-    assert [row["of CTranslate2"] for row in rows] == [None, None]
+    assert [row["of CTranslate2"] for row in rows] == [None] * 3
+
+
+def test_forms_are_options_of_exports(benchmark):
+    serving = benchmark("serving")
+    assert serving.Form.BFLOAT16.options(8000) == {}
+    assert serving.Form.ONEDNN_INT8.options(8000) == {"onednn": True}
+    options = serving.Form.SHORTLISTED.options(8000)
+    shortlist = options.pop("shortlist")
+    assert options == {"packed": True, "shortlist_width": 500}
+    shortlist.check(8000, 8000)
+    assert len(shortlist.common) == 125 and shortlist.by_source.shape == (8000, 50)
 
 
 def test_a_tiny_model_alone(benchmark, monkeypatch, tmp_path):
