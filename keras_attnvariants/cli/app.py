@@ -26,6 +26,9 @@ from keras_attnvariants.cli.train import train
 from keras_attnvariants.cli.translate import translate
 from keras_attnvariants.cli.tune import tune
 
+# How pydantic, which reads the values of options for typer, begins some messages.
+CHECKER = "Value error, "
+
 
 class OneLineErrors(TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
@@ -53,7 +56,8 @@ class OneLineErrors(TyperGroup):
         try:
             code = run()
         except typer.TyperException as error:
-            typer.echo(f"Error: {one_line(error.format_message())}", err=True)
+            message = one_line(error.format_message()).replace(CHECKER, "")
+            typer.echo(f"Error: {message}", err=True)
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)

@@ -20,6 +20,8 @@ COMMANDS = (
     "plot",
     "attention",
     "analyse",
+    "compare",
+    "tune",
     "presets",
     "corpora",
     "doctor",
@@ -83,3 +85,10 @@ def test_unknown_commands_and_options_are_one_line(kav):
     check_error(kav("trane"), "No such command", "trane")
     check_error(kav("translate", "--modell", "x"), "No such option", "--modell")
     check_error(kav("export"), "Missing option", "--model")
+
+
+def test_a_value_that_an_option_does_not_have(kav):
+    message = "Invalid value for '--precision': 'float' is not one of 'auto',"
+    result = kav("train", "--precision", "float")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"Error: {message}")
