@@ -22,6 +22,7 @@ from keras_attnvariants.cli.export import export
 from keras_attnvariants.cli.plot import plot
 from keras_attnvariants.cli.presets import presets
 from keras_attnvariants.cli.serve import serve
+from keras_attnvariants.cli.shortlist import shortlist
 from keras_attnvariants.cli.train import train
 from keras_attnvariants.cli.translate import translate
 from keras_attnvariants.cli.tune import tune
@@ -94,6 +95,7 @@ COMMANDS = (
     compare,
     evaluate,
     translate,
+    shortlist,
     export,
     serve,
     demo,

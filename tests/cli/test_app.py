@@ -22,6 +22,7 @@ COMMANDS = (
     "analyse",
     "compare",
     "tune",
+    "shortlist",
     "presets",
     "corpora",
     "doctor",

@@ -10,6 +10,7 @@ from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import attention
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
+from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import translate
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
@@ -23,6 +24,7 @@ EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
 EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
 EXPORT = "--model RUN --output HERE/saved"
 TRANSLATE = "text --model RUN"
+SHORTLIST = "--model RUN --data CORPUS --source xx --target yy --output HERE/list.npz"
 ANALYSE = "RUN --output HERE/out --data CORPUS --source xx --target yy"
 LOCALITY = f"{ANALYSE} --analysis locality"
 
@@ -146,6 +148,21 @@ CALLS = {
         (f"{EVALUATE} --data bible-en-de", "bible-de-en"),
         (f"{EVALUATE} --source zz", "languages there: xx, yy"),
         (f"{EVALUATE_SAVED} --precision int8", "--precision"),
+    ],
+    "shortlist": [
+        ("", "--model"),
+        ("--model RUN --output HERE/list.npz", "--data"),
+        (f"{SHORTLIST} extra", "extra"),
+        (f"{SHORTLIST} --model HERE/nowhere", "log.jsonl"),
+        (f"{SHORTLIST} --model FILE", "manifest.json"),
+        (f"{SHORTLIST} --data HERE/nowhere", "no such folder"),
+        (f"{SHORTLIST} --data bible-en-de", "bible-de-en"),
+        (f"{SHORTLIST} --target zz", "languages there: xx, yy"),
+        (f"{SHORTLIST} --output HERE", "must be a file"),
+        (f"{SHORTLIST} --output HERE/no/list.npz", "No such folder"),
+        (f"{SHORTLIST} --candidates 0", "--candidates"),
+        (f"{SHORTLIST} --common -1", "--common"),
+        (f"{SHORTLIST} --width 500", "--width"),
     ],
     "translate": [
         ("text", "Give one of --model, --saved-model"),
@@ -347,6 +364,7 @@ def no_work(monkeypatch):
         (evaluate, "translators"),
         (translate, "translators"),
         (export, "load"),
+        (shortlist, "load"),
         (attention, "load"),
         (analyse, "load"),
     ):
@@ -382,6 +400,7 @@ def test_what_is_right_reaches_the_work(kav, places, no_work):
         ("evaluate", f"{EVALUATE} --beam-size 1000"),
         ("translate", TRANSLATE),
         ("export", f"{EXPORT} --output SAVED"),
+        ("shortlist", f"{SHORTLIST} --output RUN/list.npz"),
         ("attention", f"{TRANSLATE} --output RUN/picture.png"),
         ("analyse", LOCALITY),
         ("compare", COMPARE),

@@ -1,0 +1,70 @@
+"""`kav shortlist`: the tokens that translations may have, learned from a corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keras_attnvariants.cli.checks import check_output_file
+from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import CorpusOptions
+from keras_attnvariants.cli.options import RequiredModel
+from keras_attnvariants.utils.importing import import_tensorflow
+
+Output = Annotated[
+    Path,
+    typer.Option(help="File to write, such as shortlist.npz.", show_default=False),
+]
+Candidates = Annotated[
+    int, typer.Option(help="Likely translations of each token, at most.", min=1)
+]
+Common = Annotated[
+    int,
+    typer.Option(help="Frequent tokens that every translation may have.", min=0),
+]
+
+
+@command
+def shortlist(
+    *,
+    model: RequiredModel,
+    corpus: CorpusOptions,
+    output: Output,
+    candidates: Candidates = 50,
+    common: Common = 200,
+) -> None:
+    """Learn which tokens translations may have, by those of their sources.
+
+    A lexical model is estimated from the training sentences of a corpus, in the tokens
+    of a trained model. `kav export --shortlist` makes the exported model faster by it.
+
+    [bold]Example:[/bold] kav shortlist --model runs/multi30k
+    --data multi30k --source en --target de --output shortlist.npz
+    """
+    check_folders(model, None)
+    check_output_file(output)
+    texts = corpus.load().read_lines("train")
+    import_tensorflow()
+    from keras_attnvariants.data import Shortlist
+
+    loaded, tokenizer = load(model)
+    sources, targets = map(tokenizer.encode, texts)
+    learned = Shortlist.learn(
+        list(zip(sources, targets, strict=True)),
+        loaded.source_vocabulary_size,
+        loaded.vocabulary_size,
+        candidates,
+        common,
+    )
+    learned.save(output)
+    found = (learned.by_source >= 0).any(axis=1).sum()
+    typer.echo(
+        f"{output}: {len(learned.common):,} tokens for all translations, and up to "
+        f"{candidates} for each of {found:,} source tokens"
+    )
+    typer.echo(
+        f"Next: kav export --model {model} --output saved_models/NAME --packed "
+        f"--shortlist {output} --shortlist-width 500"
+    )
