@@ -1,6 +1,7 @@
-"""Writes one page of Markdown tables from the results of all benchmarks."""
+"""Writes the results of benchmarks into a page of Markdown tables."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,14 +19,18 @@ tokens per second above 1 means faster.
 """
 
 
-SUMMARY = """## Bars
+BARS = "Bars"
+SUMMARY = f"""## {BARS}
 
 The goals of the project, and what was measured. The tables below say how.
+
+| measurement | of | measured | bar | reached |
+|---|---|---:|---|---|
 """
 
 
-def summary(records: list[dict]) -> str:
-    """All rows that have a bar, from all reports."""
+def bars(records: list[dict]) -> list[str]:
+    """Lines of the summary's table: all rows that have a bar, from all reports."""
     rows = [
         {
             "measurement": record["title"],
@@ -39,7 +44,7 @@ def summary(records: list[dict]) -> str:
         if row.get("bar") is not None
         for value in [judged(row, record)]
     ]
-    return "\n".join([SUMMARY, *table(rows)])
+    return table(rows)[2:] if rows else []
 
 
 def judged(row: dict, record: dict) -> float:
@@ -97,6 +102,34 @@ def section(record: dict) -> str:
     )
 
 
+def updated(page: str, records: list[dict]) -> str:
+    """A page with the reports in the places of those with their titles.
+
+    Other reports stay as they are. Those that the page does not have come first.
+    """
+    sections, rows = read(page)
+    new = {record["title"]: section(record) for record in records}
+    added = {title: text for title, text in new.items() if title not in sections}
+    sections = added | sections | new
+    rows = [row for row in rows if measurement(row) not in new] + bars(records)
+    rows.sort(key=lambda row: list(sections).index(measurement(row)))
+    summary = SUMMARY + "\n".join(rows)
+    return "\n\n".join([HEAD.strip(), summary, *sections.values()]) + "\n"
+
+
+def read(page: str) -> tuple[dict[str, str], list[str]]:
+    """The reports of a page, by title, and the rows of its summary."""
+    _, *parts = re.split(r"^## ", page, flags=re.MULTILINE)
+    sections = {part.partition("\n")[0]: f"## {part.strip()}" for part in parts}
+    lines = sections.pop(BARS, "").splitlines()
+    return sections, [line for line in lines if line.startswith("| ")][1:]
+
+
+def measurement(row: str) -> str:
+    """The title of the report that a row of the summary is from."""
+    return row.split("|")[1].strip()
+
+
 @app.command()
 def main(
     records: Annotated[
@@ -106,10 +139,10 @@ def main(
         "docs/PERFORMANCE.md"
     ),
 ) -> None:
-    """Writes one page of the reports, in their order."""
+    """Writes reports into a page; others that are there stay."""
     reports = [json.loads(path.read_text()) for path in records]
-    parts = [HEAD.strip(), summary(reports), *map(section, reports)]
-    output.write_text("\n\n".join(parts) + "\n")
+    page = output.read_text() if output.exists() else ""
+    output.write_text(updated(page, reports))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,25 @@ def test_the_page_begins_with_what_stands_against_a_bar(benchmark, written, tmp_
     ]
 
 
+def test_other_reports_of_the_page_stay(benchmark, written, tmp_path):
+    page, other = tmp_path / "PERFORMANCE.md", tmp_path / "other.json"
+    report = benchmark("report")
+    record = json.loads(written.read_text())
+    other.write_text(json.dumps(record | {"title": "Memory"}))
+    report.main([written, other], page)
+    before = page.read_text()
+    report.main([other], page)
+    assert page.read_text() == before
+    record["rows"][1] |= {"ratio": 1.0, "bar": None}
+    other.write_text(json.dumps(record))
+    report.main([other], page)
+    after = page.read_text()
+    assert "| Speed | two |" not in after and "| Memory | two | 1,234 |" in after
+    assert [line for line in after.splitlines() if line[:2] == "##"] == [
+        *("## Bars", "## Speed", "## Memory")
+    ]
+
+
 def test_an_upper_bound_is_reached_from_below(benchmark):
     report = benchmark("report")
     record = {"judged": ["a", "b"], "at_most": True}
