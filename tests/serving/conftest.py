@@ -87,13 +87,11 @@ def export_once(folder, models, variant, tokenizer, **options) -> Path:
 
 
 @pytest.fixture(scope="session")
-def exported_with_options(models, tokenizer, tmp_path_factory) -> Path:
+def exported_with_options(models, tokenizer, shared_folder) -> Path:
     """The SavedModel of a model whose signatures take options for each sentence."""
-    folder = tmp_path_factory.mktemp("exported_with_options")
-    wanted = ("translate_with", "sample")
-    return export(
-        models["hc-sa"], tokenizer, folder, beam_size=3, signatures=wanted, **LIMITS
-    )
+    folder = shared_folder / "exported_with_options"
+    options = {"beam_size": 3, "signatures": ("translate_with", "sample"), **LIMITS}
+    return export_once(folder, models, "hc-sa", tokenizer, **options)
 
 
 @pytest.fixture(scope="session")

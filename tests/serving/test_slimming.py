@@ -91,7 +91,7 @@ def test_sharing_changes_no_result(tmp_path):
 
 def test_sharing_twice_is_sharing_once(exported, tmp_path):
     (tmp_path / "saved_model.pb").write_bytes(
-        (exported["base"] / "saved_model.pb").read_bytes()
+        (exported["hc-sa"] / "saved_model.pb").read_bytes()
     )
     before = graph_of(tmp_path)
     share_nodes(tmp_path)
