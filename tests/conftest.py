@@ -1,15 +1,31 @@
 """What every test shares: quiet TensorFlow, fixed seeds, the development corpora."""
 
+import atexit
+import gc
 import os
+import shutil
+import tempfile
+import unittest.mock
 from collections import Counter
+from collections.abc import Generator
 from collections.abc import Iterator
 from pathlib import Path
+
+# Imports and collected tests are no garbage: to search them takes a fifth of the time.
+gc.disable()
 
 # Read by Keras and TensorFlow when they are first imported, so set before that.
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# What one process has compiled, other workers and the processes of tests load.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    COMPILED = tempfile.mkdtemp(prefix="compiled-")
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 import keras  # noqa: E402
 import pytest  # noqa: E402
@@ -20,11 +36,24 @@ pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 # Rooms of a few tests that take long: trainings, exports, programs, servers.
-LONG = ("tuning", "docs", "training", "serving", "cli", "benchmarks", "recipes")
+LONG = (
+    *("docs", "experiments", "tuning", "training"),
+    *("serving", "cli", "benchmarks", "recipes"),
+)
 
 # The first example of a property may compile a graph: no deadline per example.
 settings.register_profile("suite", deadline=None, print_blob=True)
 settings.load_profile("suite")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search for garbage from here on, and only among what tests make."""
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
@@ -56,11 +85,22 @@ def shared_folder(tmp_path_factory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-@pytest.fixture(autouse=True)
-def same_start() -> Iterator[None]:
-    """Start every test from the same seeds and leave Keras as it was found."""
-    policy = keras.config.dtype_policy()
+@pytest.fixture(autouse=True, scope="module")
+def new_kernels() -> None:
+    """Let TensorFlow forget the kernels of the operations of another file."""
     keras.utils.set_random_seed(20)
+
+
+@pytest.fixture(autouse=True)
+def same_start(new_kernels) -> Iterator[None]:
+    """Start every test from the same seeds and leave Keras as it was found.
+
+    TensorFlow would forget its kernels at each seed, for operations with a state of
+    their own. No test has them.
+    """
+    policy = keras.config.dtype_policy()
+    with unittest.mock.patch("tensorflow.random.set_seed"):
+        keras.utils.set_random_seed(20)
     yield
     keras.config.set_dtype_policy(policy)
 

@@ -14,6 +14,7 @@ import pytest
 
 import keras_attnvariants as kav
 import keras_attnvariants.attention  # noqa: F401, registers the layers
+from tests.attention.conformance import forward
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "saved_by_0_1_0.tar.xz"
 MODELS = (
@@ -37,7 +38,8 @@ def test_a_model_folder_loads(saved, name):
     model, tokenizer = kav.load_model(saved / name)
     assert tokenizer.vocabulary_size == model.vocabulary_size == 28
     recorded = np.load(saved / f"{name}.npz")
-    logits = model({name: recorded[name] for name in ("source_ids", "target_ids")})
+    ids = {name: recorded[name] for name in ("source_ids", "target_ids")}
+    logits = forward(model, ids)
     difference = keras.ops.convert_to_numpy(logits) - recorded["logits"]
     assert np.abs(difference).max() < 1e-5
 
@@ -45,6 +47,6 @@ def test_a_model_folder_loads(saved, name):
 def test_a_keras_file_loads(saved):
     model = keras.saving.load_model(saved / "layers.keras")
     recorded = np.load(saved / "layers.npz")
-    output = model([recorded["query"], recorded["value"]])
+    output = forward(model, [recorded["query"], recorded["value"]])
     difference = keras.ops.convert_to_numpy(output) - recorded["output"]
     assert np.abs(difference).max() < 1e-4
