@@ -23,6 +23,7 @@ from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import near
 from tests.attention.conformance import randomize
 from tests.attention.conformance import to_numpy
+from tests.quantization import quantizing
 
 VOCABULARY = 11
 
@@ -154,7 +155,6 @@ def test_symbolic_equals_eager(case):
         assert specs[1].shape == (None, HEADS, None, None)
 
 
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 @cases("float32", one_on_jax=True)
 def test_int8_quantisation(case):
     if case.role != min(case.layer().roles):
@@ -166,7 +166,8 @@ def test_int8_quantisation(case):
     arrays = inputs(case)[:2]
     before = to_numpy(forward(model, arrays))
     matrices = sum(weight.name in ("kernel", "embeddings") for weight in layer.weights)
-    model.quantize("int8")
+    with quantizing():
+        model.quantize("int8")
     after = to_numpy(forward(model, arrays))
     assert sum(weight.dtype == "int8" for weight in layer.weights) == matrices
     near(after, before, 0.05)

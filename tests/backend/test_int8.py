@@ -1,7 +1,6 @@
 """Fast products of quantized layers, against those of Keras and of exact integers."""
 
 import gc
-import warnings
 
 import keras
 import numpy as np
@@ -11,14 +10,12 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.backend import int8
 from keras_attnvariants.backend.onednn import has_onednn_product
+from tests.quantization import quantizing
 
 
 def quantize(layer):
-    gc.freeze()  # Keras collects garbage after every layer that it quantizes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quantizing():
         layer.quantize("int8")
-    gc.unfreeze()
 
 
 def dense(kind, policy):

@@ -10,6 +10,7 @@ from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend.weights import joint_kernels
 from keras_attnvariants.backend.weights import weights_of
+from tests.quantization import quantizing
 
 
 def model(dtype):
@@ -127,8 +128,9 @@ def test_joint_projections_of_8_bit_integers_are_one_product(use_bias):
         np.random.default_rng(0).normal(size=(2, 5, 4)), "float32"
     )
     layer(x)
-    for part in layer.parts:
-        part.quantize("int8")
+    with quantizing():
+        for part in layer.parts:
+            part.quantize("int8")
 
     def jointly(x):
         with cast_matrices(layer):

@@ -21,6 +21,7 @@ from tests.decoding.toys import TableModel
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 from tests.decoding.toys import table_sources
+from tests.quantization import quantizing
 from tests.selection import mostly_slow
 
 SEARCHES = [beam_search, greedy_search, sample]
@@ -151,7 +152,6 @@ def test_an_ensemble_is_saved_with_its_members(keras_members, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize` method")
 def test_precision_is_that_of_the_members(keras_members):
     policy = {"dtype": "mixed_bfloat16"}
     half = Ensemble.from_config(Ensemble(keras_members).get_config() | policy)
@@ -159,7 +159,8 @@ def test_precision_is_that_of_the_members(keras_members):
     assert half.compute_dtype == "bfloat16"
     mixed = Ensemble([keras_members[0], half.members[1]])
     assert mixed.compute_dtype == "bfloat16"
-    half.quantize("int8")
+    with quantizing():
+        half.quantize("int8")
     assert {m.quantization for m in half.members} == {half.quantization} == {"int8"}
     assert Ensemble(half.members).quantization == "int8"
 

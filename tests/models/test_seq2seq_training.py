@@ -1,8 +1,5 @@
 """Training of the recurrent model: gradients, `fit`, low precision."""
 
-import gc
-import warnings
-
 import keras
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from tests.models.tiny_lstm import FLAVOURS
 from tests.models.tiny_lstm import arrays
 from tests.models.tiny_lstm import built
 from tests.models.tiny_lstm import make
+from tests.quantization import quantizing
 from tests.selection import mostly_slow
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -99,10 +97,7 @@ def test_half_precision_is_near_full_precision_with_finite_gradients(dtype):
 def test_int8_keeps_logits_near():
     exact, model = built("attention"), make()
     model.set_weights(exact.get_weights())
-    gc.freeze()  # Keras collects garbage after every layer that it quantizes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras lists layers that it does not quantize
+    with quantizing():
         model.quantize("int8")
-    gc.unfreeze()
     tiny.near(tiny.forward(model), tiny.forward(exact), 0.1)
     assert model.decoder.context_dense.kernel.dtype == "int8"

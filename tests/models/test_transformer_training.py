@@ -1,8 +1,5 @@
 """Training: `fit`, gradients in half precision, quantization afterwards."""
 
-import gc
-import warnings
-
 import keras
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from keras_attnvariants.training import TokenCount
 from tests.models import tiny
 from tests.models.gradients import batch_and_labels
 from tests.models.gradients import logits_and_gradients
+from tests.quantization import quantizing
 from tests.selection import mostly_slow
 
 # NumPy 2.4 and TensorFlow 2.21 disagree about a keyword of `__array__`.
@@ -102,20 +100,9 @@ def quantized():
     exact, model = tiny.make(**flavour), tiny.make(**flavour)
     tiny.randomize(exact)
     tiny.randomize(model)
-    with without_slow_collections(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras lists layers that it does not quantize
+    with quantizing():
         model.quantize("int8")
     return model, exact
-
-
-class without_slow_collections:
-    """Keras collects garbage after every layer that it quantizes."""
-
-    def __enter__(self):
-        gc.freeze()
-
-    def __exit__(self, *error):
-        gc.unfreeze()
 
 
 def test_int8_reaches_every_matrix_and_keeps_logits_near(quantized):
@@ -144,7 +131,6 @@ def test_a_quantized_model_decodes_step_by_step(quantized):
 def test_a_quantized_model_is_saved_and_loaded_as_one(quantized, tmp_path):
     model, _ = quantized
     save_model(model, tmp_path / "int8")
-    with without_slow_collections(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quantizing():
         loaded = load_model(tmp_path / "int8").model
     tiny.near(tiny.forward(loaded), tiny.forward(model), 1e-6)

@@ -1,7 +1,5 @@
 """Which operators are in what we export, and in SavedModels made by hand."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -18,6 +16,7 @@ from keras_attnvariants.serving.allowed import SAVING
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.weights import StoredWeights
+from tests.quantization import quantizing
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
 from tests.serving.tools import sharp_model
@@ -62,8 +61,7 @@ def test_weights_are_stored_once(variant, exported, models):
 @pytest.mark.slow
 def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
     model = sharp_model("hc-sa", num_layers=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+    with quantizing():
         model.quantize("int8")
     path = export(model, None, tmp_path, beam_size=2, **LIMITS)
     assert not unservable(operators(path))

@@ -1,7 +1,6 @@
 """What models compute in, and translations that do not depend on the batch."""
 
 import json
-import warnings
 
 import keras
 import numpy as np
@@ -12,6 +11,7 @@ from keras_attnvariants.serving import export
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
 from keras_attnvariants.serving.versions import INFO
+from tests.quantization import quantizing
 from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
@@ -25,8 +25,7 @@ def in_precision(precision: str) -> keras.Model:
     short = {"extra_length": 4}
     model = sharp_model("hc-sa", hidden_dim=64, dtype=policy, search_settings=short)
     if precision == "int8":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        with quantizing():
             model.quantize("int8")
     return model
 

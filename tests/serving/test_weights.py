@@ -1,7 +1,5 @@
 """What an export stores: each weight once, in the dtype in which it is read."""
 
-import warnings
-
 import keras
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.weights import StoredWeights
+from tests.quantization import quantizing
 from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
@@ -28,8 +27,7 @@ def model_in(precision: str) -> keras.Model:
     policy = "float32" if precision == "float32" else "mixed_bfloat16"
     model = sharp_model("base", dtype=policy)
     if precision == "int8":
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        with quantizing():
             model.quantize("int8")
     return model
 
