@@ -14,7 +14,9 @@ from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.distribution import check_one_replica
+from keras_attnvariants.backend.distribution import local_size
 from keras_attnvariants.backend.distribution import local_value
+from keras_attnvariants.backend.distribution import local_values
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.gradients import with_gradient
 from keras_attnvariants.backend.int8 import Dense
@@ -72,7 +74,9 @@ __all__ = [
     "jit_by_rows",
     "joint_kernels",
     "keep_programs",
+    "local_size",
     "local_value",
+    "local_values",
     "masked_softmax",
     "name",
     "portable",

@@ -1,5 +1,7 @@
 """Computing on several devices, and in several processes, on the JAX backend."""
 
+import contextlib
+import math
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -176,15 +178,36 @@ def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 
 
 def local_value(variable: keras.Variable) -> Tensor:
-    """The value of a variable; that on one device, if many have copies of it.
+    """The value of a variable on one device, where many have copies or parts of it.
 
     What is computed from it needs no other process.
     """
     value = variable.value
     if name() != "jax" or not hasattr(value, "addressable_data"):
         return value
-    whole = len(value.sharding.device_set) > 1 and value.is_fully_replicated
-    return value.addressable_data(0) if whole else value
+    if len(value.sharding.device_set) == 1:
+        return value
+    if value.is_fully_replicated:
+        return value.addressable_data(0)
+    whole = np.empty(value.shape, value.dtype)
+    for part in value.addressable_shards:
+        whole[part.index] = part.data
+    return ops.convert_to_tensor(whole)
+
+
+def local_size(model: keras.Model) -> int:
+    """How many parameters of a model each device has."""
+    if keras.distribution.distribution() is None:
+        return int(model.count_params())
+    values = [weight.value for weight in model.weights]
+    return sum(math.prod(v.sharding.shard_shape(v.shape)) for v in values)
+
+
+def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
+    """A scope in which the variables of a model have their local values."""
+    if keras.distribution.distribution() is None:
+        return contextlib.nullcontext()
+    return keras.StatelessScope([(v, local_value(v)) for v in model.variables])
 
 
 def weigh_batches(model: keras.Model, count: Callable[[Tensor], Tensor]) -> None:

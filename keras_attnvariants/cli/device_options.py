@@ -31,6 +31,13 @@ class DeviceOptions:
         int | None,
         option("Devices of each process (1; all with --coordinator).", min=1),
     ] = None
+    model_parallel: Annotated[
+        int | None,
+        option(
+            "Devices of a process among which each copy of the model is divided (1).",
+            min=1,
+        ),
+    ] = None
     coordinator: Annotated[
         str | None, option("host:port of process 0, where it waits for the others.")
     ] = None
@@ -56,17 +63,24 @@ class DeviceOptions:
                 raise ValueError("--process, --processes and --wait need --coordinator")
         elif self.process is None or self.processes is None:
             raise ValueError("--coordinator needs --process and --processes")
+        if self.model_parallel is not None and not self._several:
+            raise ValueError("--model-parallel needs --devices or --coordinator")
+
+    @property
+    def _several(self) -> bool:
+        return self.coordinator is not None or self.devices not in (None, 1)
 
     @contextlib.contextmanager
     def devices_to_use(self) -> Iterator[None]:
         """Context in which a model is trained there, and process 0 alone prints."""
-        if self.coordinator is None and self.devices in (None, 1):
+        if not self._several:
             yield
             return
         from keras_attnvariants.training import several_devices
 
         where = several_devices(
             self.devices,
+            model_parallel=self.model_parallel or 1,
             coordinator=self.coordinator,
             process=self.process or 0,
             processes=self.processes or 1,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models.sizes import check_sizes
@@ -77,7 +78,8 @@ def save_model(
     with new_folder(folder) as writer:
         writer.write_json(CONFIG, config)
         # Made in memory: HDF5 crashes when the disk is full.
-        writer.write_bytes(WEIGHTS, weights_file(model))
+        with local_values(model):
+            writer.write_bytes(WEIGHTS, weights_file(model))
         if tokenizer is not None:
             writer.write_bytes(TOKENIZER, tokenizer.model_bytes)
     return folder

@@ -7,10 +7,10 @@ from contextvars import ContextVar
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import distribution
+from keras_attnvariants.backend.layouts import DividedModel
 from keras_attnvariants.training.team import Team
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -28,6 +28,7 @@ def current_team() -> Team:
 def several_devices(
     devices: int | None = None,
     *,
+    model_parallel: int = 1,
     coordinator: str | None = None,
     process: int = 0,
     processes: int = 1,
@@ -44,8 +45,13 @@ def several_devices(
     translations of a validation; callbacks must not call the model. If a process ends,
     so do the others, and the run can be resumed.
 
+    A model that is too large for one device is divided among `model_parallel` of them:
+    embeddings, feed-forward layers and the projections of attention, with what the
+    optimizer keeps of them. Such a group has the rows that one device would have.
+
     Args:
         devices: how many of this process, and of each other; `None` for all.
+        model_parallel: among how many devices of a process a model is divided.
         coordinator: `"host:port"` of process 0, where it listens for the others.
         process: number of this process, from 0.
         processes: how many there are, on one machine or on several.
@@ -64,20 +70,19 @@ def several_devices(
         kav.training.train_preset(preset, corpus, "runs/hc-sa")
     ```
     """
+    check_integer("model_parallel", model_parallel)
     _check(devices, coordinator, process, processes, wait)
     if coordinator is not None and processes > 1:
+        print(_meeting(coordinator, process, processes), flush=True)
         distribution.join(coordinator, process, processes, wait)
     team = Team(process, processes)
     token = _team.set(team)
     try:
-        team.check_same({"devices": devices, "processes": processes})
+        team.check_same({"devices": devices, "model_parallel": model_parallel})
         names = distribution.device_names(devices, processes)
+        _check_parts(model_parallel, len(names) // processes)
         distribution.use_same_random_values()
-        # Every process cuts its rows out of the batch itself.
-        parallel = keras.distribution.DataParallel(
-            devices=names, auto_shard_dataset=False
-        )
-        with parallel.scope():
+        with DividedModel(names, model_parallel).scope():
             yield
         team.finish()
     except BaseException as error:
@@ -123,6 +128,22 @@ def _check(
         )
 
 
+def _meeting(coordinator: str, process: int, processes: int) -> str:
+    """What a process says while it waits."""
+    if process:
+        return f"Joining process 0, which shows the progress, at {coordinator}."
+    others = ", ".join(map(str, range(1, processes)))
+    return f"Waiting at {coordinator} for process {others}."
+
+
+def _check_parts(model_parallel: int, devices: int) -> None:
+    if devices % model_parallel:
+        raise ValueError(
+            "`model_parallel` must divide the number of devices of a process, "
+            f"{devices}. Received: {model_parallel}"
+        )
+
+
 def check_devices(model: keras.Model) -> None:
     """Raises unless a model is on the devices on which it is to be trained.
 
@@ -146,8 +167,8 @@ def check_devices(model: keras.Model) -> None:
 def divided(data: Any) -> Any:
     """A dataset of batches, each cut to the rows of this process.
 
-    Rows are added until all devices have equally many. They hold padding and count
-    nothing; their sample weights are -0.0, which tells them from the other rows.
+    Rows are added until all groups of devices have equally many. They hold padding and
+    count nothing; their sample weights are -0.0, which tells them from the other rows.
 
     Args:
         data: `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels, weights)`;
@@ -163,14 +184,14 @@ def divided(data: Any) -> Any:
             "On several devices, data must be a tf.data.Dataset. "
             f"Received: {type(data).__name__}"
         )
-    team, devices = current_team(), int(np.size(parallel.device_mesh.devices))
+    team, groups = current_team(), parallel.num_model_replicas
 
     def cut(*batch: Any) -> Any:
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
         if weights is None:
             weights = tf.ones_like(labels, tf.float32)
         rows = tf.shape(labels)[0]
-        share = -(-rows // devices) * (devices // team.processes)
+        share = -(-rows // groups) * (groups // team.processes)
 
         def own(tensor: Any, padding: Any = 0) -> Any:
             added = share * team.processes - rows

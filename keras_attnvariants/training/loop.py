@@ -12,6 +12,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants import backend
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import load_model
 from keras_attnvariants.models import save_model
@@ -159,9 +160,11 @@ class TrainingLoop:
         """All remaining updates and validations."""
         progress, config = self._progress, self._config
         if self._team.writes:
+            size, local = self._model.count_params(), backend.local_size(self._model)
             print(
-                f"{self._run_dir}: {self._model.count_params():,} parameters, "
-                f"update {progress.step} of {config.steps}."
+                f"{self._run_dir}: {size:,} parameters, "
+                + (f"{local:,} of them on each device, " if local < size else "")
+                + f"update {progress.step} of {config.steps}."
             )
         for callback in self._callbacks:
             if isinstance(callback, ProgressBar) and callback.steps is None:

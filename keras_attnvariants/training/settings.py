@@ -187,8 +187,8 @@ def _argument(path: tuple[str, ...]) -> str:
 
 def _rate_differences(old: Any, new: Any) -> list[Difference]:
     """What differs between two serialized learning rates."""
-    schedules = [keras.saving.deserialize_keras_object(rate) for rate in (old, new)]
-    first, second = schedules
+    rates = (old, new)
+    first, second = map(keras.saving.deserialize_keras_object, rates)
     if isinstance(first, NoamSchedule) and isinstance(second, NoamSchedule):
         return [
             Difference(name, before, after)
@@ -198,7 +198,10 @@ def _rate_differences(old: Any, new: Any) -> list[Difference]:
             )
             if before != after
         ] or [Difference("learning_rate", old["config"], new["config"])]
-    return [Difference("learning_rate", old, new)]
+    kinds = [rate["class_name"] if isinstance(rate, dict) else rate for rate in rates]
+    if kinds[0] != kinds[1]:
+        return [Difference("learning_rate", *kinds)]
+    return [Difference(_argument(p), *values) for p, *values in _differences(*rates)]
 
 
 def _short(value: Any) -> str:

@@ -14,6 +14,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend import local_value
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
@@ -144,7 +145,7 @@ class TrainingState:
 def to_arrays(variables: Sequence[Any]) -> list[np.ndarray]:
     """NumPy copies of Keras variables or arrays, in their own dtypes."""
     return [
-        ops.convert_to_numpy(variable)
+        ops.convert_to_numpy(local_value(variable))
         if isinstance(variable, keras.Variable)
         else np.asarray(variable)
         for variable in variables

@@ -20,6 +20,8 @@ from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import differences_of
 from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.utils.aborts import forget_abort
+from keras_attnvariants.utils.aborts import tell_abort
 from keras_attnvariants.utils.locks import lock_folder
 
 # Seconds between two looks at the others.
@@ -30,6 +32,8 @@ SILENCE = 20.0
 GRACE = 5.0
 # Seconds that a process has to end by itself once another is gone; fewer than those.
 PATIENCE = 2.0
+# What processes say that process 0 has left behind.
+UNREACHABLE = "process 0 cannot be reached any more"
 
 
 class ProcessLostError(OSError):
@@ -73,6 +77,8 @@ class Team:
         self._noticed = threading.Event()
         if processes > 1:
             self._board = Board()
+            # JAX aborts all processes that can no longer reach process 0.
+            tell_abort(f"Error: {what_to_do(UNREACHABLE)}")
             self._watcher = threading.Thread(target=self._watch, daemon=True)
             self._watcher.start()
 
@@ -156,6 +162,7 @@ class Team:
         if self.processes == 1:
             return
         self.check_same({})
+        forget_abort()
         self._left.set()
         self._watcher.join()
 
@@ -212,7 +219,7 @@ class Team:
                 ended = self._board.under("ended")
                 beats = self._board.under("beat")
             except RuntimeError:
-                self._lose("process 0 cannot be reached any more")
+                self._lose(UNREACHABLE)
                 break
             now = time.monotonic()
             for number, (last, when) in seen.items():
@@ -229,10 +236,15 @@ class Team:
             end_at_once()
 
     def _lose(self, what: str) -> None:
-        self._lost = (
-            f"{what}: start all processes again with the same command; the run "
-            "continues from its last state"
-        )
+        self._lost = what_to_do(what)
+
+
+def what_to_do(what: str) -> str:
+    """The line that says what has happened to another process."""
+    return (
+        f"{what}: start all processes again with the same command; the run continues "
+        "from its last state"
+    )
 
 
 def end_at_once() -> None:

@@ -23,6 +23,14 @@ def test_the_local_value_of_a_variable():
     np.testing.assert_array_equal(local, [1, 2])
 
 
+def test_a_model_on_one_device_has_its_parameters_there():
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
+    assert distribution.local_size(model) == 8
+    with distribution.local_values(model):
+        assert model.weights[0].shape == (3, 2)
+
+
 def test_values_stay_where_nothing_is_distributed():
     values = [ops.ones(2)]
     assert distribution.in_place(values, [keras.Variable([1.0, 2.0])]) == values

@@ -119,6 +119,7 @@ CALLS = {
         (f"{TRAIN} --processes 2", "need --coordinator"),
         (f"{TRAIN} --processes 1", "--processes"),
         (f"{TRAIN} --wait 5", "need --coordinator"),
+        (f"{TRAIN} --model-parallel 2", "needs --devices or --coordinator"),
         (f"{TRAIN} --wait 0", "`wait` must be a positive number"),
         (f"{TRAIN} {TEAM} --process 2", "`process` must be below `processes`"),
         (f"{TRAIN} {TEAM} --process 0", "must be host:port"),

@@ -3,10 +3,10 @@
     python -m tests.training.on_devices FOLDER JSON
 
 The JSON lists trainings. Each has a `name`, the `devices` that it uses (absent for a
-training without `several_devices`), `changes` of its settings, `model` for a small
-Transformer, a `pause` after each update and, to resume another one, its `run`. The
-environment variable `TEAM` has `coordinator`, `process` and `processes` as JSON, or
-null for one process. What was trained is written to `FOLDER/name.npz`.
+training without `several_devices`), `model_parallel`, `changes` of its settings,
+`model` for a small Transformer, a `pause` after each update and, to resume another one,
+its `run`. The environment variable `TEAM` has `coordinator`, `process` and `processes`
+as JSON, or null for one process. What was trained is written to `FOLDER/name.npz`.
 """
 
 import contextlib
@@ -64,6 +64,7 @@ def train(
     folder,
     name,
     devices=None,
+    model_parallel=1,
     changes=None,
     run=None,
     seed=1,
@@ -74,6 +75,7 @@ def train(
     """One training; the log is that of its folder."""
     team = team or {}
     on_devices = devices or team
+    team = {"model_parallel": model_parallel, **team}
     context = several_devices(devices, **team) if on_devices else None
     with context or contextlib.nullcontext():
         model = transformer(seed) if model else toy.toy_model(seed)

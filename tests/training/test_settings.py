@@ -59,6 +59,10 @@ def test_schedules_differ_by_their_peak_and_their_warm_up(tmp_path):
     assert error.differences == (("warmup_steps", 100, 9),)
     error = differences(settings(rate=0.1), settings(rate=rates[0]), tmp_path)
     assert error.differences[0].name == "learning_rate"
+    assert str(error).endswith("`learning_rate` NoamSchedule instead of 0.1")
+    decays = [keras.optimizers.schedules.ExponentialDecay(r, 9, 0.5) for r in (1, 2)]
+    error = differences(*(settings(rate=decay) for decay in decays), tmp_path)
+    assert str(error).endswith("`initial_learning_rate` 2 instead of 1")
 
 
 def test_another_preset_is_told_alone(tmp_path):

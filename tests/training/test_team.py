@@ -53,6 +53,7 @@ def board(monkeypatch):
     for name, seconds in times.items():
         monkeypatch.setattr(module, name, seconds)
     monkeypatch.setattr(module.atexit, "register", lambda function: None)
+    monkeypatch.setattr(module, "tell_abort", lambda line: None)
     return board
 
 

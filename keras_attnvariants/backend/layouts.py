@@ -1,0 +1,60 @@
+"""How a model that is too large for one device is divided among several."""
+
+from typing import Any
+
+import keras
+import numpy as np
+
+# Axes of a mesh of devices: rows of a batch, and parts of a model.
+ROWS, PARTS = "batch", "model"
+
+# The matrices that are divided, by their paths. Each device computes some of the hidden
+# units, heads and logits: the first product divides its outputs, the second its inputs
+# (Shoeybi et al. 2019, "Megatron-LM"). Everything else is small, and copied.
+DIVIDED = {
+    r".*/embeddings/(source|target)/embeddings": (PARTS, None),
+    r".*/embeddings/output/kernel": (None, PARTS),
+    r".*/feed_forward(_\d+)?/intermediate/kernel": (None, PARTS),
+    r".*/feed_forward(_\d+)?/output/kernel": (PARTS, None),
+    r".*_attention/(query|key|value)/kernel": (None, PARTS),
+    r".*_attention/output/kernel": (PARTS, None),
+}
+
+
+class DividedModel(keras.distribution.ModelParallel):
+    """Divides rows of batches among groups of devices, and the model in each group.
+
+    A matrix whose axis cannot be divided evenly is divided along the other one, or
+    copied.
+
+    Args:
+        devices: names of all devices, those of a group next to each other.
+        parts: number of devices of a group.
+    """
+
+    def __init__(self, devices: list[str], parts: int) -> None:
+        mesh = keras.distribution.DeviceMesh(
+            (len(devices) // parts, parts), (ROWS, PARTS), np.array(devices)
+        )
+        layouts = keras.distribution.LayoutMap(mesh)
+        for path, axes in DIVIDED.items():
+            layouts[path] = axes
+        # Every process cuts its rows out of the batch itself.
+        super().__init__(
+            layout_map=layouts, batch_dim_name=ROWS, auto_shard_dataset=False
+        )
+        self._parts = parts
+
+    def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:
+        axes = super().get_variable_layout(variable).axes
+        for possible in (axes, axes[::-1]):
+            if self._divides(possible, variable.shape):
+                return keras.distribution.TensorLayout(possible, self.device_mesh)
+        copied = [None] * len(variable.shape)
+        return keras.distribution.TensorLayout(copied, self.device_mesh)
+
+    def _divides(self, axes: tuple[str | None, ...], shape: tuple[int, ...]) -> bool:
+        """Whether the sizes of all axes that are divided are multiples of the parts."""
+        return len(axes) == len(shape) and not any(
+            size % self._parts for axis, size in zip(axes, shape, strict=True) if axis
+        )
