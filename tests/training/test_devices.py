@@ -30,7 +30,7 @@ ALONE = [
     {"name": "three-more", "devices": 3, "changes": ACCUMULATE},
     {"name": "whole", **BIG},
     {"name": "divided", **DIVIDED},
-    {"name": "half", **DIVIDED, "changes": {"steps": 6}, "run": "divided-pair"},
+    {"name": "half", **DIVIDED, "changes": {"steps": 8}, "run": "divided-pair"},
 ]
 
 
@@ -237,8 +237,10 @@ def test_a_killed_process_ends_the_other_and_the_run_resumes(together):
 @pytest.mark.slow
 def test_a_process_that_does_not_come(tmp_path):
     team = {"coordinator": f"127.0.0.1:{free_port()}", "processes": 2, "wait": 1}
-    [(status, error)] = ends([start(tmp_path, [{"name": "run"}], process=0, **team)])
-    assert status == 2
+    process = start(tmp_path, [{"name": "run"}], process=0, **team)
+    output, error = process.communicate(timeout=200)
+    assert process.returncode == 2
+    assert output == f"Waiting at {team['coordinator']} for process 1.\n"
     assert "process 1 of 2 did not come" in error.strip().splitlines()[-1]
 
 
