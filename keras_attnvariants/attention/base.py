@@ -141,6 +141,14 @@ class BaseAttention(keras.layers.Layer):
 
     # One position at a time
 
+    def round_as(self, dtype: str) -> None:
+        """Lets the layer be as exact as in another dtype wherever that is faster.
+
+        Args:
+            dtype: one that is not wider than that in which the layer computes. By
+                default, it changes nothing.
+        """
+
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         """Computes what cross-attention needs from a source, once per sentence.
 

@@ -1,16 +1,22 @@
 """Learned multi-head attention, the baseline of all papers."""
 
+import dataclasses
+
 from keras import ops
 
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.masks import mask_or_ones
+from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.multi_head import heads_first
+from keras_attnvariants.attention.multi_head import project_heads
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import project_jointly
+from keras_attnvariants.backend import row_products
+from keras_attnvariants.backend import swap_rows
+from keras_attnvariants.backend import visible_softmax
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -170,12 +176,21 @@ class DotProductAttention(SoftmaxAttention):
 
     # One position at a time
 
+    def round_as(self, dtype: str) -> None:
+        # What a step stores and reads; it adds nothing up in this dtype.
+        self.cache = dataclasses.replace(self.cache, dtype=dtype)
+
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         if "cross" not in self.roles:
             return super().prepare(value, value_mask)
+
+        def by_head(x: Tensor) -> Tensor:
+            x = ops.cast(zero_masked(x, value_mask), self.cache.dtype)
+            return heads_first(x, self.num_heads)
+
         return {
-            "key": heads_first(self.key_dense(value), self.num_heads),
-            "value": heads_first(self.value_dense(value), self.num_heads),
+            "key": by_head(self.key_dense(value) * self.scale),
+            "value": by_head(self.value_dense(value)),
             "mask": mask_or_ones(value_mask, value),
         }
 
@@ -194,24 +209,30 @@ class DotProductAttention(SoftmaxAttention):
         memory: Memory,
         return_scores: bool,
     ) -> tuple[Tensor, Tensor | None, State]:
+        heads, dtype = self.num_heads, self.cache.dtype
         if memory is not None:
-            q = self.project_query(query)  # [B, K, H, D]
             # The beams of a sentence are the queries of one attention call.
-            mask = memory["mask"][:, None, None]
+            [q] = project_heads([self.query_dense], query, heads, dtype)
+            visible = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
             key_positions = ops.arange(ops.shape(key)[2], dtype="int32")
         else:
-            q, key, value = project_jointly(self.joint_projections, query)
-            q = self.split(q * self.scale)
-            key = heads_first(key, self.num_heads)  # [B, H, K, D]
-            value = heads_first(value, self.num_heads)
+            layers = self.joint_projections
+            q, key, value = project_heads(layers, query, heads, dtype)  # [B, H, K, D]
+            q = q * self.scale
             state = self.cache.write(state, key, value, position)
-            key, value, mask, key_positions = self.cache.read(state, position)
-        products = ops.einsum("bkhd,bhsd->bhks", q, key)
+            key, value, visible, key_positions = self.cache.read(state, position)
+        products = row_products(q, key)  # [B, H, K, S]
         query_positions = ops.reshape(ops.convert_to_tensor(position, "int32"), (1,))
-        energies, mask = self.energies(products, query_positions, key_positions, mask)
-        weights = masked_softmax(energies, mask)  # [B, H, K, S]
-        context = ops.einsum("bhks,bhsd->bkhd", ops.cast(weights, q.dtype), value)
+        energies, mask = self.energies(
+            products, query_positions, key_positions, visible
+        )
+        # Of a sentence without tokens, all values are 0.
+        is_plain = mask is visible and not return_scores
+        softmax = visible_softmax if is_plain else masked_softmax
+        weights = softmax(energies, mask)
+        context = ops.matmul(ops.cast(weights, dtype), value)  # [B, H, K, D]
+        context = ops.cast(swap_rows(context), self.compute_dtype)
         if not return_scores:
             return context, None, state
         if memory is None:

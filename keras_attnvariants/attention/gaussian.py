@@ -57,6 +57,7 @@ class GaussianAttention(MultiHeadBase):
                 f"`standard_deviation` must be positive. Received: {standard_deviation}"
             )
         self.threshold = threshold
+        self.reach = REACH[self.compute_dtype]
 
     def build(
         self,
@@ -73,7 +74,10 @@ class GaussianAttention(MultiHeadBase):
     @property
     def radius(self) -> int:
         """The distance from a head's centre up to which weights are computed."""
-        return math.ceil(REACH[self.compute_dtype] * max(self.deviations))
+        return math.ceil(self.reach * max(self.deviations))
+
+    def round_as(self, dtype: str) -> None:
+        self.reach = REACH[dtype]
 
     def density(self, distance: np.ndarray) -> np.ndarray:
         """Weights `[..., H]` at signed distances `[..., H]` from the centres."""

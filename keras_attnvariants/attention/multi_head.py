@@ -6,6 +6,7 @@
 * `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,11 +15,16 @@ from keras import ops
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import joint_product
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
+from keras_attnvariants.backend import swap_parts
+from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import Tensor
 
@@ -276,6 +282,25 @@ def heads_first(x: Tensor, num_heads: int) -> Tensor:
         batch, _, width = sizes(x)
         return reshape(x, (batch, num_heads, 1, width // num_heads))
     return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
+
+
+def project_heads(
+    layers: Sequence[keras.layers.Dense], inputs: Tensor, num_heads: int, dtype: DType
+) -> list[Tensor]:
+    """Projections of the inputs of a decoding step, by head: `[B, H, K, D]` each.
+
+    Args:
+        layers: built layers.
+        inputs: `[B, K, width]`.
+        num_heads: the number `H` of heads of all of them.
+        dtype: of the projections.
+    """
+    joint = joint_product(layers, inputs)
+    if joint is None or joint.shape[1] is None or len({d.units for d in layers}) > 1:
+        outputs = [ops.cast(x, dtype) for x in project_jointly(layers, inputs)]
+        return [swap_rows(split_heads(x, num_heads)) for x in outputs]
+    by_head = split_heads(ops.cast(joint, dtype), len(layers) * num_heads)
+    return swap_parts(by_head, len(layers))
 
 
 def clone_initializer(

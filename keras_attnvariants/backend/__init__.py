@@ -19,12 +19,17 @@ from keras_attnvariants.backend.distribution import local_value
 from keras_attnvariants.backend.distribution import local_values
 from keras_attnvariants.backend.dropout import Dropout
 from keras_attnvariants.backend.gradients import with_gradient
+from keras_attnvariants.backend.heads import row_products
+from keras_attnvariants.backend.heads import swap_parts
+from keras_attnvariants.backend.heads import swap_rows
 from keras_attnvariants.backend.int8 import Dense
 from keras_attnvariants.backend.int8 import Quantized
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
 from keras_attnvariants.backend.int8 import constant_integers
+from keras_attnvariants.backend.int8 import ends_of_columns
 from keras_attnvariants.backend.int8 import portable
 from keras_attnvariants.backend.int8 import quantized_matrices
+from keras_attnvariants.backend.int8 import use_column_ends
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.packing import constant_weights
@@ -40,10 +45,12 @@ from keras_attnvariants.backend.slices import section
 from keras_attnvariants.backend.slices import take
 from keras_attnvariants.backend.slices import write_at
 from keras_attnvariants.backend.softmax import masked_softmax
+from keras_attnvariants.backend.softmax import visible_softmax
 from keras_attnvariants.backend.updates import apply_adam
 from keras_attnvariants.backend.updates import has_adam
 from keras_attnvariants.backend.weights import cast_matrices
 from keras_attnvariants.backend.weights import joint_kernels
+from keras_attnvariants.backend.weights import joint_product
 from keras_attnvariants.backend.weights import project_jointly
 from keras_attnvariants.backend.weights import use_joint_kernels
 from keras_attnvariants.backend.weights import weights_to_cast
@@ -66,6 +73,7 @@ __all__ = [
     "constant_integers",
     "constant_weights",
     "dense",
+    "ends_of_columns",
     "gains_from_xla",
     "has_adam",
     "has_onednn_product",
@@ -73,6 +81,7 @@ __all__ = [
     "jit",
     "jit_by_rows",
     "joint_kernels",
+    "joint_product",
     "keep_programs",
     "local_size",
     "local_value",
@@ -83,12 +92,17 @@ __all__ = [
     "project_jointly",
     "quantized_matrices",
     "reshape",
+    "row_products",
     "runs_by_rows",
     "scan",
     "section",
     "sizes",
+    "swap_parts",
+    "swap_rows",
     "take",
+    "use_column_ends",
     "use_joint_kernels",
+    "visible_softmax",
     "weights_to_cast",
     "with_gradient",
     "with_lead_of",

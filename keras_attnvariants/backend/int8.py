@@ -24,6 +24,7 @@ from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
+from keras_attnvariants.backend.slices import take
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
@@ -72,10 +73,22 @@ def columns_computed_once(model: keras.layers.Layer) -> Iterator[None]:
     Args:
         model: whose scales may not change within the scope.
     """
+    with use_column_ends(ends_of_columns(model)):
+        yield
+
+
+def ends_of_columns(model: keras.layers.Layer) -> dict[int, Tensor]:
+    """`column_ends` of all scales that products here need, by their identities."""
     layers = [layer for layer in nested_layers(model) if is_plain_int8(layer)]
     is_used = bool(layers) and is_fast_here()
     scales = [scale_of(layer) for layer in layers] if is_used else []
-    token = _column_ends.set({id(scale): column_ends(scale) for scale in scales})
+    return {id(scale): column_ends(scale) for scale in scales}
+
+
+@contextlib.contextmanager
+def use_column_ends(ends: dict[int, Tensor]) -> Iterator[None]:
+    """A scope in which `column_ends` finds what `ends_of_columns` returned."""
+    token = _column_ends.set(ends)
     try:
         yield
     finally:
@@ -107,7 +120,8 @@ class Dense(keras.layers.Dense):
         """As in Keras, for a matrix `[N, I]`."""
         outputs = super().call(rows, training)
         is_product = self.bias is None and self.activation in LINEAR
-        return packable(outputs) if is_product else outputs
+        is_float = self.quantization_mode is None
+        return packable(outputs) if is_product and is_float else outputs
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -138,8 +152,9 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return super().call(inputs)
-        logits = packable(super().call(as_matrix(inputs), reverse=True))
-        return with_lead_of(inputs, logits)
+        logits = super().call(as_matrix(inputs), reverse=True)
+        is_float = self.quantization_mode is None
+        return with_lead_of(inputs, packable(logits) if is_float else logits)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
@@ -154,9 +169,15 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
             return ops.take(floats, inputs, axis=0)
         if floats is not None:
             return float_product(inputs, ops.transpose(floats))
-        if not reverse or not is_fast_for(self):
+        if not is_fast_for(self):
             return super().quantized_call(inputs, reverse)
-        return multiply(inputs, self.embeddings, self.embeddings_scale, True)
+        if reverse:
+            return multiply(inputs, self.embeddings, self.embeddings_scale, True)
+        rows, scale = (
+            take(ops.convert_to_tensor(weight), inputs)
+            for weight in (self.embeddings, self.embeddings_scale)
+        )
+        return ops.cast(rows, self.compute_dtype) / ops.expand_dims(scale, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -243,10 +264,14 @@ def is_fast_for(layer: keras.layers.Layer) -> bool:
 
 
 def is_fast_here() -> bool:
-    """Whether `multiply` works in the current computation: in a graph, on a CPU."""
+    """Whether `multiply` works in the current computation: in a graph, on a CPU.
+
+    What is prepared eagerly within `constant_integers` is for a graph.
+    """
     if name() != "tensorflow" or _portable.get():
         return False
-    return in_graph() and not in_xla() and has_onednn_product()
+    is_graph = _constant.get() or in_graph()
+    return is_graph and not in_xla() and has_onednn_product()
 
 
 def in_graph() -> bool:

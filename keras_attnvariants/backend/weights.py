@@ -174,9 +174,24 @@ def project_jointly(
         layers: built layers with the same inputs.
         inputs: `[..., width]`.
     """
+    outputs = joint_product(layers, inputs)
+    if outputs is None:
+        return [layer(inputs) for layer in layers]
+    borders = list(itertools.accumulate(layer.units for layer in layers))[:-1]
+    return list(ops.split(outputs, borders, axis=-1))
+
+
+def joint_product(
+    layers: Sequence[keras.layers.Dense], inputs: Tensor
+) -> Tensor | None:
+    """The outputs that `project_jointly` returns, side by side.
+
+    Returns:
+        `[..., sum of the widths]`; `None` if they do not come from one product.
+    """
     parts = _joint_kernels.get({}).get(tuple(map(id, layers)))
     if parts is None:
-        return [layer(inputs) for layer in layers]
+        return None
     kernel, *others = parts
     rows = as_matrix(inputs)
     if is_int8(kernel):
@@ -186,9 +201,7 @@ def project_jointly(
         bias, outputs = others, ops.matmul(rows, kernel)
         outputs = outputs if bias else packable(outputs)
     outputs = ops.add(outputs, bias[0]) if bias else outputs
-    outputs = with_lead_of(inputs, outputs)
-    borders = list(itertools.accumulate(layer.units for layer in layers))[:-1]
-    return list(ops.split(outputs, borders, axis=-1))
+    return with_lead_of(inputs, outputs)
 
 
 def is_int8(matrix: Tensor) -> bool:

@@ -22,6 +22,7 @@ from keras import ops
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
+from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.beams import Beams
 from keras_attnvariants.decoding.beams import collect_alignments
 from keras_attnvariants.decoding.beams import extended
@@ -202,7 +203,7 @@ class _BeamSearch(StagedSearch):
         live = select(Beams(survivors, candidates.paths), log_probs, choice)
         worst = scores[:, -1]
         if self.needed is not None:
-            worst = ops.take(scores, self.needed - 1, axis=1)
+            worst = take(scores, self.needed - 1, axis=1)
         done = self.is_decided(log_probs[:, 0], worst, state.position)
         alignments: Tensor = ()
         if self.with_alignments:

@@ -202,7 +202,8 @@ class Constraints:
 
 def padded_prefix(prefix: Any, source_ids: Tensor, pad_id: int) -> Tensor:
     """The prefix with one more column, of PAD: int32 `[B, P + 1]`."""
-    padding = ops.full_like(source_ids[:, :1], pad_id)
+    # Of a width that is known, even where that of the sources is not.
+    padding = ops.full((ops.shape(source_ids)[0], 1), pad_id, dtype="int32")
     if prefix is None:
         return padding
     prefix = to_token_ids("prefix", prefix)

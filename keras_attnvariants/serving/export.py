@@ -64,6 +64,7 @@ from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
+from keras_attnvariants.serving.precision import wide_model
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.slimming import share_nodes
@@ -129,6 +130,7 @@ def export(
     model = exact_model(model) if exact else model
     if options.get("onednn"):
         check_multiplies_integers(model)
+        model = wide_model(model)
     width = options.pop("shortlist_width", SHORTLIST_WIDTH)
     options["shortlist_width"] = None if shortlist is None else width
     chosen = Options.of(model, **options)
@@ -204,9 +206,7 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    onednn = builder.options.onednn
-    products = backend.constant_integers() if onednn else backend.portable()
-    with products, builder.weights.scope():
+    with builder.options.products(), builder.weights.scope():
         functions = {
             name: signature.graph.get_concrete_function()
             for name, signature in signatures.items()

@@ -1,11 +1,13 @@
 """How an exported model searches, and what a request may hold at most."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from typing import Self
 from typing import TypedDict
 from typing import Unpack
 
+from keras_attnvariants import backend
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -120,6 +122,10 @@ class Options:
                 "`onednn` keeps matrices of integers packed by itself: leave out "
                 "`packed`. Received: both"
             )
+
+    def products(self) -> AbstractContextManager[None]:
+        """The scope in which graphs are made: how they multiply 8-bit integers."""
+        return backend.constant_integers() if self.onednn else backend.portable()
 
     @property
     def buckets(self) -> tuple[int, ...]:

@@ -8,7 +8,9 @@ import numpy as np
 
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import constant_weights
+from keras_attnvariants.backend import ends_of_columns
 from keras_attnvariants.backend import joint_kernels
+from keras_attnvariants.backend import use_column_ends
 from keras_attnvariants.backend import use_joint_kernels
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -21,8 +23,9 @@ class PackedSteps:
     """A step model that multiplies with constants, which oneDNN packs once.
 
     With few sentences, bringing matrices into the order that oneDNN needs takes as long
-    as multiplying with them. Sources are encoded with the variables of the model, once
-    for each request.
+    as multiplying with them. A loop also hands variables on from step to step, which a
+    constant spares it. Sources are encoded with the variables of the model, once for
+    each request.
 
     Args:
         model: a step model.
@@ -38,13 +41,14 @@ class PackedSteps:
         size = sum(array.nbytes for _, array in weights)
         if size > LARGEST:
             raise ValueError(
-                f"`packed` needs weights of at most {LARGEST / 1e9:.1f} GB, because a "
-                f"graph cannot hold more. Received: {size / 1e9:.1f} GB"
+                f"`packed` and `onednn` need weights of at most {LARGEST / 1e9:.1f} "
+                f"GB, because a graph cannot hold more. Received: {size / 1e9:.1f} GB"
             )
         self.model = model
         self.weights_as_arrays = weights
         with constant_weights(weights):
-            kernels = joint_kernels(model)
+            ends, kernels = ends_of_columns(model), joint_kernels(model)
+        self.column_ends = {scale: np.array(part) for scale, part in ends.items()}
         self.joint_kernels = {
             layers: [np.array(part) for part in parts]
             for layers, parts in kernels.items()
@@ -63,6 +67,7 @@ class PackedSteps:
         """As of the model, with constants in the place of its variables."""
         with (
             constant_weights(self.weights_as_arrays),
+            use_column_ends(self.column_ends),
             use_joint_kernels(self.joint_kernels),
         ):
             outputs: tuple[Any, ...] = self.model.step(*args, **options)

@@ -1,11 +1,18 @@
 """What an exported model computes in, and what that means for its translations."""
 
+import warnings
 from typing import Any
 from typing import NamedTuple
 
 import keras
 
+from keras_attnvariants.attention import BaseAttention
+from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.models.base import TranslationModel
 from keras_attnvariants.models.policies import with_policy
+
+# What `wide_model` computes in.
+WIDE = "float32"
 
 _EXACT = (
     "Sums are accurate to about seven digits: the translation of a sentence does not "
@@ -41,6 +48,25 @@ class Precision(NamedTuple):
         quantization = getattr(model, "quantization", None)
         exact = dtype in ("float32", "float64") and quantization is None
         return cls(dtype, quantization, exact, _EXACT if exact else _ROUNDED)
+
+
+def wide_model(model: Any) -> Any:
+    """A quantized model whose products of integers need no other floats than float32.
+
+    Attention is as exact as it was (`BaseAttention.round_as`).
+
+    Args:
+        model: any step model; those that are not of this package remain as they are.
+    """
+    if not isinstance(model, TranslationModel) or Precision.of(model).dtype == WIDE:
+        return model
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        wide = with_policy(model, WIDE)
+    for old, new in zip(nested_layers(model), nested_layers(wide), strict=True):
+        if isinstance(new, BaseAttention):
+            new.round_as(old.compute_dtype)
+    return wide
 
 
 def exact_model(model: keras.Model) -> keras.Model:

@@ -51,8 +51,9 @@ class Signatures:
         self.weights = StoredWeights(model, options.onednn)
         # What translates, as fast as it can; the model itself does everything else.
         self.searched: Any = model
-        if options.packed:
-            self.searched = PackedSteps(model, self.weights.arrays())
+        if options.packed or options.onednn:
+            with options.products():
+                self.searched = PackedSteps(model, self.weights.arrays())
         self.best: Callable[[Tensor, Tensor], Hypotheses]
         self.best = BucketedSearch(self.limited(self.searched), options)
 

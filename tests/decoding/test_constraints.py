@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding.constraints import Constraints
+from keras_attnvariants.decoding.constraints import padded_prefix
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
@@ -100,3 +102,19 @@ def test_allowed_tokens(model):
     assert allowed(2) == [[EOS, *others]] * 2
     assert allowed(3) == [[EOS]] * 2
     assert constraints.max_forbidden == 9 - len(others)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are always known")
+def test_no_prefix_has_a_known_width_where_sources_have_none():
+    import tensorflow as tf
+
+    widths = []
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def prefix(source_ids):
+        found = padded_prefix(None, source_ids, PAD)
+        widths.append(found.shape[1])
+        return found
+
+    np.testing.assert_array_equal(prefix(SOURCES), [[PAD], [PAD]])
+    assert widths == [1]

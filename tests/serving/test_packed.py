@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from keras_attnvariants.backend import has_onednn_product
 from keras_attnvariants.backend import jit
+from keras_attnvariants.backend.onednn import OPERATOR
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import packed
@@ -20,22 +22,32 @@ from tests.serving.test_weights import served
 from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
 
+# They pass on a matrix in another form.
+PASSING = ("Bitcast", "Cast", "Identity", "Transpose")
 
-def second_inputs(nodes) -> list[tuple[str, str, bool]]:
+
+def second_inputs(nodes, product="MatMul") -> list[tuple[str, str, bool]]:
     """Of every product: its name, what makes its second input, if a bias is added."""
     names = {node.name: node for node in nodes}
 
     def source(name: str):
         node = names.get(name.removeprefix("^").split(":")[0])
-        passes = node is not None and node.op in ("Identity", "Cast", "Transpose")
+        passes = node is not None and node.op in PASSING
         return source(node.input[0]) if passes else node
 
     biased = {n.input[0].split(":")[0] for n in nodes if n.op == "BiasAdd"}
     return [
         (node.name, getattr(source(node.input[1]), "op", None), node.name in biased)
         for node in nodes
-        if node.op == "MatMul"
+        if node.op == product
     ]
+
+
+def products_in_loops(path, product="MatMul") -> list[tuple[str, str, bool]]:
+    """The `second_inputs` of decoding steps."""
+    functions = read_saved_model(path).meta_graphs[0].graph_def.library.function
+    bodies = [f.node_def for f in functions if "while_body" in f.signature.name]
+    return [found for nodes in bodies for found in second_inputs(nodes, product)]
 
 
 @pytest.mark.parametrize(
@@ -51,9 +63,7 @@ def test_a_packed_export_multiplies_with_constants_and_translates_as_here(
     model = model_in(precision)
     path = export(model, None, tmp_path, packed=True, **LIMITS)
     verify(path)
-    functions = read_saved_model(path).meta_graphs[0].graph_def.library.function
-    bodies = (f for f in functions if "while_body" in f.signature.name)
-    products = [found for body in bodies for found in second_inputs(body.node_def)]
+    products = products_in_loops(path)
     # Self-attention: in and out; attention to the source: in and out; feed-forward: 2;
     # the vocabulary.
     assert len(products) == 7
@@ -69,10 +79,19 @@ def test_a_packed_export_multiplies_with_constants_and_translates_as_here(
     assert info["operators_per_step"] > 100
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not has_onednn_product(), reason="no oneDNN here")
+def test_products_of_integers_have_constants(tmp_path):
+    path = export(model_in("int8"), None, tmp_path, onednn=True, **LIMITS)
+    products = products_in_loops(path, OPERATOR)
+    assert len(products) == 7
+    assert {operator for _, operator, _ in products} == {"Const"}
+
+
 def test_models_beyond_the_size_of_a_graph_are_not_packed(monkeypatch):
     monkeypatch.setattr(packed, "LARGEST", 1_000)
     model = model_in("float32")
-    with pytest.raises(ValueError, match="`packed` needs weights of at most"):
+    with pytest.raises(ValueError, match="`onednn` need weights of at most"):
         PackedSteps(model, StoredWeights(model).arrays())
 
 

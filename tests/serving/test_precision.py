@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
+from keras_attnvariants.serving.precision import wide_model
 from keras_attnvariants.serving.versions import INFO
 from tests.quantization import quantizing
 from tests.serving.tools import VOCABULARY_SIZE
@@ -19,9 +20,9 @@ from tests.serving.tools import sharp_model
 BATCHES = (1, 2, 7, 32, 64)
 
 
-def in_precision(precision: str) -> keras.Model:
+def in_precision(precision: str, policy: str = "float32") -> keras.Model:
     """A small model that computes in a precision."""
-    policy = "mixed_bfloat16" if precision == "bfloat16" else "float32"
+    policy = "mixed_bfloat16" if precision == "bfloat16" else policy
     short = {"extra_length": 4}
     model = sharp_model("hc-sa", hidden_dim=64, dtype=policy, search_settings=short)
     if precision == "int8":
@@ -44,6 +45,23 @@ def test_an_exact_model_has_the_same_weights_in_float32():
     for mine, theirs in zip(model.weights, exact.weights, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert exact_model(exact) is exact
+
+
+def test_products_of_integers_have_float32_around_them():
+    model = in_precision("int8", policy="mixed_bfloat16")
+    wide = wide_model(model)
+    assert Precision.of(wide)[:2] == ("float32", "int8")
+    assert wide_model(wide) is wide
+    for mine, theirs in zip(model.weights, wide.weights, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    gaussian, learned = (
+        getattr(wide.decoder_blocks[-1], f"{role}_attention")
+        for role in ("self", "cross")
+    )
+    assert gaussian.radius == model.decoder_blocks[-1].self_attention.radius == 4
+    assert (learned.cache.dtype, learned.compute_dtype) == ("bfloat16", "float32")
+    memory = learned.prepare(np.ones((1, 2, 64), "float32"))
+    assert memory["key"].dtype == memory["value"].dtype == "bfloat16"
 
 
 def test_a_quantized_model_cannot_be_exact(tmp_path):

@@ -13,6 +13,7 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
+from keras_attnvariants.serving.precision import wide_model
 from keras_attnvariants.serving.weights import StoredWeights
 from tests.quantization import quantizing
 from tests.serving.tools import LIMITS
@@ -104,7 +105,8 @@ def test_integers_are_multiplied_on_request(tmp_path):
     assert "_QuantizedMatMul" in operators(path)["translate_ids"]
     count = sum(int(np.prod(weight.shape)) for weight in model.weights)
     assert size_of_variables(path) <= 1.9 * count
-    expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    wide = wide_model(model)
+    expected = jit(lambda ids: beam_search(wide, ids), xla=False)(as_batch(ROWS))
     found, loaded = served(path)
     ids = np.asarray(found["ids"])
     np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
