@@ -95,8 +95,8 @@ def main(
     source: Annotated[str, typer.Option(help="Language to translate from.")] = "en",
     target: Annotated[str, typer.Option(help="Language to translate into.")] = "de",
     seconds: Annotated[
-        str, typer.Option(help="CPU seconds after which to compare, such as 60,240.")
-    ] = "60,120,180,240",
+        str, typer.Option(help="CPU seconds after which to compare, such as 30,240.")
+    ] = "30,60,120,180,240",
     layers: Annotated[int, typer.Option(min=1, help="Layers of each side.")] = 4,
     width: Annotated[int, typer.Option(min=4, help="Width of the models.")] = 128,
     vocabulary: Annotated[int, typer.Option(min=5, help="Joint subwords.")] = 2000,

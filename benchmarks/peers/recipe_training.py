@@ -11,10 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+from keras_attnvariants.utils.garbage import staying
 
-import keras
-import tensorflow as tf
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+with staying():  # as `kav train` imports it
+    import keras
+    import tensorflow as tf
 
 import keras_attnvariants as kav
 from keras_attnvariants.training.losses import smoothed_cross_entropy

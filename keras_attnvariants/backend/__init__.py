@@ -40,6 +40,8 @@ from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.backend.shapes import sizes
 from keras_attnvariants.backend.shapes import with_lead_of
+from keras_attnvariants.backend.sharing import remember
+from keras_attnvariants.backend.sharing import remembered
 from keras_attnvariants.backend.slices import VectorLists
 from keras_attnvariants.backend.slices import section
 from keras_attnvariants.backend.slices import take
@@ -91,6 +93,8 @@ __all__ = [
     "portable",
     "project_jointly",
     "quantized_matrices",
+    "remember",
+    "remembered",
     "reshape",
     "row_products",
     "runs_by_rows",

@@ -239,17 +239,17 @@ class TokenizedCorpus:
         return self._dataset(indices, split, self.plan(split, batch_tokens, seed))
 
     def validation_dataset(
-        self, batch_tokens: int = 4096, split: str = "validation"
+        self, batch_tokens: int = 4096, split: str = "validation", seed: int = 0
     ) -> tf.data.Dataset:
         """Returns a finite dataset over a split, always in the same order.
 
         If there is a training split, batches have the shapes of
-        `training_dataset(batch_tokens)`, so that evaluation compiles nothing new.
-        Elements are the same as there. `plan(…).num_skipped` counts the pairs that
-        are too long for these shapes.
+        `training_dataset(batch_tokens, seed)`, so that evaluation compiles nothing new,
+        and an epoch is planned once for both. Elements are the same as there.
+        `plan(…).num_skipped` counts the pairs that are too long for these shapes.
         """
         shapes = (
-            self.plan("train", batch_tokens).shapes
+            self.plan("train", batch_tokens, seed).shapes
             if "train" in self.corpus.splits
             else None
         )

@@ -14,6 +14,8 @@ from keras import ops
 
 from keras_attnvariants.backend import check_one_replica
 from keras_attnvariants.backend import jit_by_rows
+from keras_attnvariants.backend import remember
+from keras_attnvariants.backend import remembered
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.typing import Tensor
 
@@ -151,7 +153,8 @@ def smoothed_cross_entropy(
 
     @ops.custom_gradient
     def loss(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        normalizer, at_label, total = compiled(statistics)(x, rows)
+        found = normalizer, at_label, total = compiled(statistics)(x, rows)
+        remember(logits, labels, found)
         others = total - at_label - ops.cast(x[:, pad_id], "float32")
         value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
 
@@ -163,6 +166,27 @@ def smoothed_cross_entropy(
 
     losses = loss(ops.reshape(logits, (-1, classes)))
     return ops.reshape(losses, ops.shape(labels))
+
+
+def negative_log_probabilities(logits: Tensor, labels: Tensor) -> Tensor:
+    """`-log p[y]` of every position, without a gradient.
+
+    In a graph that has a smoothed cross-entropy of the same tensors, the costly part
+    is taken from there.
+
+    Args:
+        logits: floats `[B, T, V]`.
+        labels: int32 `[B, T]`.
+
+    Returns:
+        float32 `[B, T]`.
+    """
+    found = remembered(logits, labels)
+    if found is None:
+        rows = ops.reshape(logits, (-1, logits.shape[-1])), ops.reshape(labels, (-1,))
+        found = compiled(statistics)(*rows)
+    normalizer, at_label, _ = found
+    return ops.reshape(normalizer - at_label, ops.shape(labels))
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.training.losses import smoothed_cross_entropy
+from keras_attnvariants.training.losses import negative_log_probabilities
 from keras_attnvariants.training.losses import token_weights
 
 
@@ -41,11 +41,10 @@ class Perplexity(keras.metrics.Mean):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add `-log p[y]` of every real token of a batch."""
-        # The operations of the loss, so that the graph does the costly ones once.
         logits = ops.convert_to_tensor(y_pred)
         labels = ops.cast(ops.convert_to_tensor(y_true), "int32")
-        loss = smoothed_cross_entropy(logits, labels, 0.0, self.pad_id)
-        super().update_state(loss, token_weights(labels, self.pad_id, sample_weight))
+        losses = negative_log_probabilities(logits, labels)
+        super().update_state(losses, token_weights(labels, self.pad_id, sample_weight))
 
     def result(self) -> Any:
         """Perplexity so far, a scalar."""

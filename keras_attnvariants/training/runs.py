@@ -152,7 +152,7 @@ def train_preset(
             config,
             callbacks=[*callbacks, *shown],
             verbose=verbose,
-            **_validation(model, tokens, positions, bleu_sentences),
+            **_validation(model, tokens, positions, seed, bleu_sentences),
         )
 
 
@@ -341,12 +341,16 @@ def run_precision(saved: Mapping[str, Any]) -> str:
 
 
 def _validation(
-    model: keras.Model, tokens: Any, batch_tokens: int, bleu_sentences: int | None
+    model: keras.Model,
+    tokens: Any,
+    batch_tokens: int,
+    seed: int,
+    bleu_sentences: int | None,
 ) -> dict[str, Any]:
     """The arguments of `train` that are about validation."""
     if "validation" not in tokens.corpus.splits:
         return {}
-    options = {"validation_data": tokens.validation_dataset(batch_tokens)}
+    options = {"validation_data": tokens.validation_dataset(batch_tokens, seed=seed)}
     if bleu_sentences:
         sources, references = tokens.corpus.read_lines("validation")
         greedy = Translator(model, tokens.tokenizer, beam_size=1, xla=False)

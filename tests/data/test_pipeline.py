@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attnvariants.data import BatchPlan
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data import pipeline
 from keras_attnvariants.data.pipeline import TokenizedText
 from tests.data.toy import spoil
 from tests.data.toy import write_pairs
@@ -180,6 +182,22 @@ def test_validation_is_finite_ordered_and_of_known_shapes(tokens, corpus, tokeni
     assert sorted(texts) == sorted(corpus.read_lines("validation")[0])
     known = {(s.rows, s.source_length) for s in tokens.plan("train", 512).shapes}
     assert {b[0].shape for b in first} <= known
+
+
+def test_an_epoch_is_planned_once_for_training_and_validation(
+    corpus, tokenizer, monkeypatch
+):
+    made = []
+
+    def plan(*lengths, seed, **options):
+        made.append(seed)
+        return BatchPlan(*lengths, seed=seed, **options)
+
+    monkeypatch.setattr(pipeline, "BatchPlan", plan)
+    tokens = TokenizedCorpus(corpus, tokenizer)
+    tokens.validation_dataset(512, seed=7)
+    tokens.training_dataset(512, seed=7)
+    assert made == [7, None]  # the latter is the plan of the validation split
 
 
 def test_validation_without_a_training_split(tmp_path, cache, tokenizer):

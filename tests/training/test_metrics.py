@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
 
@@ -23,6 +25,27 @@ def test_perplexity_is_over_weighted_tokens_of_all_batches():
     np.testing.assert_allclose(metric.result(), np.exp(np.mean(nll)), rtol=1e-5)
     copy = Perplexity.from_config(metric.get_config())
     assert copy.name == "perplexity"
+
+
+def test_perplexity_takes_from_the_loss_what_both_need():
+    loss, metric = LabelSmoothedCrossEntropy(0.1), Perplexity()
+
+    def both(labels, logits):
+        value = loss(labels, logits)
+        metric.update_state(labels, logits)
+        return value
+
+    def loops(function):
+        graph = tf.function(function).get_concrete_function(*specs).graph
+        return sum(op.type.endswith("While") for op in graph.get_operations())
+
+    specs = tf.TensorSpec((None, None), "int32"), tf.TensorSpec((None, None, 7))
+    assert loops(both) == loops(lambda *batch: loss(*batch)) > 0
+    alone = Perplexity()
+    logits = np.random.default_rng(2).normal(size=(2, 4, 7)).astype("float32")
+    alone.update_state(LABELS, logits)
+    tf.function(both)(tf.constant(LABELS, "int32"), tf.constant(logits))
+    assert float(metric.result()) == float(alone.result())
 
 
 def test_token_count_leaves_out_padding_and_sums_weights():
