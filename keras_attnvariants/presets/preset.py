@@ -13,6 +13,7 @@ import keras
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_parameters
+from keras_attnvariants.utils.garbage import no_collection
 from keras_attnvariants.utils.typing import DType
 
 
@@ -186,7 +187,7 @@ class Preset:
             overrides["dtype"] = dtype
         arguments = self._arguments(vocabulary_size, overrides)
         arguments.setdefault("search_settings", self.training.search.to_dict())
-        with without_wrapping():
+        with without_wrapping(), no_collection():
             return self.model.from_config(arguments)
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:

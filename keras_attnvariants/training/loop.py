@@ -35,6 +35,7 @@ from keras_attnvariants.training.team import Team
 from keras_attnvariants.training.together import TIME_IS_UP
 from keras_attnvariants.training.together import Stopper
 from keras_attnvariants.training.together import Together
+from keras_attnvariants.training.tracing import UndisturbedTracing
 from keras_attnvariants.training.validation import BestModel
 from keras_attnvariants.training.validation import EarlyStopping
 from keras_attnvariants.training.validation import ValidationBLEU
@@ -111,6 +112,8 @@ class TrainingLoop:
         self._moving = None if config.ema is None else MovingAverage()
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks) if team.writes else self._followers()
+        self._tracing = UndisturbedTracing()
+        self._callbacks.append(self._tracing)
         stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
         names = unique_names(callback.state_name for callback in stateful)
         self._stateful = dict(zip(names, stateful, strict=True))
@@ -169,16 +172,18 @@ class TrainingLoop:
         for callback in self._callbacks:
             if isinstance(callback, ProgressBar) and callback.steps is None:
                 callback.steps = config.steps
-        if progress.validation_pending:
-            self._validate()
-        elif progress.stopped and self._team.writes:
-            print("It was stopped early; more `steps` or `patience` continue it.")
         try:
+            if progress.validation_pending:
+                self._validate()
+            elif progress.stopped and self._team.writes:
+                print("It was stopped early; more `steps` or `patience` continue it.")
             while progress.step < config.steps and not progress.stopped:
                 self._fit()
         except TimeIsUp:
             if self._team.writes:
                 self._team.agreed(TIME_IS_UP)
+        finally:
+            self._tracing.close()
 
     def finish(self) -> TrainingResult:
         """Write and validate the model with averaged weights."""
