@@ -1,7 +1,13 @@
 """Imports of TensorFlow that print nothing, and that bring no more than is needed."""
 
+import contextlib
+import json
 import os
 import sys
+from collections.abc import Iterable
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from keras_attnvariants.utils.garbage import staying
 
@@ -10,6 +16,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # What TensorFlow imports of Keras, if it can.
 OPTIMIZERS = "keras.src.optimizers"
+# What TensorFlow and Keras import if it is installed, for functions that are not used
+# here. It takes them a third of their time.
+UNUSED = ("matplotlib", "sklearn")
 
 
 def import_tensorflow() -> None:
@@ -20,10 +29,11 @@ def import_tensorflow() -> None:
     original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        with staying():
+        is_jax = keras_backend() == "jax"
+        with staying(), hidden(UNUSED if is_jax else (*UNUSED, "jax")):
             import tensorflow as tf
 
-            if os.environ.get("KERAS_BACKEND") == "jax":
+            if is_jax:
                 # JAX computes there; TensorFlow would take all of its memory.
                 tf.config.set_visible_devices([], "GPU")
             tf.config.list_logical_devices()
@@ -38,10 +48,28 @@ def import_tensorflow_alone() -> None:
 
     It does so for those who load what Keras saved, and can do without.
     """
-    if OPTIMIZERS in sys.modules:
-        return import_tensorflow()
-    sys.modules[OPTIMIZERS] = None  # type: ignore[assignment]
-    try:
+    with hidden((OPTIMIZERS,)):
         import_tensorflow()
+
+
+@contextlib.contextmanager
+def hidden(names: Iterable[str]) -> Iterator[None]:
+    """Context in which modules seem not to be installed, unless they are imported."""
+    absent: dict[str, Any] = {name: None for name in names if name not in sys.modules}
+    sys.modules.update(absent)
+    try:
+        yield
     finally:
-        del sys.modules[OPTIMIZERS]
+        for name in absent:
+            del sys.modules[name]
+
+
+def keras_backend() -> str:
+    """The backend that Keras will run, found without importing it."""
+    if chosen := os.environ.get("KERAS_BACKEND"):
+        return chosen
+    folder = os.environ.get("KERAS_HOME") or Path.home() / ".keras"
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        settings = json.loads((Path(folder) / "keras.json").read_text("utf-8"))
+        return str(settings.get("backend", "tensorflow"))
+    return "tensorflow"
