@@ -4,6 +4,8 @@ Keras writes it with some twenty, which are traced for each variable and read an
 the moments several times.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -11,20 +13,30 @@ from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.utils.typing import Tensor
 
 
-def has_adam(variable: keras.Variable) -> bool:
+def has_adam(variable: Any) -> bool:
     """Whether `apply_adam` can update a variable.
 
     It can on TensorFlow, outside of strategies.
+
+    Args:
+        variable: of Keras or, as Keras' optimizers are given it, of TensorFlow.
     """
     if name() != "tensorflow":
         return False
     import tensorflow as tf
 
-    return isinstance(variable.value, tf.Variable) and not tf.distribute.has_strategy()
+    return (
+        isinstance(native(variable), tf.Variable) and not tf.distribute.has_strategy()
+    )
+
+
+def native(variable: Any) -> Any:
+    """The backend's variable, of it or of a variable of Keras."""
+    return variable.value if isinstance(variable, keras.Variable) else variable
 
 
 def apply_adam(
-    variable: keras.Variable,
+    variable: Any,
     moments: tuple[keras.Variable, keras.Variable],
     gradient: Tensor,
     learning_rate: Tensor,
@@ -35,7 +47,7 @@ def apply_adam(
     """Changes a variable and its moments as `keras.optimizers.Adam` does.
 
     Args:
-        variable: what is trained.
+        variable: what is trained, as for `has_adam`.
         moments: averages of its gradients and of their squares.
         gradient: of the shape of the variable.
         learning_rate: scalar.
@@ -46,12 +58,13 @@ def apply_adam(
     """
     import tensorflow as tf
 
-    dtype = variable.dtype
+    dtype = keras.backend.standardize_dtype(variable.dtype)
     first, second = (ops.cast(power, dtype) for power in powers)
+    var, m, v = (native(x).handle for x in (variable, *moments))
     tf.raw_ops.ResourceApplyAdam(
-        var=variable.value.handle,
-        m=moments[0].value.handle,
-        v=moments[1].value.handle,
+        var=var,
+        m=m,
+        v=v,
         beta1_power=first,
         beta2_power=second,
         lr=ops.cast(learning_rate, dtype),

@@ -45,6 +45,18 @@ def test_equals_keras(mode, options):
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-7)
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow has it")
+def test_an_update_is_one_operation():
+    import tensorflow as tf
+
+    variable, optimizer = keras.Variable(START), Adam(**SETTINGS)
+    optimizer.build([variable])
+    apply = tf.function(lambda gradient: optimizer.apply([gradient]))
+    graph = apply.get_concrete_function(tf.TensorSpec(START.shape)).graph
+    kinds = [operation.type for operation in graph.get_operations()]
+    assert kinds.count("ResourceApplyAdam") == 1 and "Sqrt" not in kinds
+
+
 @pytest.mark.skipif(backend.name() == "tensorflow", reason="Keras has none there")
 def test_updates_without_state_are_those_of_keras():
     def stateless(optimizer):
