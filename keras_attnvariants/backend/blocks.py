@@ -4,9 +4,11 @@ XLA compiles one program for each shape of its inputs. Batches have many shapes.
 """
 
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
@@ -60,17 +62,28 @@ def runs_by_rows() -> bool:
     return not tf.config.list_physical_devices("GPU")
 
 
-def filled(x: Tensor, multiple: int) -> Tensor:
-    """Rows `[N, ...]`, and rows of zeros up to a multiple where `runs_by_rows`.
+def filled(parts: Sequence[Tensor], multiple: int) -> Sequence[Tensor]:
+    """Matrices of `N` rows, and rows of zeros up to a multiple where `runs_by_rows`.
 
     A function that XLA compiles by itself is then compiled for few shapes.
     """
     if not runs_by_rows():
-        return x
+        return parts
     import tensorflow as tf
 
-    missing = -tf.shape(x)[0] % multiple
-    return tf.pad(x, [[0, missing], *[[0, 0]] * (len(x.shape) - 1)])
+    missing = -tf.shape(parts[0])[0] % multiple
+    return [tf.pad(part, [[0, missing], [0, 0]]) for part in parts]
+
+
+def unfilled(rows: Tensor, x: Tensor) -> Tensor:
+    """Of a matrix `[N, D]` the rows that `x` `[..., D]` has, in its shape."""
+    if not runs_by_rows():
+        return ops.reshape(rows, ops.shape(x))
+    import tensorflow as tf
+
+    shape = tf.shape(x)
+    count = tf.reduce_prod(shape[:-1])
+    return tf.reshape(rows[:count], shape)
 
 
 def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTensors:

@@ -1,7 +1,6 @@
 """Layer normalization that keeps little in memory for its gradient."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend.blocks import filled
+from keras_attnvariants.backend.blocks import unfilled
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.utils.typing import Tensor
 
@@ -84,11 +84,10 @@ def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Te
     @ops.custom_gradient
     def apply(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Any]:
         def gradient(upstream: Tensor) -> tuple[Tensor, ...]:
-            rows = (ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream))
-            rows = (filled(part, FILLED_ROWS) for part in rows)
+            rows = [ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream)]
+            rows = filled(rows, FILLED_ROWS)
             by_x, *others = compiled_gradients(epsilon)(*rows, gamma)
-            count = math.prod(ops.shape(x)[:-1])
-            return ops.reshape(by_x[:count], ops.shape(x)), *others
+            return unfilled(by_x, x), *others
 
         y = ops.layer_normalization(x, gamma, beta, epsilon=epsilon)
         return ops.cast(y, x.dtype), gradient

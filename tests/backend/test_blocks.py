@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend.blocks import filled
+from keras_attnvariants.backend.blocks import unfilled
 
 
 def sums(x, factors):
@@ -64,9 +65,13 @@ def test_one_program_serves_all_numbers_of_rows():
 )
 def test_rows_are_filled_up_to_a_multiple():
     for rows, expected in ((1, 4), (4, 4), (5, 8)):
-        found = ops.convert_to_numpy(filled(ops.ones((rows, 3)), 4))
+        found, other = filled([ops.ones((rows, 3)), ops.zeros((rows, 2))], 4)
+        found = ops.convert_to_numpy(found)
         assert found.shape == (expected, 3)
         assert found[:rows].all() and not found[rows:].any()
+        assert other.shape == (expected, 2)
+        first = unfilled(ops.array(found), ops.ones((1, rows, 3)))
+        assert first.shape == (1, rows, 3) and ops.all(first == 1)
     # What XLA compiles as a whole is as large as it is.
-    whole = backend.jit(lambda x: filled(x, 4))(ops.ones((5, 3)))
+    whole = backend.jit(lambda x: filled([x], 4)[0])(ops.ones((5, 3)))
     assert whole.shape == (5, 3)
