@@ -11,10 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-from keras_attnvariants.utils.garbage import staying
+from keras_attnvariants.utils.importing import lean_imports
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-with staying():  # as `kav train` imports it
+with lean_imports():  # as `kav train`
     import keras
     import tensorflow as tf
 

@@ -29,11 +29,10 @@ def import_tensorflow() -> None:
     original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:
-        is_jax = keras_backend() == "jax"
-        with staying(), hidden(UNUSED if is_jax else (*UNUSED, "jax")):
+        with lean_imports():
             import tensorflow as tf
 
-            if is_jax:
+            if keras_backend() == "jax":
                 # JAX computes there; TensorFlow would take all of its memory.
                 tf.config.set_visible_devices([], "GPU")
             tf.config.list_logical_devices()
@@ -50,6 +49,14 @@ def import_tensorflow_alone() -> None:
     """
     with hidden((OPTIMIZERS,)):
         import_tensorflow()
+
+
+@contextlib.contextmanager
+def lean_imports() -> Iterator[None]:
+    """Context in which TensorFlow and Keras are imported without what is not used."""
+    unused = UNUSED if keras_backend() == "jax" else (*UNUSED, "jax")
+    with staying(), hidden(unused):
+        yield
 
 
 @contextlib.contextmanager
