@@ -90,9 +90,7 @@ def random_bits(x: Tensor, seed: Tensor) -> Tensor:
     import tensorflow as tf
 
     # One 32-bit word serves two elements.
-    size = x.shape.num_elements()
-    if size is None:
-        size = tf.size(x)
+    size = tf.size(x)
     words = tf.random.stateless_uniform([(size + 1) // 2], seed, None, None, "int32")
     halves = tf.reshape(tf.bitcast(words, "uint16"), [-1])
     return tf.reshape(tf.slice(halves, [0], [size]), tf.shape(x))
