@@ -4,7 +4,6 @@ XLA compiles one program for each shape of its inputs. Batches have many shapes.
 """
 
 from collections.abc import Callable
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -62,7 +61,7 @@ def runs_by_rows() -> bool:
     return not tf.config.list_physical_devices("GPU")
 
 
-def filled(parts: Sequence[Tensor], multiple: int) -> Sequence[Tensor]:
+def filled(parts: list[Tensor], multiple: int) -> list[Tensor]:
     """Matrices of `N` rows, and rows of zeros up to a multiple where `runs_by_rows`.
 
     A function that XLA compiles by itself is then compiled for few shapes.
