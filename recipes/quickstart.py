@@ -12,7 +12,7 @@ from rich.progress import track
 
 import keras_attnvariants as kav
 from keras_attnvariants.cli.errors import clear_errors
-from keras_attnvariants.cli.errors import import_tensorflow
+from keras_attnvariants.utils.importing import import_tensorflow
 
 CORPUS, SOURCE, TARGET = "bible-de-en", "en", "de"
 # Hard-coded Gaussian self-attention, learned cross-attention (You et al. 2020).
