@@ -84,7 +84,7 @@ test: lint
 	$(ON_JAX) -m "not slow" $(CONFORMANCE_TESTS)
 
 test-all: lint
-	$(ON_TENSORFLOW)
+	$(ON_TENSORFLOW) --durations=30
 	$(ON_JAX) $(NEUTRAL_TESTS)
 
 test-wheel: | $(BIN)/python
