@@ -1,11 +1,14 @@
 """What is kept of a graph's tensors is found again there, and nowhere else."""
 
+import pytest
 import tensorflow as tf
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import remember
 from keras_attnvariants.backend import remembered
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow keeps them")
 def test_values_of_a_graph_are_found_by_both_tensors():
     found = []
 
