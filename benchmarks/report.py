@@ -59,10 +59,12 @@ def reached(value: float, bar: float, record: dict) -> bool:
 
 
 def label(row: dict) -> str:
-    """What distinguishes a row: its texts, and the size of its batch."""
+    """What distinguishes a row: its texts and its batch, or else its first column."""
     texts = [value for value in row.values() if isinstance(value, str)]
     size = [f"batch {row['batch']}"] if isinstance(row.get("batch"), int) else []
-    return ", ".join([*size, *(text for text in texts if " of " not in text)])
+    words = [*size, *(text for text in texts if " of " not in text)]
+    name, value = next(iter(row.items()))
+    return ", ".join(words) or f"{formatted(value)} {name}"
 
 
 def table(rows: list[dict]) -> list[str]:

@@ -88,6 +88,12 @@ def test_other_reports_of_the_page_stay(benchmark, written, tmp_path):
     ]
 
 
+def test_rows_are_named_in_the_summary(benchmark):
+    label = benchmark("report").label
+    assert label({"batch": 8, "model": "base", "machine": "1 of 2"}) == "batch 8, base"
+    assert label({"seconds": 30, "ratio": 3.5}) == "30 seconds"
+
+
 def test_an_upper_bound_is_reached_from_below(benchmark):
     report = benchmark("report")
     record = {"judged": ["a", "b"], "at_most": True}
