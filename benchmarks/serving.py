@@ -136,7 +136,7 @@ def never_predict(tokens: Sequence[int], made: keras.Model) -> None:
     """Gives tokens logits of 0, with which they are never among the best."""
     outputs = made.embeddings
     table = outputs.target.embeddings if outputs.tied else outputs.output_dense.kernel
-    values = np.array(table)
+    values = np.array(keras.ops.convert_to_numpy(table))
     (values if outputs.tied else values.T)[tokens] = 0
     table.assign(values)
 
