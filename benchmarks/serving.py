@@ -253,6 +253,7 @@ def speed(
         typer.Option(envvar="PEER_PYTHON", help="An interpreter with CTranslate2."),
     ] = None,
     title: Annotated[str, typer.Option(help="Of the table.")] = TITLE,
+    bars: Annotated[bool, typer.Option(help="Whether rows have bars.")] = True,
     output: Output = None,
 ) -> None:
     """Tokens per second of exported models and of CTranslate2.
@@ -267,6 +268,8 @@ def speed(
     for width in size:
         work = Work(*SIZES[width], LENGTH, LENGTH, beams, runs, 1, cores)
         rows += size_rows(work, variant, precision, batch, max_tokens, python)
+    if not bars:
+        rows = [row | {"bar": None} for row in rows]
     setting = f"beam of {beams}, {LENGTH} tokens in and out, 1 thread"
     finish(Report(title, SPEED_TEXT, setting, rows, ("of CTranslate2",)), output)
 
@@ -297,6 +300,7 @@ def variants(
         peer=peer,
         peer_python=peer_python,
         title="Exported variants compared with CTranslate2",
+        bars=False,
         output=output,
     )
 
