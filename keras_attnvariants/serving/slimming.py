@@ -51,7 +51,7 @@ def share_in_function(function: Any) -> None:
             replaced[node.name] = same
     results = function.ret, function.control_ret
     for outputs in results:
-        # A list, since a map of protobuf is reordered by what is written into it.
+        # A list, since writing into a protobuf map changes its order.
         for name, source in list(outputs.items()):
             outputs[name] = redirected(source, replaced)
     used = used_nodes(kept, [*results[0].values(), *results[1].values()])
