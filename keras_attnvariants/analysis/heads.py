@@ -45,6 +45,15 @@ class HeadLocality(NamedTuple):
     offset_p3: float
     tokens: int
 
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """Share of each offset in `NEAREST`."""
+        return (
+            *(self.offset_m3, self.offset_m2, self.offset_m1),
+            self.offset_0,
+            *(self.offset_p1, self.offset_p2, self.offset_p3),
+        )
+
 
 @dataclass(frozen=True)
 class Locality(Table):

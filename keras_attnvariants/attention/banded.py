@@ -34,7 +34,7 @@ def convolve_bands(values: Tensor, kernel: np.ndarray, first: int) -> Tensor:
     span = len(kernel) - 1
     size = block_size(length, span)
     windows = block_windows(values, first, span, size)
-    band = ops.convert_to_tensor(block_band(kernel, max(BLOCK, span)))
+    band = block_band(kernel, max(BLOCK, span))
     band = ops.cast(band[:, :size, : size + span], values.dtype)
     blocks = ops.einsum("hiw,bnwhd->bnihd", band, windows)
     return join_blocks(blocks, length)
@@ -99,14 +99,17 @@ def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
     return window, window[:, :, 1:]
 
 
-def block_band(kernel: np.ndarray, size: int) -> np.ndarray:
-    """Float32 `[H, size, size + taps - 1]`: row `i` holds the taps from column `i`."""
+def block_band(kernel: np.ndarray, size: int) -> Tensor:
+    """Float32 `[H, size, size + taps - 1]`: row `i` holds the taps from column `i`.
+
+    Computed from the kernel, which graphs hold in place of the band: taps and zeros,
+    repeated, move on by one column in each row that is one shorter than their period.
+    """
     taps, heads = kernel.shape
-    band = np.zeros((heads, size, size + taps - 1), "float32")
-    rows = np.arange(size)
-    for tap in range(taps):
-        band[:, rows, rows + tap] = kernel[tap][:, None]
-    return band
+    width = size + taps - 1
+    period = ops.pad(np.float32(kernel).T, ((0, 0), (0, size)))  # [H, width + 1]
+    stream = ops.tile(period, (1, size))[:, : size * width]
+    return ops.reshape(stream, (heads, size, width))
 
 
 def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:

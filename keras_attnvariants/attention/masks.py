@@ -54,11 +54,6 @@ def causal_pattern(query_length: Size, key_length: Size) -> Tensor:
     return ops.arange(key_length)[None, :] <= ops.arange(query_length)[:, None]
 
 
-def band_pattern(rows: Size, columns: Size, first: int, last: int) -> Tensor:
-    """Bool `[rows, columns]`, True where `first <= column - row <= last`."""
-    return near(ops.arange(rows), ops.arange(columns), first, last)
-
-
 def near(
     query_positions: Tensor, key_positions: Tensor, first: int, last: int
 ) -> Tensor:

@@ -32,11 +32,13 @@ from keras_attnvariants.backend.int8 import quantized_matrices
 from keras_attnvariants.backend.int8 import use_column_ends
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.packing import constant_weights
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
+from keras_attnvariants.backend.shapes import of_any_rows
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.backend.shapes import sizes
 from keras_attnvariants.backend.shapes import with_lead_of
@@ -90,6 +92,8 @@ __all__ = [
     "local_values",
     "masked_softmax",
     "name",
+    "of_any_rows",
+    "onednn_product",
     "portable",
     "project_jointly",
     "quantized_matrices",

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import in_place
 from keras_attnvariants.utils.typing import Tensor
 
@@ -68,12 +69,8 @@ def _on_tensorflow(
 ) -> Callable[..., Any]:
     import tensorflow as tf
 
-    replicas = model.distribute_strategy.num_replicas_in_sync
-    if replicas > 1:
-        raise ValueError(
-            "Gradients of several batches cannot be accumulated under a TensorFlow "
-            f"strategy; train on one device. Received: {replicas} replicas"
-        )
+    with model.distribute_strategy.scope():
+        check_one_replica()
 
     def graph(function: Callable[..., Any], xla: bool = False) -> Callable[..., Any]:
         return tf.function(

@@ -53,7 +53,7 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
         coordinator: `"host:port"` at which process 0 listens.
         process: number of this process, from 0.
         processes: how many there are.
-        wait: seconds until all have to be there.
+        wait: how long to wait for all processes, in seconds.
 
     Raises:
         ValueError: JAX has computed something already.

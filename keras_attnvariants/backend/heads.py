@@ -32,7 +32,7 @@ def row_products(x: Tensor, y: Tensor) -> Tensor:
 def swap_rows(x: Tensor) -> Tensor:
     """`[B, M, N, D]` to `[B, N, M, D]`.
 
-    TensorFlow copies a few whole rows sooner than it transposes.
+    TensorFlow copies a few whole rows faster than it transposes them.
     """
     if None in x.shape[1:]:
         return ops.transpose(x, (0, 2, 1, 3))

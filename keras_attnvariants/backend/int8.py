@@ -7,7 +7,6 @@ quantized layers, and every other device, is left to Keras.
 
 import contextlib
 import contextvars
-import gc
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.backend.slices import take
+from keras_attnvariants.utils.garbage import no_explicit_collection
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
@@ -95,16 +95,6 @@ def use_column_ends(ends: dict[int, Tensor]) -> Iterator[None]:
         _column_ends.reset(token)
 
 
-@contextlib.contextmanager
-def _nothing_to_collect() -> Iterator[None]:
-    """Spares a search of all objects for garbage, which Keras does for each kernel."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 class Dense(keras.layers.Dense):
     """`keras.layers.Dense`, fast on a CPU once it is quantized to int8.
 
@@ -127,7 +117,7 @@ class Dense(keras.layers.Dense):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        with _nothing_to_collect():
+        with no_explicit_collection():  # Keras collects after each kernel.
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
@@ -160,7 +150,7 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        with _nothing_to_collect():
+        with no_explicit_collection():  # Keras collects after each kernel.
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, reverse: bool = False) -> Tensor:

@@ -4,8 +4,12 @@ import contextlib
 import socket
 import time
 
-# Seconds between two attempts to reach process 0.
+# Seconds between two attempts to reach process 0, and in which a guest has to speak.
 _RETRY = 0.2
+_PATIENCE = 5.0
+
+# The number of a process, and the way to it.
+Guest = tuple[int, socket.socket]
 
 
 def meet(address: str, process: int, processes: int, wait: float) -> None:
@@ -15,7 +19,7 @@ def meet(address: str, process: int, processes: int, wait: float) -> None:
         address: `"host:port"`, at which process 0 listens meanwhile.
         process: number of this process, from 0.
         processes: how many there are.
-        wait: seconds until all have to be there.
+        wait: how long to wait for all processes, in seconds.
 
     Raises:
         TimeoutError: not all were; process 0 names those that were not.
@@ -39,24 +43,29 @@ def _receive(port: int, address: str, processes: int, end: float, wait: float) -
                 f"process 0 cannot listen at {address} ({error.strerror}): choose "
                 "another port"
             ) from error
-        guests: list[tuple[int, socket.socket]] = []
+        guests: list[Guest] = []
+        came: set[int] = set()
         answer = "go"
         while answer == "go" and len(guests) < processes - 1:
             place.settimeout(max(end - time.monotonic(), 0.01))
             try:
                 guest = stack.enter_context(place.accept()[0])
-                guest.settimeout(5.0)
+                guest.settimeout(_PATIENCE)
                 words = guest.recv(100).split()
                 number, expected = int(words[0]), int(words[1])
+                guests = _waiting(guests)
             except TimeoutError:
-                missing = sorted({*range(1, processes)} - {n for n, _ in guests})
+                guests = _waiting(guests)
                 if time.monotonic() < end:
                     continue  # a guest without a word
+                others = {*range(1, processes)}
+                absent = others - came
+                missing = sorted(absent or others - {number for number, _ in guests})
                 raise TimeoutError(
                     f"process {', '.join(map(str, missing))} of {processes} did not "
-                    f"come to {address} within {wait:g} seconds: start every process "
-                    "with its own number and this address, and see that no firewall "
-                    "is in the way"
+                    f"{'come to' if absent else 'stay at'} {address} within {wait:g} "
+                    "seconds: start every process with its own number and this "
+                    "address, and see that no firewall is in the way"
                 ) from None
             except (ValueError, IndexError, OSError):
                 continue  # somebody else
@@ -66,11 +75,30 @@ def _receive(port: int, address: str, processes: int, end: float, wait: float) -
             elif any(number == other for other, _ in guests):
                 answer = f"two processes have the number {number}"
             guests.append((number, guest))
+            came.add(number)
         for _, guest in guests:
             with contextlib.suppress(OSError):
                 guest.sendall(answer.encode())
     if answer != "go":
         raise ValueError(f"{answer}: give each its own number, and all the same count")
+
+
+def _waiting(guests: list[Guest]) -> list[Guest]:
+    """Those at whose other end there is still a process."""
+    return [(number, guest) for number, guest in guests if _is_open(guest)]
+
+
+def _is_open(guest: socket.socket) -> bool:
+    """Whether a process that has said all that it had to say has not hung up."""
+    guest.setblocking(False)
+    try:
+        return bool(guest.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        guest.settimeout(_PATIENCE)
 
 
 def _listener(port: int) -> socket.socket:

@@ -43,6 +43,21 @@ def sizes(x: Tensor) -> tuple[Size, ...]:
     return tuple(ops.shape(x))
 
 
+def of_any_rows(x: Tensor) -> Tensor:
+    """The same tensor of a TensorFlow graph, as one with an unknown number of rows.
+
+    A loop may then change the number.
+
+    Args:
+        x: any tensor; one without axes remains as it is.
+    """
+    import tensorflow as tf
+
+    if not x.shape.rank or x.shape[0] is None:
+        return x
+    return tf.raw_ops.PlaceholderWithDefault(input=x, shape=[None, *x.shape[1:]])
+
+
 def as_matrix(x: Tensor) -> Tensor:
     """`[..., D]` as `[N, D]`."""
     return x if len(x.shape) == 2 else ops.reshape(x, (-1, x.shape[-1]))

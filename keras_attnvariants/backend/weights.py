@@ -126,7 +126,7 @@ def joint_kernels(model: keras.layers.Layer) -> JointKernels:
 def joint_kernel(layers: Sequence[keras.layers.Dense]) -> list[Tensor]:
     """The kernel, and bias if any, that stand for those of several layers.
 
-    The list is empty if not all layers are plain products of inputs as wide.
+    The list is empty if not all layers are plain products of equally wide inputs.
     """
     products = [plain_product(dense) for dense in layers]
     given = [product for product in products if product is not None]

@@ -48,8 +48,8 @@ def prepare(
             `cache_dir`.
 
     Returns:
-        The tokenised corpus; its attributes `corpus` and `tokenizer` are what
-        `kav.training.train_preset` takes.
+        The tokenised corpus. `kav.training.train_preset` takes its attribute `corpus`,
+        and with the same `vocabulary_size` finds vocabulary and tokens in the cache.
 
     Raises:
         ValueError: If Beam is not installed, `folder` is no folder, `tokenizer` is
@@ -60,7 +60,9 @@ def prepare(
 
     ```python
     tokens = kav.beam.prepare("crawled", "en", "de", 32000, workers=8, unique=True)
-    kav.training.train_preset(preset, tokens.corpus, "runs/crawled")
+    kav.training.train_preset(
+        preset, tokens.corpus, "runs/crawled", vocabulary_size=32000
+    )
     ```
     """
     engine.check_beam()

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from keras_attnvariants.beam import engine
 from keras_attnvariants.beam.parts import Part
 from keras_attnvariants.beam.parts import parts_of
+from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.lines import on_one_line
@@ -109,7 +110,7 @@ def translate_files(
     _check_files(paths, Path(output))
     version = str(newest_version(Path(saved_model).absolute()))
     with new_folder(Path(output).absolute()) as folder:
-        scratch = folder.path / "parts"
+        scratch = folder.path / f"{TEMPORARY}parts"
         scratch.mkdir()
         parts = {path: parts_of(path, scratch / path.name) for path in paths}
         todo = [tuple(part) for of_file in parts.values() for part in of_file]

@@ -18,7 +18,6 @@ from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import MaxInvalid
-from keras_attnvariants.cli.options import Split
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.importing import import_tensorflow
 
@@ -87,6 +86,13 @@ Target = Annotated[
         show_default=False,
     ),
 ]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="Which part of the corpus (test); not for contrastive pairs.",
+        show_default=False,
+    ),
+]
 Sentences = Annotated[
     int | None,
     typer.Option(
@@ -107,7 +113,7 @@ def analyse(
     data: Data,
     source: Source = None,
     target: Target = None,
-    split: Split = "test",
+    split: Split = None,
     sentences: Sentences = None,
     max_invalid: MaxInvalid = 0.01,
     output: Output = Path("analysis"),
@@ -117,11 +123,16 @@ def analyse(
     [bold]Example:[/bold] kav analyse runs/base --analysis locality --data multi30k
     --source en --target de --split test2016
     """
+    if analysis in CONTRASTIVE and (source or target or split):
+        raise ValueError(
+            f"--analysis {analysis} has no --source, --target and --split: its files "
+            "name the languages."
+        )
     check_matplotlib()
     folders = named(runs)
     check_output_folder("--output", output)
     import_tensorflow()
-    read = reader(analysis, data, source, target, split, max_invalid)
+    read = reader(analysis, data, source, target, split or "test", max_invalid)
     systems = {name: load(folder) for name, folder in folders.items()}
     output.mkdir(parents=True, exist_ok=True)
     for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):

@@ -72,7 +72,9 @@ def compare(
     kav compare comparison.toml --folder runs/comparison
     """
     if init is not None:
-        begin(init, file, folder)
+        if file or folder or only or minutes or score_only:
+            raise ValueError("--init writes a file and does nothing else.")
+        begin(init)
         return
     if file is None or folder is None:
         raise ValueError("Give a file and --folder, or --init for a file.")
@@ -90,15 +92,12 @@ def compare(
     show(result, folder)
 
 
-def begin(init: Path, file: Path | None, folder: Path | None) -> None:
+def begin(init: Path) -> None:
     """Writes a file to begin with.
 
     Raises:
-        ValueError: there is more than one thing to do.
         OSError: there is such a file, or it cannot be written.
     """
-    if file is not None or folder is not None:
-        raise ValueError("--init writes a file and does nothing else.")
     from keras_attnvariants.experiments import write_template
 
     write_template(init)

@@ -52,7 +52,7 @@ class DeviceOptions:
     wait: Annotated[
         float | None,
         option(
-            "Seconds until all processes have to be there (300).",
+            "How long to wait for all processes, in seconds (300).",
             callback=checked(check_positive),
         ),
     ] = None
@@ -64,7 +64,9 @@ class DeviceOptions:
         elif self.process is None or self.processes is None:
             raise ValueError("--coordinator needs --process and --processes")
         if self.model_parallel is not None and not self._several:
-            raise ValueError("--model-parallel needs --devices or --coordinator")
+            raise ValueError(
+                "--model-parallel needs --devices of more than 1, or --coordinator"
+            )
 
     @property
     def _several(self) -> bool:

@@ -1,6 +1,5 @@
 """What is installed, what the machine has, and whether it goes together."""
 
-import importlib.util
 import os
 import platform
 import re
@@ -9,6 +8,7 @@ from importlib import metadata
 
 import keras
 import tensorflow as tf
+from packaging.requirements import Requirement
 
 import keras_attnvariants
 from keras_attnvariants.cli.health import DAMAGED
@@ -19,7 +19,7 @@ from keras_attnvariants.cli.health import Finding
 from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.utils.caches import default_cache
 
-# Packages that are needed, and extras: module and what it is for.
+# Packages that are needed.
 NEEDED = (
     "keras",
     "tensorflow",
@@ -28,13 +28,16 @@ NEEDED = (
     "sacrebleu",
     "numpy",
 )
+# Extras of this package, and what they are for.
 EXTRAS = {
-    "matplotlib": ("matplotlib", "kav plot and kav attention: pip install '.[plot]'"),
-    "tensorboard": (
-        "tensorboard",
-        "the logs that it shows: pip install '.[tensorboard]'",
-    ),
-    "jax": ("jax", "KERAS_BACKEND=jax: pip install jax"),
+    "plot": "kav plot, kav attention and kav analyse",
+    "tensorboard": "the logs that TensorBoard shows",
+    "tune": "kav tune",
+    "compare": "kav compare",
+    "demo": "kav demo",
+    "jax": "KERAS_BACKEND=jax, and several devices",
+    "beam": "corpora and translation beyond one machine",
+    "mlserver": "serving with MLServer",
 }
 
 
@@ -94,11 +97,26 @@ def _numbers(version: str) -> list[int]:
 
 
 def _extras() -> Iterator[Finding]:
-    for name, (module, purpose) in EXTRAS.items():
-        if importlib.util.find_spec(module) is None:
-            yield Finding(NOTE, name, f"not installed; for {purpose}")
+    for extra, purpose in EXTRAS.items():
+        versions = {name: installed(name) for name in packages_of(extra)}
+        missing = [name for name, version in versions.items() if version is None]
+        if missing:
+            text = f"not installed: {', '.join(missing)}; for {purpose}"
+            advice = f"pip install 'keras_attnvariants[{extra}]'"
+            yield Finding(NOTE, extra, text, advice)
         else:
-            yield Finding(OK, name, installed(name) or "installed")
+            found = ", ".join(f"{name} {versions[name]}" for name in versions)
+            yield Finding(OK, extra, f"{found}; for {purpose}")
+
+
+def packages_of(extra: str) -> list[str]:
+    """The packages that an extra of this package installs."""
+    found = map(Requirement, metadata.requires("keras_attnvariants") or ())
+    return [
+        requirement.name
+        for requirement in found
+        if requirement.marker and requirement.marker.evaluate({"extra": extra})
+    ]
 
 
 def _machine() -> Iterator[Finding]:

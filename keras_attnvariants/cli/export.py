@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Annotated
+from typing import Any
 
 import typer
 
@@ -37,7 +38,8 @@ ExportPrecisionOption = Annotated[
     typer.Option(
         "--precision",
         help="What the model computes in, and stores; default: as in training. int8 "
-        "is stored, and computed in bfloat16; auto: what is fastest on this machine.",
+        "is stored, and computed in bfloat16 unless --onednn is given; auto: what is "
+        "fastest on this machine, --onednn included.",
         show_default=False,
     ),
 ]
@@ -113,6 +115,8 @@ def export(
     new_version(output, version)
     options = search.given() | graph.load()
     loaded, tokenizer = load(model)
+    if precision == ExportPrecision.AUTO:
+        precision, options = fastest(options)
     if precision is not None:
         loaded = exported_in(loaded, precision)
     path = kav.serving.export(
@@ -141,13 +145,34 @@ def show(path: Path) -> None:
         typer.echo(f"  {name}: {signature['doc']}")
 
 
-def exported_in(model: "keras.Model", precision: ExportPrecision) -> "keras.Model":
-    """The model in the precision that was asked for; says what `auto` takes."""
+def fastest(options: dict[str, Any]) -> tuple[ExportPrecision, dict[str, Any]]:
+    """The precision that is fastest here, and options that go with it; says which.
+
+    Raises:
+        ValueError: it is asked to use `--onednn`, which is its choice.
+    """
     from keras_attnvariants.serving.fastest import fastest_precision
 
-    if precision == ExportPrecision.AUTO:
-        precision = ExportPrecision(fastest_precision())
-        typer.echo(f"Precision: {precision}, the fastest on this machine")
+    if options["onednn"]:
+        raise ValueError("--precision auto decides on --onednn by itself: leave it out")
+    if options["exact"]:
+        typer.echo("Precision: float32, because of --exact")
+        return ExportPrecision.FLOAT32, options
+    precision = ExportPrecision(fastest_precision())
+    typer.echo(f"Precision: {precision}, the fastest on this machine")
+    if precision == ExportPrecision.INT8:
+        typer.echo(
+            "As with --onednn: servers need Linux on x86-64 and a processor with VNNI. "
+            "--precision bfloat16 needs neither."
+        )
+        if options["packed"]:
+            typer.echo("Without --packed: --onednn packs its matrices by itself.")
+        options = options | {"onednn": True, "packed": False}
+    return precision, options
+
+
+def exported_in(model: "keras.Model", precision: ExportPrecision) -> "keras.Model":
+    """The model in the precision that was asked for."""
     if precision == ExportPrecision.INT8:
         model = in_precision(model, Precision.BFLOAT16)
     return in_precision(model, Precision(precision.value))

@@ -72,8 +72,14 @@ class GraphOptions:
         ),
     ] = None
     shortlist_width: Annotated[
-        int, typer.Option(help="Tokens that each sentence has of the shortlist.", min=1)
-    ] = 2_000
+        int | None,
+        typer.Option(
+            help="Tokens that each sentence has of the shortlist; default: one in 16 "
+            "of the vocabulary, but at least 500.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
 
     def load(self) -> dict[str, Any]:
         """The same as arguments of `kav.serving.export`, the shortlist read.

@@ -1,7 +1,11 @@
 """`kav shortlist`: the tokens that translations may have, learned from a corpus."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
+from typing import Any
 
 import typer
 
@@ -26,6 +30,17 @@ Common = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """The lines of two texts side by side, as often as they are asked for."""
+
+    source: Iterable[Any]
+    target: Iterable[Any]
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        return zip(self.source, self.target, strict=True)
+
+
 @command
 def shortlist(
     *,
@@ -45,14 +60,14 @@ def shortlist(
     """
     check_folders(model, None)
     check_output_file(output)
-    texts = corpus.load().read_lines("train")
+    texts = corpus.load()
     import_tensorflow()
     from keras_attnvariants.data import Shortlist
+    from keras_attnvariants.data import TokenizedCorpus
 
     loaded, tokenizer = load(model)
-    sources, targets = map(tokenizer.encode, texts)
     learned = Shortlist.learn(
-        list(zip(sources, targets, strict=True)),
+        Pairs(*TokenizedCorpus(texts, tokenizer).split("train")),
         loaded.source_vocabulary_size,
         loaded.vocabulary_size,
         candidates,
@@ -66,5 +81,5 @@ def shortlist(
     )
     typer.echo(
         f"Next: kav export --model {model} --output saved_models/NAME --packed "
-        f"--shortlist {output} --shortlist-width 500"
+        f"--shortlist {output}"
     )

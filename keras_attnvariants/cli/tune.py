@@ -43,7 +43,7 @@ def tune(
     vocabulary_size: VocabularySize = None,
     sizes: SizeOptions,
     patience: Patience = None,
-    bleu_sentences: BleuSentences = 200,
+    bleu_sentences: BleuSentences = None,
     precision: PrecisionOption = TrainingPrecision.AUTO,
     csv: Csv = None,
     parallel: ParallelOptions,
@@ -58,6 +58,10 @@ def tune(
     --search runs/offsets --space you2020/offsets --updates 6000
     """
     check_output_folder("--search", search)
+    if bleu_sentences is not None and objective != Objective.BLEU:
+        raise ValueError("--bleu-sentences needs --objective bleu.")
+    if csv is not None and parallel.worker is not None:
+        raise ValueError("--csv is for the chief: a worker has no table.")
     model = given(vocabulary_size=vocabulary_size) | sizes.given()
     subject.check(model)
     import_tensorflow()
@@ -77,13 +81,14 @@ def tune(
         max_trials=trials,
         seeds=range(1, seeds + 1),
         seed=seed,
-        bleu_sentences=bleu_sentences,
         settings=given(patience=patience),
         precision=precision.value,
+        **given(bleu_sentences=bleu_sentences),
     )
     if parallel.worker is not None:
         return prepared.join(str(parallel.chief), parallel.worker)
-    result = prepared.run(parallel.workers, parallel.chief)
+    workers = 1 if parallel.workers is None else parallel.workers
+    result = prepared.run(workers, parallel.chief)
     show(result, csv, is_proposal=subject.from_locality is not None)
 
 

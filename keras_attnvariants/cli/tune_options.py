@@ -67,7 +67,12 @@ Seed = Annotated[
     int, typer.Option(help="Of the points that are tried.", min=1, max=2**31)
 ]
 BleuSentences = Annotated[
-    int, typer.Option(help="Validation sentences to translate, for bleu.", min=1)
+    int | None,
+    typer.Option(
+        help="Validation sentences to translate, for bleu (200).",
+        min=1,
+        show_default=False,
+    ),
 ]
 Csv = Annotated[
     Path | None,
@@ -115,9 +120,13 @@ class ParallelOptions:
     """
 
     workers: Annotated[
-        int,
-        worker_option("Processes on this machine, which share its cores.", min=0),
-    ] = 1
+        int | None,
+        worker_option(
+            "Processes on this machine, which share its cores (1).",
+            min=0,
+            show_default=False,
+        ),
+    ] = None
     chief: Annotated[
         str | None,
         worker_option(
@@ -147,3 +156,8 @@ class ParallelOptions:
             )
         elif self.workers == 0:
             raise ValueError("`--workers 0` needs `--chief`. Received: no address")
+        if self.worker is not None and self.workers is not None:
+            raise ValueError(
+                "`--worker` is one process, without `--workers`. "
+                f"Received: {self.worker!r} and {self.workers}"
+            )

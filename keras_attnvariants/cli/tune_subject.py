@@ -31,7 +31,8 @@ class Subject:
     """What is searched, as it was given.
 
     Raises:
-        ValueError: neither a space nor a baseline is given, or both.
+        ValueError: neither a space nor a baseline is given, or both, or an option
+            lacks the baseline.
         FileNotFoundError: the baseline is no run.
     """
 
@@ -54,17 +55,21 @@ class Subject:
         ),
     ] = None
     distance: Annotated[
-        int, typer.Option(help="What counts as near, in tokens.", min=1)
-    ] = 2
+        int | None,
+        typer.Option(
+            help="What counts as near, in tokens (2).", min=1, show_default=False
+        ),
+    ] = None
     nearness: Annotated[
-        float,
+        float | None,
         typer.Option(
             help="How near a layer must look to get it: from 0, even weights, to 1, "
-            "nothing beyond the distance.",
+            "nothing beyond the distance (0.25).",
             min=0,
             max=1,
+            show_default=False,
         ),
-    ] = 0.25
+    ] = None
     preset: Annotated[
         str | None,
         typer.Option(
@@ -81,6 +86,8 @@ class Subject:
                 f"Give either --space or --from-locality. Received: {count}"
             )
         run = self.from_locality
+        if run is None and (self.distance, self.nearness) != (None, None):
+            raise ValueError("--distance and --nearness need --from-locality.")
         if run is not None and not (run / "log.jsonl").is_file():
             raise FileNotFoundError(
                 "`--from-locality` must be the folder of a run, with log.jsonl. "
@@ -121,16 +128,18 @@ class Subject:
         from rich.console import Console
 
         from keras_attnvariants.tuning import propose_hybrids
+        from keras_attnvariants.tuning.locality import DISTANCE
+        from keras_attnvariants.tuning.locality import NEARNESS
 
-        proposal = propose_hybrids(
-            run, corpus, distance=self.distance, nearness=self.nearness
-        )
+        distance = DISTANCE if self.distance is None else self.distance
+        nearness = NEARNESS if self.nearness is None else self.nearness
+        proposal = propose_hybrids(run, corpus, distance=distance, nearness=nearness)
         Console().print(proposal)
         if len(proposal.hybrids) == 1:
             raise ValueError(
                 f"No layer of {run} looks near enough to be replaced: nothing to "
                 f"train, or try a larger --distance or a smaller --nearness. "
-                f"Received: {self.distance} and {self.nearness}"
+                f"Received: {distance} and {nearness}"
             )
         typer.echo(f"To be trained: {', '.join(proposal.hybrids)}.")
         return Explored(proposal.preset, proposal.space)

@@ -272,9 +272,7 @@ def _load_tsv(
                 split,
                 limits.max_characters,
                 keep_bad=False,
-                is_repeated=SeenPairs()
-                if limits.unique and _is_training(split)
-                else None,
+                is_repeated=is_repeated(split),
             )
             for split in SPLITS
         ]
@@ -303,7 +301,7 @@ def _cached(
             file, f"UTF-8 but for {share}", lambda file: check_text_file(file, share)
         )
     settings = [_CLEANING_VERSION, languages, limits.max_characters]
-    # Corpora that were cleaned before there was a choice keep their folders.
+    # Without the option, the name of the folder is that of a corpus without a choice.
     settings += ["unique"] if limits.unique else []
     digest = fingerprint(inputs, *settings)
     folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"

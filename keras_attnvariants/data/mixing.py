@@ -115,7 +115,7 @@ def _written(
     inputs = [file for c in corpora for files in c.splits.values() for file in files]
     owners = [sorted(corpus.splits) for corpus in corpora]
     aligned = [corpus.alignments for corpus in corpora if corpus.alignments]
-    # Where there are none, the folder has the name that it had without them.
+    # Alignments are in the name of the folder only where there are any.
     which = [[bool(c.alignments) for c in corpora]] if aligned else []
     digest = fingerprint([*inputs, *aligned], owners, list(tags), *which)
     folder = cache / "corpora" / f"mixed-{digest}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,12 @@ class TokenizedText:
                 lengths[block] = found
                 end = ends[-1:]
         return lengths
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """The ids of each line, int32 `[tokens of the line]`."""
+        ids = np.asarray(self.ids)
+        for start, end in pairwise(np.asarray(self.offsets)):
+            yield ids[start:end]
 
     def padded(self, lines: np.ndarray, rows: int, length: int) -> np.ndarray:
         """Returns int32 `[rows, length]`: the given lines, padded with 0."""

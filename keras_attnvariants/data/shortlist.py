@@ -54,7 +54,7 @@ class Shortlist:
         source_vocabulary_size: int,
         vocabulary_size: int,
         candidates: int = 50,
-        common: int = 1_000,
+        common: int = 200,
         iterations: int = 3,
     ) -> "Shortlist":
         """The shortlist that a parallel corpus suggests.

@@ -15,6 +15,7 @@ from typing import Any
 from typing import ClassVar
 from typing import Self
 
+import keras
 from keras import ops
 
 from keras_attnvariants import backend
@@ -127,8 +128,9 @@ class StagedSearch:
             )
 
         rows = ops.arange(ops.shape(state.done)[0], dtype="int32")
-        start = start_room, rows, results, self.context, tuple(state)
-        _, _, results, *_ = ops.while_loop(is_unfinished, stage, start)
+        parts = rows, results, self.context, tuple(state)
+        parts = keras.tree.map_structure(backend.of_any_rows, parts)
+        _, _, results, *_ = ops.while_loop(is_unfinished, stage, (start_room, *parts))
         empty = dict.fromkeys(self.State._fields, ())
         return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))
 

@@ -1,12 +1,15 @@
-"""Whether the difference between two systems is significant."""
+"""Whether the difference between two systems is significant; intervals of means."""
 
+import math
 import os
+import statistics
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from typing import NamedTuple
 
 from rich.table import Table
 from rich.text import Text
@@ -43,6 +46,15 @@ class Comparison:
     interval: float
     p_value: float | None
     signature: str
+
+
+class Mean(NamedTuple):
+    """A mean and its interval; without a spread, these are `None`."""
+
+    mean: float
+    deviation: float | None
+    low: float | None
+    high: float | None
 
 
 def paired_bootstrap(
@@ -179,6 +191,23 @@ def make_metric(metric: str | Metric) -> Metric:
             f"Received: {metric!r}"
         )
     return METRICS[metric]()
+
+
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
+    """Mean, standard deviation and Student's interval of the mean.
+
+    >>> mean_interval([1.0, 2.0, 3.0]).deviation
+    1.0
+    """
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Mean(mean, None, None, None)
+    from scipy import stats
+
+    deviation = statistics.stdev(values)
+    t = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    half = t * deviation / math.sqrt(len(values))
+    return Mean(mean, deviation, mean - half, mean + half)
 
 
 @contextmanager

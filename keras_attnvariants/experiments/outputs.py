@@ -3,6 +3,7 @@
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.text import Text
 from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
+from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.tables import write_csv
 
@@ -112,13 +114,12 @@ def tables(result: ComparisonResult) -> dict[str, list[list[Any]]]:
             + [score.signature]
         )
     names = list(Difference.__dataclass_fields__)
-    runs: list[list[Any]] = [list(asdict(run))[:-1] for run in result.runs[:1]]
-    for run in result.runs:
-        runs.append(list(asdict(run).values())[:-1])
+    columns = [field.name for field in fields(RunResult) if field.name != "curve"]
+    runs = [[getattr(run, name) for name in columns] for run in result.runs]
     differences = [list(asdict(row).values()) for row in result.differences]
     return {
         SYSTEMS: systems,
-        RUNS: runs,
+        RUNS: [columns, *runs],
         SCORES: scores,
         DIFFERENCES: [names, *differences],
     }

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.experiments.callbacks import CostMeter
 from keras_attnvariants.experiments.callbacks import Report
 from keras_attnvariants.experiments.callbacks import Reporter
@@ -143,9 +143,8 @@ def prepare_tokenizer(work: Work) -> None:
     """Trains the vocabulary of all systems, unless it is there."""
     path = work.folder / TOKENIZER
     if not path.is_file():
-        files = work.corpus.files("train")
         size, subwords = work.vocabulary_size(), work.settings.subwords
-        tokenizer = Tokenizer.train(files, size, **subwords)
+        tokenizer = learn_vocabulary(work.corpus, size, **subwords)
         write_file(path, tokenizer.model_bytes)
 
 

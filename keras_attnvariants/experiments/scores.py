@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from sacrebleu.metrics.base import Metric
 
 from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.significance import Translations
 from keras_attnvariants.experiments.significance import holm
-from keras_attnvariants.experiments.significance import mean_interval
 from keras_attnvariants.experiments.significance import seed_tests
 from keras_attnvariants.experiments.significance import sentence_tests
 from keras_attnvariants.experiments.significance import statistics_of

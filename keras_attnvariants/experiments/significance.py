@@ -7,8 +7,6 @@ translations by all seeds at once: translations of one sentence are not independ
 With one seed, both are the tests of sacrebleu, draw for draw.
 """
 
-import math
-import statistics
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -20,15 +18,6 @@ from sacrebleu.metrics.base import Metric
 
 # That of sacrebleu.
 SEED = 12345
-
-
-class Mean(NamedTuple):
-    """A mean and its interval; without a spread, these are `None`."""
-
-    mean: float
-    deviation: float | None
-    low: float | None
-    high: float | None
 
 
 class SeedTests(NamedTuple):
@@ -96,23 +85,6 @@ def statistics_of(
     """What a metric needs of the translations by each seed of a system."""
     found = [metric._extract_corpus_statistics(t, [list(references)]) for t in texts]
     return Translations(metric, np.array(found, "float64"))
-
-
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
-    """Mean, standard deviation and Student's interval of the mean.
-
-    >>> mean_interval([1.0, 2.0, 3.0]).deviation
-    1.0
-    """
-    from scipy import stats
-
-    mean = statistics.fmean(values)
-    if len(values) < 2:
-        return Mean(mean, None, None, None)
-    deviation = statistics.stdev(values)
-    t = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
-    half = t * deviation / math.sqrt(len(values))
-    return Mean(mean, deviation, mean - half, mean + half)
 
 
 def seed_tests(

@@ -1,5 +1,7 @@
 """Layers that tell a model the positions of its tokens."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -8,6 +10,7 @@ from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import constant
+from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -55,8 +58,33 @@ class SinusoidalPositions(keras.layers.Layer):
         positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
 
+    @contextlib.contextmanager
+    def limited(self, length: int) -> Iterator[None]:
+        """A scope in which graphs get the first `length` rows of the table only."""
+        table = self.table
+        self.table = constant(ops.convert_to_numpy(table)[:length])
+        try:
+            yield
+        finally:
+            self.table = table
+
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_length": self.max_length}
+
+
+@contextlib.contextmanager
+def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
+    """A scope in which a model has so many positions, and smaller graphs.
+
+    Args:
+        model: built.
+        length: number of positions; a model with fewer keeps what it has.
+    """
+    with contextlib.ExitStack() as stack:
+        for layer in nested_layers(model):
+            if isinstance(layer, SinusoidalPositions):
+                stack.enter_context(layer.limited(length))
+        yield
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)

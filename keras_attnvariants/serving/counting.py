@@ -3,12 +3,10 @@
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from tensorflow.core.protobuf import saved_model_pb2
-
 from keras_attnvariants.serving.operators import called_functions
+from keras_attnvariants.serving.operators import read_saved_model
 
 LOOPS = ("While", "StatelessWhile")
 
@@ -28,9 +26,7 @@ def operators_per_step(path: str | os.PathLike[str]) -> int:
     Returns:
         Those of the longest loop body without a loop in it; 0 if there is none.
     """
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
-    library = saved.meta_graphs[0].graph_def.library.function
+    library = read_saved_model(path).meta_graphs[0].graph_def.library.function
     functions = {f.signature.name: f.node_def for f in library}
     bodies = {
         node.attr["body"].func.name

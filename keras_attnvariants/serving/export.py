@@ -53,6 +53,8 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.models.positions import limited_positions
 from keras_attnvariants.serving.deployment import write_batching
 from keras_attnvariants.serving.deployment import write_warm_up
 from keras_attnvariants.serving.info import write_info
@@ -77,9 +79,6 @@ from keras_attnvariants.utils.locks import lock_folder
 
 # What servers run unless a request names a signature.
 DEFAULT = "serving_default"
-
-# Tokens that each sentence has of a shortlist, unless told otherwise.
-SHORTLIST_WIDTH = 2_000
 
 # Searches of their own, which a graph holds on request.
 LARGE_SIGNATURES = {"translate_with", "sample"}
@@ -131,9 +130,7 @@ def export(
     if options.get("onednn"):
         check_multiplies_integers(model)
         model = wide_model(model)
-    width = options.pop("shortlist_width", SHORTLIST_WIDTH)
-    options["shortlist_width"] = None if shortlist is None else width
-    chosen = Options.of(model, **options)
+    chosen = chosen_options(model, shortlist, options)
     check_tokenizer(model, tokenizer)
     builder = builder_of(model, tokenizer, chosen, shortlist)
     wanted = wanted_signatures(builder, signatures)
@@ -142,6 +139,26 @@ def export(
         with new_folder(folder, replace=False) as draft:
             write_version(draft.path, builder, wanted, tokenizer)
     return folder
+
+
+def chosen_options(
+    model: keras.Model, shortlist: Shortlist | None, given: ExportOptions
+) -> Options:
+    """The options of an export, with the width of its shortlist if it has one.
+
+    Raises:
+        ValueError: an option is out of range or excludes another, or there is a width
+            without a shortlist.
+    """
+    width = given.get("shortlist_width")
+    if shortlist is None and width is not None:
+        raise ValueError(
+            f"`shortlist_width` needs `shortlist`. Received: {width} without one"
+        )
+    if shortlist is not None and width is None:
+        width = max(500, model.vocabulary_size // 16)
+    options: ExportOptions = {**given, "shortlist_width": width}
+    return Options.of(model, **options)
 
 
 def check_multiplies_integers(model: keras.Model) -> None:
@@ -206,7 +223,11 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    with builder.options.products(), builder.weights.scope():
+    with (
+        builder.options.products(),
+        builder.weights.scope(),
+        limited_positions(builder.model, longest_sequence(builder, signatures)),
+    ):
         functions = {
             name: signature.graph.get_concrete_function()
             for name, signature in signatures.items()
@@ -222,6 +243,15 @@ def write_version(
     model, options = builder.model, builder.options
     write_info(folder, options, Precision.of(model), signatures, tokenizer)
     write_server_files(folder, options, model, tokenizer)
+
+
+def longest_sequence(builder: Signatures, signatures: Collection[str]) -> int:
+    """How many positions a source or a translation of some signatures has, at most."""
+    model = builder.model
+    if not LARGE_SIGNATURES.isdisjoint(signatures):
+        return model.max_length  # which a request may ask for
+    # The token that begins a translation to be scored has a position too.
+    return builder.options.max_tokens + max(SearchSettings.of(model).extra_length, 1)
 
 
 def check_tokenizer(model: keras.Model, tokenizer: Tokenizer | None) -> None:

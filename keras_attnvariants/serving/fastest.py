@@ -1,31 +1,71 @@
 """Which precision is fastest on this machine."""
 
-import statistics
-import time
+from collections.abc import Callable
+from functools import partial
 
+import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants import backend
+from keras_attnvariants.utils.timing import shortest_seconds
+from keras_attnvariants.utils.typing import Tensor
+
 # A batch of some sentences with their hypotheses, and a small vocabulary.
-_SHAPES = (64, 512), (512, 8192)
-_RUNS = 9
+_ROWS, _INPUTS, _OUTPUTS = 64, 512, 8192
+_ROUNDS = 9
 
 
 def fastest_precision() -> str:
-    """`"float32"` or `"bfloat16"`, whichever multiplies matrices faster here.
+    """`"float32"`, `"bfloat16"` or `"int8"`: what multiplies matrices fastest here.
 
-    Many processors have no products of bfloat16, and convert it. 8-bit integers are not
-    in question: exported models make floats of them when they are loaded.
+    Many processors have no products of bfloat16, and convert it. Integers are those
+    that `export` multiplies with `onednn`; they are candidates only where
+    `sums_integers_exactly` holds.
     """
-    return min(("float32", "bfloat16"), key=seconds_of_product)
+    precisions = ["float32", "bfloat16"]
+    if sums_integers_exactly():
+        precisions.append("int8")
+    products = {precision: timed_product(precision) for precision in precisions}
+    seconds = shortest_seconds(products, _ROUNDS)
+    return min(precisions, key=seconds.__getitem__)
 
 
-def seconds_of_product(dtype: str) -> float:
-    """The median time of a product like those of a decoding step."""
-    left, right = (tf.ones(shape, dtype) for shape in _SHAPES)
-    product = tf.function(lambda x, y: tf.reduce_sum(tf.matmul(x, y)), autograph=False)
-    found = []
-    for _ in range(_RUNS):
-        start = time.perf_counter()
-        product(left, right).numpy()
-        found.append(time.perf_counter() - start)
-    return statistics.median(found)
+def sums_integers_exactly() -> bool:
+    """Whether oneDNN is here, on a processor that adds products of 8 bits in 32.
+
+    Processors without VNNI add pairs of them in 16 bits, which is too few for the
+    largest.
+    """
+    if not backend.has_onednn_product():
+        return False
+    found = product_of("int8")(tf.fill((_ROWS, _INPUTS), tf.constant(127, "int8")))
+    return bool(np.allclose(found, _INPUTS * 127.0, rtol=1e-3))
+
+
+def timed_product(precision: str) -> Callable[[], float]:
+    """A function that computes a product like those of a decoding step."""
+    product = product_of(precision)
+    return partial(_wait_for, product, tf.ones((_ROWS, _INPUTS), precision))
+
+
+def _wait_for(product: Callable[[Tensor], Tensor], rows: Tensor) -> float:
+    return float(tf.cast(product(rows)[0, 0], "float32"))
+
+
+def product_of(precision: str) -> Callable[[Tensor], Tensor]:
+    """A function that multiplies rows by a matrix, in a dtype.
+
+    Of integers, the matrix holds 127, which stands for 1.0 there and for 127.0 in the
+    rows.
+    """
+    if precision != "int8":
+        kernel = tf.ones((_INPUTS, _OUTPUTS), precision)
+        return tf.function(lambda rows: tf.matmul(rows, kernel), autograph=False)
+    integers = tf.fill((_INPUTS, _OUTPUTS), tf.constant(127, "int8"))
+    ones = tf.ones((_OUTPUTS,))
+    return tf.function(
+        lambda rows: backend.onednn_product(
+            rows, integers, tf.constant(127.0), ones, constant=True
+        ),
+        autograph=False,
+    )

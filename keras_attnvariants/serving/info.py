@@ -24,7 +24,7 @@ SIGNATURES = {
     "score": "how probable each target is as a translation of its source",
     "translate_with": "the best translation of each text, under constraints of its own",
     "sample": "a translation of each text, drawn by its seed",
-    "translate_ids": "the best translation of token ids, by stock operators only",
+    "translate_ids": "the best translation of token ids; needs no TensorFlow Text",
 }
 
 OUTPUTS = {

@@ -92,12 +92,16 @@ def ancestors(nodes: dict[str, Any], tensors: Iterable[str]) -> set[str]:
     found: set[str] = set()
     waiting = list(tensors)
     while waiting:
-        # "^node" is a control input, "node:1" the second output.
-        name = waiting.pop().removeprefix("^").split(":")[0]
+        name = node_of(waiting.pop())
         if name not in found:
             found.add(name)
             waiting.extend(nodes[name].input)
     return found
+
+
+def node_of(source: str) -> str:
+    """The node of `"node"`, `"^node"` (a control input), or `"node:output:0"`."""
+    return source.removeprefix("^").split(":")[0]
 
 
 def reachable(

@@ -41,7 +41,7 @@ class ExportOptions(TypedDict, total=False):
             two thirds of the time on x86 processors; the graph is larger by the
             weights of the decoder.
         shortlist_width: number of tokens that each sentence has of a shortlist; by
-            default 2000.
+            default one in 16 tokens of the vocabulary, but at least 500.
     """
 
     beam_size: int | None

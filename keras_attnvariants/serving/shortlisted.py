@@ -51,11 +51,13 @@ class ShortlistedSteps:
             raise ValueError(
                 f"A shortlist needs special tokens below {FIRST}. Received: {special}"
             )
-        self.vocabulary_size = min(check_integer("width", width), model.vocabulary_size)
-        if self.vocabulary_size < first + len(shortlist.common):
+        check_integer("shortlist_width", width)
+        self.vocabulary_size = min(width, model.vocabulary_size)
+        least = first + len(shortlist.common)
+        if self.vocabulary_size < least:
             raise ValueError(
-                f"`width` must be at least {first + len(shortlist.common)}, for the "
-                f"tokens that all lists have in common. Received: {width}"
+                f"`shortlist_width` must be at least {least}, for the tokens that all "
+                f"lists have in common. Received: {width}"
             )
         size, count = model.vocabulary_size, shortlist.by_source.shape[1]
         # The larger, the sooner a token is in a list: common ones, then the best

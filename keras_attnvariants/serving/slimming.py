@@ -8,9 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.framework import types_pb2
 
 from keras_attnvariants.serving.allowed import PURE
+from keras_attnvariants.serving.operators import node_of
+from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.operators import write_saved_model
+
+TOKENIZER = "SentencepieceOp"
 
 
 def share_nodes(path: str | os.PathLike[str]) -> None:
@@ -25,14 +30,41 @@ def share_nodes(path: str | os.PathLike[str]) -> None:
     Args:
         path: folder of one version that nobody reads yet.
     """
-    file = Path(path) / "saved_model.pb"
-    saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString(file.read_bytes())
+    saved = read_saved_model(path)
     for graph in saved.meta_graphs:
+        share_tokenizers(graph.graph_def)
         for function in graph.graph_def.library.function:
             share_in_function(function)
-    file.write_bytes(saved.SerializeToString(deterministic=True))
+    write_saved_model(path, saved)
     (Path(path) / "fingerprint.pb").unlink(missing_ok=True)
+
+
+def share_tokenizers(graph: Any) -> None:
+    """Lets nodes of a `GraphDef` call the functions that make the same tokenizers.
+
+    A tokenizer holds its vocabulary, often the largest part of a small graph. Python
+    makes it by a function, and servers by a node outside of functions.
+    """
+    makers = {
+        content(node): function.signature.name
+        for function in graph.library.function
+        for node in function.node_def
+        if node.op == TOKENIZER and is_maker(function)
+    }
+    for node in graph.node:
+        if node.op == TOKENIZER and (maker := makers.get(content(node))):
+            node.op = "StatefulPartitionedCall"
+            node.attr.clear()
+            node.attr["Tin"].list.SetInParent()
+            node.attr["Tout"].list.type.append(types_pb2.DT_RESOURCE)
+            node.attr["f"].func.name = maker
+
+
+def is_maker(function: Any) -> bool:
+    """Whether a `FunctionDef` has no inputs, and one output: a tokenizer."""
+    signature = function.signature
+    types = [argument.type for argument in signature.output_arg]
+    return not signature.input_arg and types == [types_pb2.DT_RESOURCE]
 
 
 def share_in_function(function: Any) -> None:
@@ -87,11 +119,6 @@ def content(node: Any) -> Hashable:
     attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
     values = ((name, value.SerializeToString()) for name, value in attributes)
     return node.op, node.device, tuple(node.input), *values
-
-
-def node_of(source: str) -> str:
-    """The node of `"node"`, `"^node"` or `"node:output:0"`."""
-    return source.removeprefix("^").split(":")[0]
 
 
 def redirect(inputs: MutableSequence[str], replaced: dict[str, str]) -> None:

@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
-from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import is_floating
 from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays
@@ -74,12 +72,6 @@ class CheckpointAverager(StatefulCallback):
         for path in self._paths():
             if _step(path) > step:
                 shutil.rmtree(path)
-
-    def average_into(self, model: keras.Model) -> int:
-        """Set the weights of a model to `mean`; returns how many were averaged."""
-        means, count = self.mean()
-        assign_arrays(model.weights, means, "weight")
-        return count
 
     def mean(self) -> tuple[list[np.ndarray], int]:
         """The mean of the weights kept, and how many they are.

@@ -55,7 +55,7 @@ def several_devices(
         coordinator: `"host:port"` of process 0, where it listens for the others.
         process: number of this process, from 0.
         processes: how many there are, on one machine or on several.
-        wait: seconds until all processes have to be there.
+        wait: how long to wait for all processes, in seconds.
 
     Raises:
         ValueError: the backend is not JAX, there are not so many devices, an argument
@@ -72,7 +72,7 @@ def several_devices(
     """
     check_integer("model_parallel", model_parallel)
     _check(devices, coordinator, process, processes, wait)
-    if coordinator is not None and processes > 1:
+    if coordinator is not None:
         print(_meeting(coordinator, process, processes), flush=True)
         distribution.join(coordinator, process, processes, wait)
     team = Team(process, processes)

@@ -322,8 +322,7 @@ class TrainingLoop:
 def unique_names(names: Iterable[str]) -> list[str]:
     """The names of callbacks in a saved state, each with its number among its like.
 
-    In states written before 0.2 the place among all callbacks comes first
-    (`05-TimeLimit`); it is dropped.
+    A place among all callbacks that comes first (`05-TimeLimit`) is dropped.
     """
     counts: Counter[str] = Counter()
     unique = []

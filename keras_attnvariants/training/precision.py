@@ -1,9 +1,12 @@
 """Which precision trains faster on this machine."""
 
-import math
-import time
+from collections.abc import Callable
 
 from keras import ops
+
+from keras_attnvariants.utils.timing import shortest_seconds
+
+_SIZE = 512
 
 
 def faster_precision() -> str:
@@ -12,26 +15,19 @@ def faster_precision() -> str:
     Few processors multiply bfloat16 matrices in hardware, so this is measured, which
     takes less than half a second.
     """
-    seconds = product_seconds("bfloat16", "float32")
+    dtypes = "bfloat16", "float32"
+    seconds = shortest_seconds({dtype: square_product(dtype) for dtype in dtypes})
     is_faster = seconds["bfloat16"] < 0.8 * seconds["float32"]
     return "mixed_bfloat16" if is_faster else "float32"
 
 
-def product_seconds(
-    *dtypes: str, size: int = 512, rounds: int = 30
-) -> dict[str, float]:
-    """The shortest time of a product of two square matrices, by dtype.
+def square_product(dtype: str) -> Callable[[], float]:
+    """A function that multiplies two square matrices and waits for the product."""
+    matrix = ops.ones((_SIZE, _SIZE), dtype)
 
-    The dtypes take turns, many times, so that other work on the machine does not
-    slow down only one of them.
-    """
-    matrices = {dtype: ops.ones((size, size), dtype) for dtype in dtypes}
-    seconds = dict.fromkeys(dtypes, math.inf)
-    for _ in range(rounds):
-        for dtype, matrix in matrices.items():
-            start = time.perf_counter()
-            product = ops.matmul(matrix, matrix)
-            # Reading a number waits for the product. NumPy knows no bfloat16.
-            float(ops.cast(product[0, 0], "float32"))
-            seconds[dtype] = min(seconds[dtype], time.perf_counter() - start)
-    return seconds
+    def multiply() -> float:
+        product = ops.matmul(matrix, matrix)
+        # Reading a number waits for the product. NumPy knows no bfloat16.
+        return float(ops.cast(product[0, 0], "float32"))
+
+    return multiply

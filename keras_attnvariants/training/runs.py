@@ -269,7 +269,7 @@ def describe_data(
             defaults.
     """
     options = {k: v for k, v in subwords.items() if v != SUBWORDS.get(k)}
-    # Runs written before 0.2 have the name of the folder with the cleaned corpus.
+    # Settings may have the name of the folder with the cleaned corpus instead.
     if "corpus" in saved.get("training", {}).get("data", {}):
         return {"corpus": corpus.folder.name, **options}
     sentences = {

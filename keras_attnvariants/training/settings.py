@@ -108,7 +108,7 @@ def check_same_run(
     free = [("training", name) for name in TrainingConfig.FREE_TO_CHANGE]
     # A run that was written before there was an option has its default.
     saved = {**saved, "training": TrainingConfig.defaults() | saved["training"]}
-    # Runs written before 0.2 do not tell their tokenizer.
+    # Settings without a tokenizer are those of any.
     if "tokenizer" not in saved:
         given = {key: value for key, value in given.items() if key != "tokenizer"}
     if different := differences_of(saved, given, free):

@@ -179,7 +179,8 @@ class Team:
             self._watcher.join(SILENCE + GRACE)
         self._left.set()
         self._watcher.join(GRACE)
-        why = self._lost or f"{type(error).__name__}: {error}"
+        # Who ends because of another one is not to blame.
+        why = "" if self._lost else f"{type(error).__name__}: {error}"
         atexit.register(end_at_once)
         end = time.monotonic() + GRACE
         try:
@@ -228,7 +229,7 @@ class Team:
                 elif now - when > SILENCE and not self._left.is_set():
                     self._lose(f"process {number} has ended or hangs")
             for number, why in ended.items():
-                if number != str(self.process):
+                if why and number != str(self.process):
                     self._lose(f"process {number} has ended ({why})")
         if self._lost is not None and not self._noticed.wait(PATIENCE):
             # The main thread waits for the other process, within a computation.

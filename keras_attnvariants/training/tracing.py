@@ -12,8 +12,8 @@ class UndisturbedTracing(keras.callbacks.Callback):
     """Spares Python's searches for garbage during the first update and validation.
 
     Their graphs are very many objects that stay. It spares them in the first batch of
-    every `fit` and `evaluate`, since it does not know which of them traces. Whoever
-    calls these closes it, since no callback hears of an error.
+    every epoch and validation, since it does not know which of them traces. Whoever
+    calls `fit` closes it, since no callback hears of an error.
     """
 
     def __init__(self) -> None:
@@ -24,14 +24,16 @@ class UndisturbedTracing(keras.callbacks.Callback):
         """Lets Python search again."""
         self._paused.close()
 
-    def on_train_begin(self, logs: Logs = None) -> None:
-        self._pause()
+    def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
+        if batch == 0:
+            self._pause()
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         self.close()
 
-    def on_test_begin(self, logs: Logs = None) -> None:
-        self._pause()
+    def on_test_batch_begin(self, batch: int, logs: Logs = None) -> None:
+        if batch == 0:
+            self._pause()
 
     def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
         self.close()

@@ -170,7 +170,7 @@ class BestModel(StatefulCallback):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        # Written before 0.2 without the monitor: that of this call then.
+        # A state without `monitor` has that of this call.
         self.best_monitor = state.get("monitor", self._monitor)
         self.best, self.best_step = state["best"], state["best_step"]
         if self.best is not None and not self._directory.is_dir():

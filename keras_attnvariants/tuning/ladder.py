@@ -69,7 +69,7 @@ def rungs(
 def hybrids(
     preset: Preset, proposed: Mapping[tuple[str, int], Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """By name, the attention of each hybrid, from cheap to dear; last, the baseline.
+    """By name, the attention of each hybrid, cheapest first; last, the baseline.
 
     A hybrid is named after what no layer of it is cheaper than.
 

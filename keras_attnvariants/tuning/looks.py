@@ -10,7 +10,8 @@ import numpy as np
 from keras_attnvariants.analysis.heads import NEAREST
 from keras_attnvariants.analysis.heads import HeadLocality
 
-# From cheap to dear: what a layer gets, and what no layer of a hybrid is cheaper than.
+# From cheapest to most expensive: what a layer gets, and what no layer of a hybrid is
+# cheaper than.
 HARD_CODED, NGRAM, LOCAL, LEARNED = RUNGS = ("hard-coded", "n-gram", "local", "learned")
 
 
@@ -73,7 +74,7 @@ def look(
         even: shares of even weights within the distance, and within twice of it.
     """
     distance = max(weights) // 2
-    shares = [dict(zip(NEAREST, head[5:12], strict=True)) for head in heads]
+    shares = [dict(zip(NEAREST, head.shares, strict=True)) for head in heads]
     offsets = tuple(max(found, key=found.__getitem__) for found in shares)
     kept = [
         sum(found.get(offset + step, 0.0) for step in (-1, 0, 1))

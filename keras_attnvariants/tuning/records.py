@@ -152,7 +152,9 @@ class SearchResult:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all trials, one a line."""
         dimensions = names_of_dimensions(self.records)
-        fields = [f.name for f in dataclasses.fields(TrialRecord)][3:]
+        apart = ("trial", "values", "scores")
+        names = [field.name for field in dataclasses.fields(TrialRecord)]
+        fields = [name for name in names if name not in apart]
         rows: list[list[Any]] = [
             ["trial", self.objective, "spread", *fields, *dimensions]
         ]

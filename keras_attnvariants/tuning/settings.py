@@ -19,7 +19,7 @@ SETTINGS = "search.json"
 METHODS = ("random", "bayesian", "hyperband")
 NEEDED = {"keras_tuner": "keras-tuner", "tensorboard": "tensorboard"}
 # What differs if another corpus is given.
-CONTENTS = ("train_sentences", "validation_sentences")
+CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 # A search may be given more trials.
 FREE_TO_CHANGE = ("max_trials",)
 # Seconds that a worker waits for a chief that has not begun, or is started again.
@@ -100,8 +100,8 @@ def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
     saved = read_json(path)
     differing = [
         name
-        for name in given
-        if name not in FREE_TO_CHANGE and saved.get(name) != given[name]
+        for name in dict.fromkeys((*saved, *given))
+        if name not in FREE_TO_CHANGE and saved.get(name) != given.get(name)
     ]
     if any(name in CONTENTS for name in differing):
         raise ValueError(
@@ -111,7 +111,7 @@ def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
     for name in differing:
         raise ValueError(
             f"{folder} holds a search with another `{name}`: give that, or choose "
-            f"another folder. Received: {given[name]!r:.60} instead of "
+            f"another folder. Received: {given.get(name)!r:.60} instead of "
             f"{saved.get(name)!r:.60}"
         )
 

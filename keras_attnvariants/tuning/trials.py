@@ -14,6 +14,7 @@ import keras
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import TimeLimit
@@ -89,9 +90,8 @@ class Trials:
     def prepare(self, folder: Path) -> None:
         """Train the vocabulary of all trials and choose their precision, once."""
         if not (folder / TOKENIZER).is_file():
-            files = self.corpus.files("train")
             size = self.vocabulary_size or self.preset.options["vocabulary_size"]
-            tokenizer = Tokenizer.train(files, size, **self.subwords)
+            tokenizer = learn_vocabulary(self.corpus, size, **self.subwords)
             write_file(folder / TOKENIZER, tokenizer.model_bytes)
         if self.precision == "auto" and not (folder / PRECISION).is_file():
             write_file(folder / PRECISION, faster_precision().encode())

@@ -1,15 +1,13 @@
 """What became of a proposal: whether its hybrids are as good as the baseline."""
 
-import math
 import os
-import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.table import Table
 
+from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.tuning.locality import DIMENSION
 from keras_attnvariants.tuning.looks import LEARNED
 from keras_attnvariants.tuning.records import OBJECTIVES
@@ -140,7 +138,7 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
     baseline = found.pop(LEARNED, None)
     if baseline is None or not found:
         raise ValueError(
-            "A verdict needs the baseline and a hybrid that have ended. "
+            "A verdict needs the baseline and a hybrid whose trials have ended. "
             f"Received: {sorted(map(str, found))} and failures {result.failed}"
         )
     metric, higher_is_better = OBJECTIVES[result.objective]
@@ -173,32 +171,19 @@ def hybrid_score(
     scale = sign / abs(baseline.score)
     pairs = zip(record.scores, baseline.scores, strict=True)
     worse = [scale * (own - other) for own, other in pairs]
-    low, high = interval(worse)
+    mean, _, low, high = mean_interval(worse, CONFIDENCE)
     verdict = "open"
-    if high <= tolerance:
+    if (mean if high is None else high) <= tolerance:
         verdict = "confirmed"
-    elif low > tolerance:
+    elif (mean if low is None else low) > tolerance:
         verdict = "refuted"
-    has_interval = len(worse) > 1
     return HybridScore(
         name,
         record.score,
         record.parameters,
         baseline.parameters - record.parameters,
-        statistics.fmean(worse),
-        low if has_interval else None,
-        high if has_interval else None,
+        mean,
+        low,
+        high,
         verdict,
     )
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's interval of a mean; of one value, that value twice."""
-    mean, count = statistics.fmean(values), len(values)
-    if count < 2:
-        return mean, mean
-    from scipy.stats import t
-
-    error = statistics.stdev(values) / math.sqrt(count)
-    reach = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * error
-    return mean - reach, mean + reach

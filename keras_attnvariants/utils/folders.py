@@ -118,7 +118,7 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
 def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder, by name.
 
-    Folders written before 0.2 have no sizes.
+    Manifests without sizes are accepted.
 
     Raises:
         DamagedFolderError: there is no manifest, or it cannot be read.

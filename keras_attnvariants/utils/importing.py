@@ -16,8 +16,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 # What TensorFlow imports of Keras, if it can.
 OPTIMIZERS = "keras.src.optimizers"
-# What TensorFlow and Keras import if it is installed, for functions that are not used
-# here. It takes them a third of their time.
+# Imported by TensorFlow and Keras where installed, for functions that this package does
+# not use: a third of their import time.
 UNUSED = ("matplotlib", "sklearn")
 
 
