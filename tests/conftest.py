@@ -31,6 +31,9 @@ import keras  # noqa: E402
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
+from tests.forks import Forks  # noqa: E402
+from tests.forks import with_tensorflow  # noqa: E402
+
 # Here, so that the process that parallel workers report to has it too.
 pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
@@ -83,6 +86,13 @@ def shared_folder(tmp_path_factory) -> Path:
     """Temporary folder of all workers of this run."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Forks]:
+    """Starts programs in processes that have imported TensorFlow."""
+    with with_tensorflow() as forks:
+        yield forks
 
 
 @pytest.fixture(autouse=True, scope="module")

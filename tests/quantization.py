@@ -11,8 +11,8 @@ from collections.abc import Iterator
 def quantizing() -> Iterator[None]:
     """Spares searches for garbage, and warnings of what has nothing to quantize.
 
-    Keras searches all objects after every layer. What our layers set aside meanwhile is
-    searched afterwards, unless it is set aside again.
+    Keras searches all objects after every layer. What there is by the end is not
+    searched again either.
     """
     with unittest.mock.patch.object(gc, "collect"), warnings.catch_warnings():
         message = "Layer .* does not have a `quantize` method"

@@ -20,6 +20,7 @@ def test_the_distance_of_the_largest_weight():
     near, far = table.rows
     assert near[:5] == ("encoder", 1, 1, 1.5, 0.0)
     assert near[5:] == (0.25, 0, 0, 0.5, 0, 0, 0.25, 4)
+    assert near.shares == (0.25, 0, 0, 0.5, 0, 0, 0.25)
     assert far[:5] == ("encoder", 1, 2, 1.0, 1.0)
     assert far.offset_p1 == 1 and far.tokens == 3
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants.attention.banded import block_band
 from keras_attnvariants.attention.banded import block_size
 from keras_attnvariants.attention.banded import block_windows
 from keras_attnvariants.attention.banded import join_blocks
@@ -40,3 +41,13 @@ def test_sliding_keeps_the_newest(slots):
         seen = [float(max(t - back, 0)) for back in range(slots, -1, -1)]
         assert to_numpy(window)[0, 0].tolist() == seen
         assert to_numpy(buffer)[0, 0].tolist() == seen[1:]
+
+
+@pytest.mark.parametrize(("taps", "size"), [(1, 4), (3, 4), (4, 4), (5, 2)])
+def test_rows_of_a_band_hold_the_taps_from_their_own_column_on(taps, size):
+    kernel = np.random.default_rng(0).normal(size=(taps, 2)).astype("float32")
+    band = np.asarray(ops.convert_to_numpy(block_band(kernel, size)))
+    expected = np.zeros((2, size, size + taps - 1), "float32")
+    for row in range(size):
+        expected[:, row, row : row + taps] = kernel.T
+    np.testing.assert_array_equal(band, expected)

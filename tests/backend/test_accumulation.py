@@ -1,10 +1,13 @@
 """The gradients of several batches make the update of one large batch."""
 
+import contextlib
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import accumulating_train_function
 from keras_attnvariants.training import LabelSmoothedCrossEntropy
 from keras_attnvariants.training import Perplexity
@@ -118,6 +121,22 @@ def test_an_update_whose_gradients_overflow_is_left_out():
     weights, log = trained(batches(), tokens, scale=2.0**127, **options)
     assert all(np.isfinite(array).all() for array in weights)
     assert log["updates"] < UPDATES and float(log["scale"]) < 2.0**127
+
+
+class TwoReplicas:
+    """A strategy of TensorFlow on two devices."""
+
+    num_replicas_in_sync = 2
+    scope = contextlib.nullcontext
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="a strategy of TensorFlow")
+def test_replicas_of_tensorflow_are_refused(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.distribute, "get_strategy", TwoReplicas)
+    with pytest.raises(ValueError, match="averages the mean losses of its replicas"):
+        accumulating_train_function(Count("float32"), BATCHES, len)
 
 
 def test_the_mean_over_batches_is_another_update(large):

@@ -63,6 +63,16 @@ def test_one_program_serves_all_numbers_of_rows():
 @pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX compiles every shape"
 )
+@pytest.mark.parametrize(("rows", "loops"), [(4, 0), (5, 1)])
+def test_rows_that_fit_into_one_block_need_no_loop(rows, loops):
+    function = backend.jit(backend.jit_by_rows(sums, rows=4), xla=False)
+    graph = function.get_concrete_function(*map(ops.array, arrays(rows))).graph
+    assert sum("While" in node.type for node in graph.get_operations()) == loops
+
+
+@pytest.mark.skipif(
+    keras.backend.backend() != "tensorflow", reason="JAX compiles every shape"
+)
 def test_rows_are_filled_up_to_a_multiple():
     for rows, expected in ((1, 4), (4, 4), (5, 8)):
         found, other = filled([ops.ones((rows, 3)), ops.zeros((rows, 2))], 4)

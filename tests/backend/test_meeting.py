@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -38,6 +39,16 @@ def test_process_0_names_those_that_did_not_come():
     assert "TimeoutError: process 2 did not meet all others" in second
 
 
+def test_process_0_names_those_that_did_not_stay():
+    place = address()
+    with ThreadPoolExecutor(2) as pool:
+        host = pool.submit(meet, place, 0, 3, 3)
+        guests = [pool.submit(meet, place, 1, 3, 1), pool.submit(meet, place, 2, 3, 6)]
+        with pytest.raises(TimeoutError, match="process 1 of 3 did not stay at 127"):
+            host.result()
+        assert all(guest.exception() for guest in guests)
+
+
 def test_a_process_without_process_0_gives_up():
     [error] = errors([1], 2, wait=0.5)
     assert "did not meet all others at process 0, 127.0.0.1" in error
@@ -46,6 +57,23 @@ def test_a_process_without_process_0_gives_up():
 def test_two_processes_with_one_number_are_refused():
     found = errors([0, 1, 1], 3, wait=20)
     assert all("two processes have the number 1" in error for error in found)
+
+
+def test_a_process_may_be_started_again_during_the_wait():
+    place = address()
+    host, port = place.split(":")
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(meet, place, 0, 3, 20)]
+        while True:
+            try:
+                gone = socket.create_connection((host, int(port)))
+                break
+            except OSError:
+                time.sleep(0.01)
+        gone.sendall(b"1 3\n")
+        gone.close()
+        calls += [pool.submit(meet, place, number, 3, 20) for number in (1, 2)]
+        assert [call.result() for call in calls] == [None] * 3
 
 
 def test_other_expectations_are_refused():

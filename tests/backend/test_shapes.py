@@ -68,3 +68,21 @@ def test_one_unknown_size_is_inferred(known, operators):
     result = halves.get_concrete_function().graph.outputs[0].op.inputs[0].op
     sources = {result.type} | {tensor.op.type for tensor in result.inputs}
     assert operators <= sources and ("Pack" in sources) == ("Pack" in operators)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_a_loop_may_change_a_number_of_rows_that_is_forgotten():
+    import tensorflow as tf
+
+    @tf.function
+    def halved(x):
+        start = backend.of_any_rows(x), backend.of_any_rows(tf.constant(3))
+        assert start[0].shape.as_list() == [None, 2] and start[1].shape == ()
+        return tf.while_loop(
+            lambda x, count: tf.shape(x)[0] > count,
+            lambda x, count: (x[: tf.shape(x)[0] // 2], count),
+            start,
+        )[0]
+
+    rows = np.arange(26.0).reshape(13, 2)
+    np.testing.assert_array_equal(halved(rows), rows[:3])

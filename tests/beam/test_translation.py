@@ -1,5 +1,6 @@
 """Translating files."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -104,8 +105,25 @@ def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_pat
     ]
     assert found[0].bad == {reason: 5 for reason in REASONS.values()}
     assert not found[2].bad and not (output / "empty.bad.tsv").exists()
-    assert not (output / "parts").exists()
+    assert not [path for path in output.iterdir() if path.is_dir()]
     assert reversing == [str(tmp_path / "model")]
+
+
+def test_a_file_may_be_called_parts(monkeypatch, reversing, tmp_path):
+    def put_together(steps, parts, saved_model):
+        for part in parts:
+            for block in module.blocks_of(module.Part(*part)):
+                texts, _ = module.translated(block, Reversing())
+                module.write_part((block.part, {"translated": [(0, texts)], "bad": []}))
+
+    monkeypatch.setattr(module.engine, "check_beam", lambda: None)
+    pipeline = contextlib.nullcontext
+    monkeypatch.setattr(module.engine, "pipeline", lambda *given: pipeline())
+    monkeypatch.setattr(module, "_put_together", put_together)
+    (tmp_path / "parts").write_text("one\n")
+    output = tmp_path / "out"
+    room.translate_files([tmp_path / "parts"], tmp_path / "model", output, options=HERE)
+    assert (output / "parts").read_text() == "eno\n"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,13 @@ def test_requests_are_compared_with_those_of_about_the_same_cost(requests):
     assert wide["measured"] == 3 and "9 to 16 tokens" in wide["measurement"]
 
 
-def test_a_tiny_model_stays_as_it_is(requests, tmp_path):
+def test_a_tiny_model_stays_as_it_is(requests, monkeypatch, tmp_path):
+    def tiny(folder, precision, sizes):
+        sizes = sizes | {"num_layers": 1, "vocabulary_size": 100}
+        return export(folder, precision, sizes)
+
+    export = requests.export
+    monkeypatch.setattr(requests, "export", tiny)
     file = tmp_path / "numbers.json"
     arguments = ["--threads", "2", "--requests", "501", "--width", "16"]
     result = CliRunner().invoke(requests.app, [*arguments, "--output", str(file)])

@@ -18,6 +18,25 @@ def test_versions_devices_and_extras():
     assert "precision" not in by_name
 
 
+def test_an_extra_needs_all_of_its_packages(monkeypatch):
+    assert environment.packages_of("tune") == [
+        "keras-tuner",
+        "tensorboard",
+        "scikit-learn",
+    ]
+    assert environment.packages_of("jax") == ["jax"]
+    there = {"keras-tuner": "1.4.8", "tensorboard": "2.20.0", "scikit-learn": "1.7.1"}
+    for name in there:
+        without = {**there, name: None}
+        monkeypatch.setattr(environment, "installed", without.get)
+        findings = {finding.name: finding for finding in environment._extras()}
+        assert findings["tune"].text == f"not installed: {name}; for kav tune"
+        assert "keras_attnvariants[tune]" in findings["tune"].advice
+    monkeypatch.setattr(environment, "installed", there.get)
+    [found] = [f for f in environment._extras() if f.name == "tune"]
+    assert found.text.startswith("keras-tuner 1.4.8, tensorboard 2.20.0")
+
+
 def test_the_precision_is_measured_on_request(monkeypatch):
     monkeypatch.setattr(environment, "faster_precision", lambda: "float32")
     found = environment.examine_environment(measure_precision=True)

@@ -46,3 +46,36 @@ def test_a_signature_that_there_is_not(kav, run_folder, tmp_path):
     result = kav("export", *options, "--signature", "sing")
     check_error(result, "`signatures`", "'translate_with'", "'sing'")
     assert not list(tmp_path.rglob("saved_model.pb"))
+
+
+@pytest.mark.parametrize("best", ["float32", "bfloat16", "int8"])
+def test_what_is_fastest_is_said(monkeypatch, capsys, best):
+    from keras_attnvariants.cli.export import fastest
+
+    monkeypatch.setattr(
+        "keras_attnvariants.serving.fastest.fastest_precision", lambda: best
+    )
+    options = {"exact": False, "onednn": False, "packed": True, "beam_size": 4}
+    precision, chosen = fastest(options)
+    integers = best == "int8"
+    assert precision == best
+    assert chosen == {**options, "onednn": integers, "packed": not integers}
+    printed = capsys.readouterr().out
+    assert f"Precision: {best}, the fastest on this machine" in printed
+    assert ("VNNI" in printed) is integers
+    assert ("Without --packed" in printed) is integers
+
+
+def test_what_is_fastest_decides_on_onednn():
+    from keras_attnvariants.cli.export import fastest
+
+    with pytest.raises(ValueError, match="--precision auto decides on --onednn"):
+        fastest({"exact": False, "onednn": True, "packed": False})
+
+
+def test_exact_exports_compute_in_float32(capsys):
+    from keras_attnvariants.cli.export import fastest
+
+    options = {"exact": True, "onednn": False, "packed": False}
+    assert fastest(options) == ("float32", options)
+    assert "exact" in capsys.readouterr().out

@@ -4,7 +4,6 @@ import shutil
 
 import pytest
 
-from keras_attnvariants import data
 from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import attention
@@ -12,6 +11,7 @@ from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import translate
+from keras_attnvariants.experiments import runs as comparison_runs
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
 
@@ -25,11 +25,12 @@ EVALUATE_SAVED = "--data CORPUS --source xx --target yy --saved-model SAVED"
 EXPORT = "--model RUN --output HERE/saved"
 TRANSLATE = "text --model RUN"
 SHORTLIST = "--model RUN --data CORPUS --source xx --target yy --output HERE/list.npz"
-ANALYSE = "RUN --output HERE/out --data CORPUS --source xx --target yy"
-LOCALITY = f"{ANALYSE} --analysis locality"
+ANALYSE = "RUN --output HERE/out --data CORPUS"
+LOCALITY = f"{ANALYSE} --source xx --target yy --analysis locality"
 
 TUNE = "--data CORPUS --source xx --target yy --search HERE/search"
 OFFSETS = f"{TUNE} --space you2020/offsets"
+WORKER = "--updates 5 --chief here:7000 --worker a"
 
 COMPARE = "COMPARISON --folder HERE/out"
 
@@ -49,6 +50,9 @@ CALLS = {
         (f"{COMPARE} --folders HERE", "--folders"),
         ("--init FILE", "There is such a file"),
         (f"{COMPARE} --init HERE/new.toml", "--init writes a file"),
+        ("--init HERE/new.toml --only base", "--init writes a file"),
+        ("--init HERE/new.toml --minutes 5", "--init writes a file"),
+        ("--init HERE/new.toml --score-only", "--init writes a file"),
     ],
     "tune": [
         ("", "--data"),
@@ -65,6 +69,11 @@ CALLS = {
         (f"{OFFSETS} --updates 5 --workers 0", "`--workers 0` needs `--chief`"),
         (f"{OFFSETS} --updates 5 --worker a", "`--worker` needs `--chief`"),
         (f"{OFFSETS} --updates 5 --chief here", "`--chief` must be host:port"),
+        (f"{OFFSETS} {WORKER} --workers 2", "`--worker` is one process"),
+        (f"{OFFSETS} {WORKER} --csv HERE/table.csv", "--csv is for the chief"),
+        (f"{OFFSETS} --updates 5 --bleu-sentences 9", "needs --objective bleu"),
+        (f"{OFFSETS} --updates 5 --distance 2", "need --from-locality"),
+        (f"{OFFSETS} --updates 5 --nearness 0", "need --from-locality"),
     ],
     "train": [
         ("", "--data"),
@@ -119,7 +128,8 @@ CALLS = {
         (f"{TRAIN} --processes 2", "need --coordinator"),
         (f"{TRAIN} --processes 1", "--processes"),
         (f"{TRAIN} --wait 5", "need --coordinator"),
-        (f"{TRAIN} --model-parallel 2", "needs --devices or --coordinator"),
+        (f"{TRAIN} --model-parallel 2", "needs --devices of more than 1, or --coord"),
+        (f"{TRAIN} --devices 1 --model-parallel 2", "--devices of more than 1"),
         (f"{TRAIN} --wait 0", "`wait` must be a positive number"),
         (f"{TRAIN} {TEAM} --process 2", "`process` must be below `processes`"),
         (f"{TRAIN} {TEAM} --process 0", "must be host:port"),
@@ -316,8 +326,10 @@ CALLS = {
         (f"{LOCALITY} --output FILE", "is a file"),
         (f"{LOCALITY} --output FILE/out", "is a file"),
         (f"{LOCALITY} --layer 3", "--layer"),
-        (f"{ANALYSE} --analysis alignment-errors", "test.align"),
+        (f"{LOCALITY} --analysis alignment-errors", "test.align"),
         (f"{ANALYSE} --analysis contrastive", "<category>.src"),
+        (f"{LOCALITY} --analysis contrastive", "has no --source"),
+        (f"{ANALYSE} --analysis agreement --split test", "and --split"),
         (f"{ANALYSE} --analysis agreement --data FILE", "a list in JSON"),
         (f"{ANALYSE} --analysis agreement --data HERE/nowhere", "no such file"),
     ],
@@ -361,7 +373,7 @@ def no_work(monkeypatch):
 
     for module, name in (
         (training, "train_preset"),
-        (data.Tokenizer, "train"),
+        (comparison_runs, "learn_vocabulary"),
         (evaluate, "translators"),
         (translate, "translators"),
         (export, "load"),

@@ -43,6 +43,8 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
     ):
         rows = np.split(ids.ids, ids.offsets[1:-1])
         assert [row.tolist() for row in rows] == tokenizer.encode(texts)
+        for _ in range(2):
+            assert [row.tolist() for row in ids] == tokenizer.encode(texts)
         assert ids.lengths.tolist() == [len(row) for row in rows]
         assert isinstance(ids.ids, np.memmap)
         assert ids.ids.dtype == np.int32

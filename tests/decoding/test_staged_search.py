@@ -129,6 +129,25 @@ def test_one_loop_serves_sources_of_any_width(beam_size, stride, monkeypatch):
         assert is_late.any() and not is_late.all()
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_a_fixed_number_of_sentences_of_any_width():
+    """Some sentences are done before others, so that a loop goes on with fewer."""
+    import tensorflow as tf
+
+    model = RecurrentModel(seed=3, eos_bias=-1.0)
+    sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
+    options = {"beam_size": 3, "return_alignments": True}
+    expected = search(model, sources, **options)
+    width_unknown = tf.TensorSpec([len(sources), None], tf.int32)
+    run = functools.partial(beam_search, model, **options)
+    same(numpy(tf.function(run, [width_unknown])(sources)), expected)
+    # TensorFlow forgets the width of its own accord when it meets another one.
+    relaxed = backend.jit(run, xla=False)
+    for padding in (1, 2, 0):
+        found = relaxed(tf.constant(np.pad(sources, ((0, 0), (0, padding)))))
+    same(numpy(found), expected)
+
+
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="JAX traces loops twice")
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_a_step_for_a_sentence_alone_is_compiled_once(beam_size):

@@ -10,6 +10,7 @@ from sacrebleu.metrics import BLEU
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.evaluation import paired_bootstrap
 from keras_attnvariants.evaluation.significance import comparison_table
+from keras_attnvariants.evaluation.significance import mean_interval
 
 REFERENCES = [
     "The cat was sitting on the mat and purred.",
@@ -122,3 +123,10 @@ def test_bad_input_is_refused(change, message):
     arguments = {"systems": SYSTEMS, "references": REFERENCES, **change}
     with pytest.raises(ValueError, match=message):
         paired_bootstrap(**arguments)
+
+
+def test_the_interval_of_a_mean_by_hand():
+    # Student's t for 2 degrees of freedom at 97.5 % is 4.302653.
+    found = mean_interval([30.0, 31.0, 32.0])
+    assert found == pytest.approx((31.0, 1.0, 31 - 4.302653 / 3**0.5, 33.484138), 1e-6)
+    assert mean_interval([30.0]) == (30.0, None, None, None)

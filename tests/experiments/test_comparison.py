@@ -7,12 +7,10 @@ import errno
 import json
 import os
 import re
+import shutil
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -33,7 +31,6 @@ from keras_attnvariants.utils.locks import lock_folder
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 WRITE_PAGE = "keras_attnvariants.experiments.page.write_page"
 # No speed and no analyses, which need a model.
 BARE = {
@@ -303,17 +300,15 @@ def test_a_full_disk_leaves_the_results_that_were_there(compare, tmp_path, monke
     assert not [name for name in names if re.match("tmp-|lock", name)]
 
 
-def kav_compare(path, folder, cache):
+@pytest.fixture
+def kav_compare(forks, corpus_cache):
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "keras_attnvariants", "compare", path]
-    return subprocess.Popen(
-        [*map(str, command), "--folder", str(folder)],
-        cwd=REPOSITORY,
-        env={**os.environ, "KAV_CACHE": str(cache)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+
+    def start(path, folder):
+        words = "keras_attnvariants", "compare", path, "--folder", folder
+        return forks.start(*words, KAV_CACHE=str(corpus_cache))
+
+    return start
 
 
 def run_jobs_here(jobs, *options):
@@ -331,21 +326,34 @@ def compare_here(path, folder):
         return experiments.Comparison.from_file(path, folder).run()
 
 
+def copy_runs(undisturbed, folder):
+    """The runs and translations with seed 2, as if no other had been asked for yet."""
+    others = "seed-1", "*-1.txt", "examination.json", "results.json", "analyses"
+    shutil.copytree(undisturbed, folder, ignore=shutil.ignore_patterns(*others))
+    (folder / "tokenizer.model").unlink()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_kill_changes_nothing(tmp_path, corpus_folder, corpus_cache):
-    """Two systems and seeds: killed and continued in processes, undisturbed in one."""
+def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare):
+    """Two systems and seeds: killed and continued in processes, undisturbed in one.
+
+    The runs with seed 2 were there before the kill, and are those of the undisturbed.
+    """
     path = toy_file(tmp_path, corpus_folder)
-    killed = kav_compare(path, tmp_path / "killed", corpus_cache)
+    compare_here(path, tmp_path / "undisturbed")
+    folder = tmp_path / "killed"
+    copy_runs(tmp_path / "undisturbed", folder)
+    killed = kav_compare(path, folder)
     # In the middle of two trainings, or between their end and the translations.
-    wait_for(killed, lambda: any((tmp_path / "killed").glob("runs/*/*/state/state-*")))
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    continued = kav_compare(path, tmp_path / "killed", corpus_cache)
+    wait_for(killed, lambda: any(folder.glob("runs/*/seed-1/state/state-*")))
+    killed.kill()
+    assert killed.wait() == -signal.SIGKILL
+    assert not (folder / "results.json").exists()
+    continued = kav_compare(path, folder)
     out, err = continued.communicate()
     assert continued.returncode == 0, err
     assert "Results:" in out
-    compare_here(path, tmp_path / "undisturbed")
     first, second = (
         experiments.ComparisonResult.read(tmp_path / name / "results.json")
         for name in ("undisturbed", "killed")

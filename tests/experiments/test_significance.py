@@ -12,7 +12,6 @@ from scipy import stats
 
 from keras_attnvariants.evaluation import significance as of_one_seed
 from keras_attnvariants.experiments.significance import holm
-from keras_attnvariants.experiments.significance import mean_interval
 from keras_attnvariants.experiments.significance import seed_tests
 from keras_attnvariants.experiments.significance import sentence_tests
 from keras_attnvariants.experiments.significance import statistics_of
@@ -87,13 +86,6 @@ def test_a_clear_difference_is_significant(references):
     assert found.low > 10
     reverse = sentence_tests(bad, good, samples=100)
     assert reverse.low == pytest.approx(-found.high)
-
-
-def test_the_interval_of_a_mean_by_hand():
-    # Student's t for 2 degrees of freedom at 97.5 % is 4.302653.
-    found = mean_interval([30.0, 31.0, 32.0])
-    assert found == pytest.approx((31.0, 1.0, 31 - 4.302653 / 3**0.5, 33.484138), 1e-6)
-    assert mean_interval([30.0]) == (30.0, None, None, None)
 
 
 def test_the_tests_over_seeds_are_those_of_scipy():

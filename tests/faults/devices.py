@@ -21,6 +21,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
 
+from tests.forks import with_jax
 from tests.training.test_devices import ends
 from tests.training.test_devices import losses
 from tests.training.test_devices import start
@@ -44,36 +45,37 @@ def main():
         "validate_every": options.updates // 4,
         "save_every": max(options.updates // 10, 1),
     }
-    with tempfile.TemporaryDirectory() as folder:
-        equal(Path(folder), changes, options.processes)
-        kill(Path(folder), changes, options.processes)
+    with tempfile.TemporaryDirectory() as folder, with_jax() as forks:
+        equal(forks, Path(folder), changes, options.processes)
+        kill(forks, Path(folder), changes, options.processes)
 
 
 def training(name, changes, **options):
     return {"name": name, "changes": changes, "model": "transformer", **options}
 
 
-def equal(folder, changes, killed):
+def equal(forks, folder, changes, killed):
     """One process with 1, 2 and 4 devices, whole and divided; processes with one."""
     devices = {"one": None, "two": 2, "four": 4}
     trainings = [training(n, changes, devices=d) for n, d in devices.items()]
     divided = training("divided", changes, devices=4, model_parallel=2)
-    succeed([start(folder, [*trainings, divided], devices=4)])
+    succeed([start(forks, folder, [*trainings, divided], devices=4)])
     names = ["two", "four", "divided"]
     for processes in sorted({2, killed, 4}):
         names.append(f"{processes}-processes")
-        succeed(start_team(folder, [training(names[-1], changes)], processes))
+        succeed(start_team(forks, folder, [training(names[-1], changes)], processes))
     first, *_, last = [loss for event, _, loss, _ in losses(folder, "one")]
     print(f"one: loss {first:.3f} at the first update, {last:.3f} in the last period")
     for name in names:
         report(folder, name)
 
 
-def kill(folder, changes, processes):
+def kill(forks, folder, changes, processes):
     """Kills each process in turn, in another part of the training."""
     for victim in range(processes):
         name = f"killed-{victim}"
-        team = start_team(folder, [training(name, changes, pause=0.02)], processes)
+        paused = training(name, changes, pause=0.02)
+        team = start_team(forks, folder, [paused], processes)
         wait_for_state(folder / name, 2 + 2 * victim, team)
         team[victim].send_signal(signal.SIGKILL)
         killed = time.monotonic()
@@ -84,7 +86,7 @@ def kill(folder, changes, processes):
             assert status == 2, error
             print(f"{name}: {error.strip().splitlines()[-1]}")
         print(f"{name}: the others ended within {seconds:.1f} s", flush=True)
-        succeed(start_team(folder, [training(name, changes, seed=9)], processes))
+        succeed(start_team(forks, folder, [training(name, changes, seed=9)], processes))
         report(folder, name)
         undisturbed = weights(folder, f"{processes}-processes")
         assert same(weights(folder, name), undisturbed), name

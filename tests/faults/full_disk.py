@@ -19,6 +19,7 @@ import numpy as np
 from tests.faults.kills import finished
 from tests.faults.server import End
 from tests.faults.server import Server
+from tests.forks import with_tensorflow
 
 SMALLEST, LARGEST = 64 << 10, 4 << 20
 ENOUGH = 64 << 20
@@ -29,7 +30,8 @@ def main():
     parser.add_argument("--count", type=int, default=64, help="sizes (64)")
     options = parser.parse_args()
     sizes = np.linspace(SMALLEST, LARGEST, options.count).astype(int) >> 12 << 12
-    with tempfile.TemporaryDirectory() as folder, Server(folder) as server:
+    with tempfile.TemporaryDirectory() as folder, with_tensorflow() as forks:
+        server = Server(forks, folder)
         undisturbed = finished(server)
         for size in map(int, sizes):
             with mounted(Path(folder) / "run", size) as free_space:

@@ -18,6 +18,7 @@ from tests.faults.server import START
 from tests.faults.server import STEPS
 from tests.faults.server import End
 from tests.faults.server import Server
+from tests.forks import with_tensorflow
 
 # In 60 updates there are 8 validations of 3 batches, and some 30 saves of 650 kB.
 MOMENTS = {
@@ -36,13 +37,13 @@ def main():
     parser.add_argument("--changes", default="{}", help="of the TrainingConfig, JSON")
     options = parser.parse_args()
     changes = json.loads(options.changes)
-    with tempfile.TemporaryDirectory() as folder, Server(folder, **changes) as server:
-        kill(server, options.count, random.Random(options.seed))
+    with tempfile.TemporaryDirectory() as folder, with_tensorflow() as forks:
+        server = Server(forks, folder, **changes)
+        kill(server, finished(server), options.count, random.Random(options.seed))
 
 
-def kill(server, count, draw):
+def kill(server, undisturbed, count, draw):
     """Kills so many times; prints each and raises at the first difference."""
-    undisturbed = finished(server)
     kinds, done = list(MOMENTS), 0
     while done < count:
         kind = kinds[done % len(kinds)]

@@ -1,9 +1,7 @@
-"""Toy trainings in child processes that are disturbed; the parent only imports.
+"""Toy trainings in child processes that are disturbed.
 
-`python -m tests.faults.server FOLDER CHANGES` says `ready` when it has imported, takes
-one command a line on standard input, and answers each with the exit status of the child
-(negative: the signal that ended it). Each child trains in `FOLDER/run`, writes its
-errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.npz`.
+`python -m tests.faults.server FOLDER CHANGES COMMAND` trains in `FOLDER/run`, writes
+its errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.npz`.
 `CHANGES` are those of the toy's `TrainingConfig`, as JSON. The commands are
 
     start N       dies at the Nth stage of its start
@@ -15,13 +13,12 @@ errors to `FOLDER/errors`, and at the end what it trained to `FOLDER/variables.n
     after S       is killed from outside after S seconds
     finish        is left alone
 
-`Server` starts such a process and gives it commands.
+`Server` starts such processes.
 """
 
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -139,53 +136,24 @@ def child(folder, changes, command, value):
         os._exit(status)
 
 
-def serve(folder, changes, command, value):
-    """Fork a child, disturb it as told, and return how it ended."""
-    pid = os.fork()
-    if pid == 0:
-        child(folder, changes, command, value)
-    if command == "after":
-        time.sleep(float(value))
-        os.kill(pid, signal.SIGKILL)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 class Server:
-    """A process that has imported TensorFlow and forks one child a command."""
+    """Starts trainings in a folder, one after the other, and tells how they ended."""
 
-    def __init__(self, folder, **changes):
+    def __init__(self, forks, folder, **changes):
         self.folder = Path(folder)
-        arguments = str(folder), json.dumps(changes)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.server", *arguments],
-            # Children say on standard error only what a user would read.
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._answer("ready")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._process.wait()
+        self._forks = forks
+        self._changes = json.dumps(changes)
 
     def __call__(self, command):
-        self._process.stdin.write(command + "\n")
-        self._process.stdin.flush()
-        return int(self._answer("exit")[1])
-
-    def _answer(self, first):
-        """The words of the next line that begins with this one."""
-        for line in self._process.stdout:
-            words = line.split()
-            if words[:1] == [first]:
-                return words
-        raise RuntimeError("the server died")
+        """The exit status (negative: the signal that ended it)."""
+        kind, value = [*command.split(), "0"][:2]
+        process = self._forks.start(
+            "tests.faults.server", self.folder, self._changes, kind, value
+        )
+        if kind == "after":
+            time.sleep(float(value))
+            process.kill()
+        return process.wait()
 
 
 class End:
@@ -220,8 +188,4 @@ def without_times(run_dir):
 
 
 if __name__ == "__main__":
-    print("ready", flush=True)
-    for line in sys.stdin:
-        words = [*line.split(), "0"]
-        status = serve(Path(sys.argv[1]), json.loads(sys.argv[2]), *words[:2])
-        print("exit", status, flush=True)
+    child(Path(sys.argv[1]), json.loads(sys.argv[2]), *sys.argv[3:])

@@ -9,6 +9,7 @@ texts into capitals; the rest is the command as it is.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -70,6 +71,20 @@ def torn(countdown):
     return disturbed
 
 
+def translate(folder, seconds=0.0):
+    """Runs the command, with so many seconds for each batch; raises `SystemExit`."""
+
+    def shout(texts):
+        time.sleep(seconds)
+        return [text.upper() for text in texts]
+
+    command.check_folders = lambda *_: None
+    command.model_digest = str
+    command.translators = lambda *_: {Path(): shout}
+    files = ["--input", str(folder / "in"), "--output", str(folder / "out" / "out")]
+    app(["translate", "--model", ".", "--resume", *files])
+
+
 def child(folder, calls=0, seconds=0.0):
     """How a process ended that translates until it is killed: an exit status."""
     pid = os.fork()
@@ -84,16 +99,7 @@ def child(folder, calls=0, seconds=0.0):
         for owner, name in CALLS:
             setattr(owner, name, countdown.before(getattr(owner, name)))
         LineWriter.write = torn(countdown)
-
-        def shout(texts):
-            time.sleep(0.02 if seconds else 0.0)
-            return [text.upper() for text in texts]
-
-        command.check_folders = lambda *_: None
-        command.model_digest = str
-        command.translators = lambda *_: {Path(): shout}
-        files = ["--input", str(folder / "in"), "--output", str(folder / "out" / "out")]
-        app(["translate", "--model", ".", "--resume", *files])
+        translate(folder, 0.02 if seconds else 0.0)
     except SystemExit as exit_:
         status = exit_.code
     finally:
@@ -114,6 +120,9 @@ def kill(folder, draw, count):
     """Kills once at every call, then so many times after a random time; how often."""
     (folder / "out").mkdir()
     (folder / "in").write_text("".join(f"{line}\n" for line in LINES))
+    with contextlib.suppress(SystemExit):
+        translate(folder)  # imports here what every child would import again
+    check(folder)
     moment = 1
     while child(folder, moment) == -signal.SIGKILL:
         # Continued, and killed again.
@@ -123,7 +132,7 @@ def kill(folder, draw, count):
     (folder / "out" / "out").unlink(missing_ok=True)
     for _ in range(count):
         for _ in range(3):
-            child(folder, seconds=draw.uniform(0.01, 0.4))
+            child(folder, seconds=draw.uniform(0.005, 0.2))
         check(folder)
     return moment - 1
 

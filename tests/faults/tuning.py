@@ -10,8 +10,6 @@ import argparse
 import os
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import keras
 
 import keras_attnvariants as kav
 from keras_attnvariants.training.state import to_arrays
+from tests.forks import with_tensorflow
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import toy_search
 
@@ -41,18 +40,12 @@ def make(folder, trials):
     return toy_search(corpus, folder / "search", max_trials=trials)
 
 
-def run_until_killed(folder, trials, update):
-    """Runs the search in a process that is killed; returns its exit status."""
-    command = [sys.executable, "-m", "tests.faults.tuning", "--child", folder]
-    counts = ["--trials", trials, "--kill-at", update]
-    repository = Path(__file__).resolve().parents[2]
-    with (Path(folder) / "printed").open("ab") as printed:
-        return subprocess.run(
-            [str(word) for word in [*command, *counts]],
-            cwd=repository,
-            stdout=printed,
-            stderr=printed,
-        ).returncode
+def run_until_killed(forks, folder, trials, update):
+    """Runs the search in a process that has to be killed."""
+    counts = "--trials", trials, "--kill-at", update
+    process = forks.start("tests.faults.tuning", "--child", folder, *counts)
+    printed = "".join(process.communicate())
+    assert process.returncode == -signal.SIGKILL, printed[-2000:]
 
 
 def child(folder, trials, update):
@@ -90,14 +83,17 @@ def main():
     if options.child:
         child(options.child, options.trials, options.kill_at)
         return
-    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as other:
+    with (
+        tempfile.TemporaryDirectory() as first,
+        tempfile.TemporaryDirectory() as other,
+        with_tensorflow() as forks,
+    ):
         folder = write_corpus(Path(first))
         draw = random.Random(options.seed)
         share = options.trials * UPDATES // (options.kills + 1)
         for number in range(options.kills):
             update = draw.randint(1, share)
-            status = run_until_killed(folder, options.trials, update)
-            assert status == -9, (folder / "printed").read_text()[-2000:]
+            run_until_killed(forks, folder, options.trials, update)
             ended = len(make(folder, options.trials).result().records)
             print(f"Kill {number + 1} at update {update}: {ended} trials have ended.")
         killed = make(folder, options.trials).run()

@@ -10,7 +10,7 @@ from tests.serving.tools import translate_here
 
 
 @pytest.mark.slow
-def test_an_ensemble_is_served(models, tokenizer, texts, server, tmp_path):
+def test_an_ensemble_is_served(models, found, tokenizer, texts, server, tmp_path):
     ensemble = Ensemble([models["hc-sa"], models["lstm"]])
     path = export(
         ensemble, tokenizer, tmp_path, beam_size=2, signatures=["score"], **LIMITS
@@ -19,12 +19,12 @@ def test_an_ensemble_is_served(models, tokenizer, texts, server, tmp_path):
     ensemble.search_settings = type(ensemble.search_settings)(
         2, ensemble.search_settings.length_penalty
     )
-    found, expected = translate_here(ensemble, tokenizer, texts[:12])
+    hypotheses, expected = translate_here(ensemble, tokenizer, texts[:12])
     assert served["translations"].tolist() == expected
     np.testing.assert_allclose(
-        served["scores"], np.asarray(found.scores)[:, 0], atol=1e-3, rtol=1e-3
+        served["scores"], np.asarray(hypotheses.scores)[:, 0], atol=1e-3, rtol=1e-3
     )
-    alone = [translate_here(m, tokenizer, texts[:12])[1] for m in ensemble.members]
+    alone = [found[variant][1][:12] for variant in ("hc-sa", "lstm")]
     assert expected not in alone
     scored = server.call(path, "score", source=texts[:12], target=expected)
     assert scored["lengths"].min() >= 1 and (scored["log_probs"] < 0).all()

@@ -11,6 +11,7 @@ from keras_attnvariants.data import Shortlist
 from keras_attnvariants.decoding import Ensemble
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
+from keras_attnvariants.serving.export import chosen_options
 from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
@@ -119,9 +120,28 @@ def test_an_export_has_the_shortlist_and_says_so(tmp_path):
     np.testing.assert_array_equal(ids, expected[:, : ids.shape[1]])
 
 
+def test_a_width_needs_a_list(tmp_path):
+    model = sharp_model("hc-sa")
+    with pytest.raises(ValueError, match=r"`shortlist_width` needs `shortlist`.* 9 "):
+        export(model, None, tmp_path, shortlist_width=9, **LIMITS)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "vocabulary", "width"),
+    [({}, 4_000, 500), ({"shortlist_width": None}, 32_000, 2_000)],
+)
+def test_a_list_has_a_width_without_being_told(monkeypatch, given, vocabulary, width):
+    """`None`, as of an option that is not given, would leave the list out."""
+    model = sharp_model("hc-sa")
+    monkeypatch.setattr(model, "vocabulary_size", vocabulary)
+    chosen = chosen_options(model, shortlist_of(), given)
+    assert chosen.shortlist_width == width
+
+
 def test_what_does_not_fit_is_refused():
     model = sharp_model("hc-sa")
-    with pytest.raises(ValueError, match="`width` must be at least 6"):
+    with pytest.raises(ValueError, match="`shortlist_width` must be at least 6"):
         ShortlistedSteps(model, shortlist_of(common=[90, 91]), 5)
     with pytest.raises(ValueError, match="vocabularies of the model"):
         ShortlistedSteps(model, shortlist_of(common=[VOCABULARY_SIZE]), 50)

@@ -10,11 +10,13 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants import presets
+from keras_attnvariants.backend import has_onednn_product
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.slimming import redirected
 from keras_attnvariants.serving.slimming import share_in_function
 from keras_attnvariants.serving.slimming import share_nodes
-from tests.selection import mostly_slow
+from tests.quantization import quantizing
+from tests.serving.tools import FIRST_IS_FAST
 
 LARGE = 4096  # bytes
 STRING = tf.string.as_datatype_enum
@@ -51,7 +53,7 @@ def test_a_graph_holds_the_table_of_positions_once(exported):
     assert len(large) == 1
 
 
-@pytest.mark.parametrize("variant", mostly_slow(["base", "hc-sa", "lstm"], ["hc-sa"]))
+@pytest.mark.parametrize("variant", FIRST_IS_FAST)
 def test_no_function_holds_a_constant_twice(variant, exported):
     for function in graph_of(exported[variant]).library.function:
         found = Counter(constants(function.node_def))
@@ -62,10 +64,21 @@ def test_a_tiny_model_has_a_small_graph(exported):
     assert size_of_graph(exported["hc-sa"]) < 1.6e6
 
 
+def test_a_graph_holds_the_tokenizer_once(exported):
+    graph = graph_of(exported["hc-sa"])
+    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+    assert [node.op for node in nodes].count("SentencepieceOp") == 1
+
+
 @pytest.mark.slow
 def test_the_quickstart_model_has_a_graph_of_less_than_5_megabytes(tokenizer, tmp_path):
+    """Also with `onednn`, which keeps the weights of the decoder in it."""
     model = presets.get("kav/hc-sa/bible").build(vocabulary_size=4000)
-    assert size_of_graph(export(model, tokenizer, tmp_path)) < 5e6
+    onednn = has_onednn_product()
+    if onednn:
+        with quantizing():
+            model.quantize("int8")
+    assert size_of_graph(export(model, tokenizer, tmp_path, onednn=onednn)) < 5e6
 
 
 def test_sharing_changes_no_result(tmp_path):

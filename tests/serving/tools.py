@@ -7,7 +7,6 @@ from pathlib import Path
 
 import keras
 import numpy as np
-import pytest
 from keras import ops
 
 from keras_attnvariants import presets
@@ -15,26 +14,23 @@ from keras_attnvariants.backend import jit
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
+from tests.selection import mostly_slow
+from tests.serving.mixtures import arguments_of
+from tests.serving.mixtures import members_of
+from tests.serving.mixtures import sizes_of
 
-VARIANTS = ("base", "hc-sa", "hc-all", "sh-x", "lstm")
-ALL_VARIANTS = [
-    name.split("/")[1]
-    for name in presets.names()
-    if name.startswith("kav/") and name.endswith("/multi30k")
-]
+# Those whose texts are served: `base` and its kin in one model.
+KIN = "base+sh-x+hc-all"
+VARIANTS = ("hc-sa", KIN, "lstm")
 # One model is exported for the fast tests.
-FIRST_IS_FAST = [
-    "hc-sa",
-    *(pytest.param(v, marks=pytest.mark.slow) for v in VARIANTS if v != "hc-sa"),
-]
+FIRST_IS_FAST = mostly_slow(VARIANTS, ["hc-sa"])
 VOCABULARY_SIZE = 100
 SENTENCES = 50
-# Models whose layers differ from each other; one layer of the others says as much.
-MIXED = ("sh-x", "lowest-2-ngram", "megatron")
-# How much larger than at the start the weights of a model are. Contexts that are fed
-# back amplify rounding: with 3, one of 50 translations in float32 is not that in
-# float64, with 2 none.
-SHARPNESS = {"context": 2.0}
+# How much larger than at the start the weights of a model are. What is fed back and
+# more layers amplify rounding: with 3, one of 50 translations with `context` in float32
+# is not that in float64, with 2 none.
+SHARPNESS = {"context": 2.0, "accumulated-energies": 1.5}
+SHARPNESS_OF_ONE, SHARPNESS_OF_MIXTURES = 3.0, 2.0
 # Bytes of which rubbish is made: broken UTF-8, directions, special tokens.
 RUBBISH = [
     b"\0",
@@ -57,20 +53,23 @@ LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
 
 def sharp_model(variant: str, **overrides) -> keras.Model:
-    """An untrained model that is sure of itself, so that its outputs vary."""
+    """An untrained model that is sure of itself, so that its outputs vary.
+
+    Args:
+        variant: of a preset, or a mixture of several (see `mixtures`).
+        **overrides: other sizes than the smallest, and other arguments of the model.
+    """
     keras.utils.set_random_seed(5)
-    sizes = {
-        "num_layers": 2 if variant in MIXED else 1,
-        "hidden_dim": 16,
-        "intermediate_dim": 32,
-        "position_dim": 4,
-    }
-    preset = presets.get(f"kav/{variant}/multi30k")
-    sizes = {name: size for name, size in sizes.items() if name in preset.options}
+    members = members_of(variant)
+    is_mixture = len(members) > 1
+    given = arguments_of(variant) if is_mixture else sizes_of(variant)
     options = {"vocabulary_size": VOCABULARY_SIZE, "max_length": 90}
-    model = preset.build(**{**sizes, **options, **overrides})
+    preset = presets.get(f"kav/{'base' if is_mixture else variant}/multi30k")
+    model = preset.build(**{**given, **options, **overrides})
+    most = SHARPNESS_OF_MIXTURES if is_mixture else SHARPNESS_OF_ONE
+    sharpness = min(SHARPNESS.get(member, most) for member in members)
     for weight in model.weights:
-        weight.assign(SHARPNESS.get(variant, 3.0) * weight)
+        weight.assign(sharpness * weight)
     return model
 
 

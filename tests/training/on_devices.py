@@ -4,9 +4,10 @@
 
 The JSON lists trainings. Each has a `name`, the `devices` that it uses (absent for a
 training without `several_devices`), `model_parallel`, `changes` of its settings,
-`model` for a small Transformer, a `pause` after each update and, to resume another one,
-its `run`. The environment variable `TEAM` has `coordinator`, `process` and `processes`
-as JSON, or null for one process. What was trained is written to `FOLDER/name.npz`.
+`model` for a small Transformer, a `pause` after each update, the `fewest` rows of its
+batches and, to resume another one, its `run`. The environment variable `TEAM` has
+`coordinator`, `process` and `processes` as JSON, or null for one process. What was
+trained is written to `FOLDER/name.npz`.
 """
 
 import contextlib
@@ -26,19 +27,14 @@ from keras_attnvariants.training import several_devices
 from tests.training import toy
 
 
-def unequal(number, batch):
-    """A batch with 6 to 8 rows, and sources of different lengths."""
+def unequal(number, batch, fewest=6):
+    """A batch with 8 or fewer rows, and sources of different lengths."""
     inputs, labels, weights = batch
     lengths = 2 + tf.range(8) % 5
     real = tf.sequence_mask(lengths, 6, dtype=tf.int32)
     inputs = {**inputs, "source_ids": inputs["source_ids"] * real}
-    rows = 8 - tf.cast(number % 3, tf.int32)
+    rows = 8 - tf.cast(number % (9 - fewest), tf.int32)
     return tf.nest.map_structure(lambda x: x[:rows], (inputs, labels, weights))
-
-
-def dataset_at(step):
-    """Endless training data from batch `step` on."""
-    return toy.dataset_at(step).enumerate(step).map(unequal)
 
 
 class Pause(keras.callbacks.Callback):
@@ -56,7 +52,7 @@ def transformer(seed):
     keras.utils.set_random_seed(seed)
     attention = kav.DotProductAttention(num_heads=2, dropout=0.1)
     return kav.Transformer(
-        toy.VOCABULARY, 2, 16, 32, attention, attention, attention, dropout=0.2
+        toy.VOCABULARY, 1, 16, 32, attention, attention, attention, dropout=0.2
     )
 
 
@@ -70,6 +66,7 @@ def train(
     seed=1,
     model=None,
     pause=0.0,
+    fewest=6,
     team=None,
 ):
     """One training; the log is that of its folder."""
@@ -77,6 +74,11 @@ def train(
     on_devices = devices or team
     team = {"model_parallel": model_parallel, **team}
     context = several_devices(devices, **team) if on_devices else None
+
+    def cut(batches, first=0):
+        """Batches of a dataset, of which the first has this number."""
+        return batches.enumerate(first).map(lambda *x: unequal(*x, fewest))
+
     with context or contextlib.nullcontext():
         model = transformer(seed) if model else toy.toy_model(seed)
         toy.run(
@@ -85,8 +87,8 @@ def train(
             model,
             bleu=False,
             callbacks=[Pause(pause)],
-            training_data=dataset_at,
-            validation_data=toy.validation_data().enumerate().map(unequal),
+            training_data=lambda step: cut(toy.dataset_at(step), step),
+            validation_data=cut(toy.validation_data()),
         )
         arrays = toy.variables(model)
     if team.get("process", 0) == 0:

@@ -3,8 +3,6 @@
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 
 import keras
@@ -15,11 +13,14 @@ from keras_attnvariants import backend
 from keras_attnvariants.models import load_model
 from keras_attnvariants.training import LabelSmoothedCrossEntropy
 from keras_attnvariants.training import several_devices
+from tests.forks import with_jax
 from tests.training import toy
 
 ACCUMULATE = {"accumulate": 2, "ema": 0.9, "steps": 10}
-BIG = {"model": "transformer", "changes": {"steps": 12}}
+# Rows that two groups of devices can and cannot divide; each number is traced anew.
+BIG = {"model": "transformer", "fewest": 7, "changes": {"steps": 12}}
 DIVIDED = {**BIG, "devices": 4, "model_parallel": 2}
+QUARTERED = {**BIG, "devices": 4, "model_parallel": 4}
 ALONE = [
     {"name": "one"},
     {"name": "two", "devices": 2},
@@ -30,27 +31,25 @@ ALONE = [
     {"name": "three-more", "devices": 3, "changes": ACCUMULATE},
     {"name": "whole", **BIG},
     {"name": "divided", **DIVIDED},
-    {"name": "half", **DIVIDED, "changes": {"steps": 8}, "run": "divided-pair"},
+    {**QUARTERED, "name": "half", "changes": {"steps": 8}, "run": "divided-pair"},
 ]
 
 
-def start(folder, trainings, devices=1, **team):
+@pytest.fixture(scope="module")
+def forks():
+    with with_jax() as forks:
+        yield forks
+
+
+def start(forks, folder, trainings, devices=1, **team):
     """A process that trains on JAX, with so many devices to choose from."""
     flags = f"--xla_force_host_platform_device_count={devices}"
-    environment = {
-        **os.environ,
-        "KERAS_BACKEND": "jax",
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}",
-        "TEAM": json.dumps(team or None),
-    }
-    command = [sys.executable, "-m", "tests.training.on_devices"]
-    return subprocess.Popen(
-        [*command, str(folder), json.dumps(trainings)],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    return forks.start(
+        "tests.training.on_devices",
+        folder,
+        json.dumps(trainings),
+        XLA_FLAGS=f"{os.environ.get('XLA_FLAGS', '')} {flags}",
+        TEAM=json.dumps(team or None),
     )
 
 
@@ -59,12 +58,12 @@ def free_port():
         return server.getsockname()[1]
 
 
-def start_team(folder, trainings, processes=2, **options):
+def start_team(forks, folder, trainings, processes=2, **options):
     """Processes that train together."""
     team = {"coordinator": f"127.0.0.1:{free_port()}", "processes": processes}
     given = [trainings] * processes if isinstance(trainings[0], dict) else trainings
     return [
-        start(folder, given[number], process=number, **team, **options)
+        start(forks, folder, given[number], process=number, **team, **options)
         for number in range(processes)
     ]
 
@@ -113,10 +112,10 @@ def assert_equal(folder, first, second):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(forks, tmp_path_factory):
     """Trainings in a process with four devices."""
     folder = tmp_path_factory.mktemp("devices")
-    succeed([start(folder, ALONE, devices=4)])
+    succeed([start(forks, folder, ALONE, devices=4)])
     return folder
 
 
@@ -143,6 +142,7 @@ def test_the_model_of_a_divided_training_is_whole(folder):
         np.testing.assert_allclose(ours, theirs, atol=2e-4)
 
 
+@pytest.mark.skipif(backend.name() == "jax", reason="they are for JAX")
 def test_several_devices_need_jax():
     with pytest.raises(ValueError, match="KERAS_BACKEND=jax"), several_devices(2):
         pass
@@ -183,9 +183,9 @@ def test_replicas_of_tensorflow_are_refused(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def together(folder):
+def together(forks, folder):
     """Two processes with a device each; a resume on one of two devices."""
-    succeed(start_team(folder, [{"name": "pair"}]))
+    succeed(start_team(forks, folder, [{"name": "pair"}]))
     return folder
 
 
@@ -200,16 +200,16 @@ def test_processes_train_like_one(together):
 
 
 @pytest.mark.slow
-def test_a_divided_training_goes_on_in_two_processes(folder):
+def test_a_divided_training_goes_on_divided_otherwise_in_two_processes(forks, folder):
     resumed = {"name": "divided-pair", **BIG, "model_parallel": 2, "seed": 9}
-    succeed(start_team(folder, [resumed], devices=2))
+    succeed(start_team(forks, folder, [resumed], devices=2))
     assert_equal(folder, "divided-pair", "whole")
 
 
 @pytest.mark.slow
-def test_different_settings_are_refused(tmp_path):
-    other = {"name": "run", "changes": {"clipnorm": 2.0}}
-    for status, error in ends(start_team(tmp_path, [[{"name": "run"}], [other]])):
+def test_different_settings_are_refused(forks, tmp_path):
+    run, other = {"name": "run"}, {"name": "run", "changes": {"clipnorm": 2.0}}
+    for status, error in ends(start_team(forks, tmp_path, [[run], [other]])):
         assert status == 2
         line = error.strip().splitlines()[-1]
         assert line.startswith("Error: process 1 has other settings")
@@ -218,26 +218,26 @@ def test_different_settings_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_process_ends_the_other_and_the_run_resumes(together):
+def test_a_killed_process_ends_the_other_and_the_run_resumes(forks, together):
     """First one, then the other, later in the same training."""
     run = {"name": "killed", "pause": 0.1}
     told = ["process 0 cannot be reached any more", "process 1 has ended or hangs"]
     for victim in (1, 0):
-        team = start_team(together, [run])
+        team = start_team(forks, together, [run])
         wait_for_state(together / "killed", last_state(together / "killed") + 2, team)
         team[victim].kill()
         status, error = ends(team, timeout=60)[1 - victim]
         assert status == 2, error
         assert told[victim] in error.strip().splitlines()[-1]
         run["seed"] = 9
-    succeed(start_team(together, [{"name": "killed", "seed": 9}]))
+    succeed(start_team(forks, together, [{"name": "killed", "seed": 9}]))
     assert_equal(together, "killed", "one")
 
 
 @pytest.mark.slow
-def test_a_process_that_does_not_come(tmp_path):
+def test_a_process_that_does_not_come(forks, tmp_path):
     team = {"coordinator": f"127.0.0.1:{free_port()}", "processes": 2, "wait": 1}
-    process = start(tmp_path, [{"name": "run"}], process=0, **team)
+    process = start(forks, tmp_path, [{"name": "run"}], process=0, **team)
     output, error = process.communicate(timeout=200)
     assert process.returncode == 2
     assert output == f"Waiting at {team['coordinator']} for process 1.\n"
@@ -245,12 +245,12 @@ def test_a_process_that_does_not_come(tmp_path):
 
 
 @pytest.mark.slow
-def test_more_devices_than_there_are(tmp_path):
+def test_more_devices_than_there_are(forks, tmp_path):
     for options, message in (
         ({"devices": 3}, "`devices` must be at most 2"),
         ({"devices": 2, "model_parallel": 3}, "must divide the number of devices"),
     ):
         trainings = [{"name": "run", **options}]
-        [(status, error)] = ends([start(tmp_path, trainings, devices=2)])
+        [(status, error)] = ends([start(forks, tmp_path, trainings, devices=2)])
         assert status == 2
         assert message in error.strip().splitlines()[-1]

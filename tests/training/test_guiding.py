@@ -52,11 +52,11 @@ def data(step, rows=16):
     return tf.data.Dataset.from_generator(batches, output_signature=shapes)
 
 
-def make(dropout=0.0):
+def make(dropout=0.0, layers=2):
     keras.utils.set_random_seed(2)
     attention = DotProductAttention(2)
     return Transformer(
-        TOKENS, 2, 16, 32, *[attention] * 3, dropout=dropout, max_length=8
+        TOKENS, layers, 16, 32, *[attention] * 3, dropout=dropout, max_length=8
     )
 
 
@@ -65,9 +65,9 @@ def fixed():
     return tiny.make(cross_attention=tiny.cross(length_ratio=1.0))
 
 
-def trained(folder, training_data=data, dropout=0.0, **settings):
+def trained(folder, training_data=data, dropout=0.0, layers=1, **settings):
     """A model after a run."""
-    model = make(dropout)
+    model = make(dropout, layers)
     settings = {
         "steps": 4,
         "learning_rate": 5e-3,
@@ -135,7 +135,7 @@ def test_the_loss_of_a_batch_is_that_of_its_parts():
 
 @pytest.mark.slow
 def test_attention_follows_its_links(tmp_path):
-    settings = {"steps": 200, "learning_rate": 1e-2, "epsilon": 1e-9}
+    settings = {"steps": 200, "learning_rate": 1e-2, "epsilon": 1e-9, "layers": 2}
     without = alignment_error(trained(tmp_path / "without", **settings))
     model = trained(tmp_path / "with", alignment_weight=1.0, **settings)
     assert model.guidance is None

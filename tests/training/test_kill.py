@@ -17,9 +17,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Server(tmp_path_factory.mktemp("killed")) as server:
-        yield server
+def server(forks, tmp_path_factory):
+    return Server(forks, tmp_path_factory.mktemp("killed"))
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +26,14 @@ def undisturbed(server):
     return kills.finished(server)
 
 
-def test_killed_runs_end_like_an_undisturbed_one(server):
-    kills.kill(server, len(kills.MOMENTS), random.Random(8))
+def test_killed_runs_end_like_an_undisturbed_one(server, undisturbed):
+    kills.kill(server, undisturbed, len(kills.MOMENTS), random.Random(8))
 
 
-def test_killed_runs_with_options_end_like_an_undisturbed_one(tmp_path):
-    with Server(tmp_path, accumulate=3, ema=0.9) as server:
-        kills.kill(server, len(kills.MOMENTS), random.Random(2))
+def test_killed_runs_with_options_end_like_an_undisturbed_one(forks, tmp_path):
+    server = Server(forks, tmp_path, accumulate=3, ema=0.9)
+    undisturbed = kills.finished(server)
+    kills.kill(server, undisturbed, len(kills.MOMENTS), random.Random(2))
 
 
 def test_killed_from_outside(server, undisturbed):

@@ -58,6 +58,12 @@ def crash():
     raise Crash
 
 
+def stop_training(**when):
+    """Ends the run as callbacks of Keras do."""
+    stop = Disturb(lambda: setattr(stop.model, "stop_training", True), **when)
+    return stop
+
+
 OPTIONS = {"accumulate": 3, "ema": 0.9}
 
 
@@ -97,27 +103,13 @@ def test_dropout_is_at_work(undisturbed, tmp_path):
     assert not toy.same(to_arrays(model.weights), undisturbed[1][: len(model.weights)])
 
 
-def test_crashes_at_random_updates(undisturbed, tmp_path):
+def test_crashes(undisturbed, tmp_path, monkeypatch):
+    """At random updates, after and during a validation, and after the last update."""
     generator = random.Random(4)
-    for _ in range(4):
+    updates = [{"train_batch": generator.randint(1, 8)} for _ in range(4)]
+    for when in (*updates, {"period": 1}, {"test_batch": 5}):
         with pytest.raises(Crash):
-            step = generator.randint(1, 8)
-            toy.run(tmp_path, callbacks=[Disturb(crash, train_batch=step)])
-    assert_same_end(tmp_path, undisturbed)
-
-
-@pytest.mark.parametrize(
-    "when",
-    [{"test_batch": 5}, {"period": 1}],
-    ids=str,
-)
-def test_crash_during_validation(undisturbed, tmp_path, when):
-    with pytest.raises(Crash):
-        toy.run(tmp_path, callbacks=[Disturb(crash, **when)])
-    assert_same_end(tmp_path, undisturbed)
-
-
-def test_crash_after_the_last_update(undisturbed, tmp_path, monkeypatch):
+            toy.run(tmp_path, callbacks=[Disturb(crash, **when)])
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(
             "keras_attnvariants.training.loop.TrainingLoop.finish", lambda self: crash()
@@ -126,34 +118,26 @@ def test_crash_after_the_last_update(undisturbed, tmp_path, monkeypatch):
     assert_same_end(tmp_path, undisturbed)
 
 
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
-)
-def test_signal_saves_after_the_update_and_exits(
-    undisturbed, tmp_path, number, code, capsys
-):
-    def send():
-        os.kill(os.getpid(), number)
-
+def stopped_by(number, folder, **when):
+    """The exit status of a run that gets a signal, and the progress that it saved."""
+    send = Disturb(lambda: os.kill(os.getpid(), number), **when)
     with pytest.raises(SystemExit) as exit_:
-        toy.run(tmp_path, callbacks=[Disturb(send, train_batch=11)])
-    assert exit_.value.code == code
-    assert "Stopped by a signal at step 11; saved" in capsys.readouterr().out
-    latest = TrainingState(tmp_path / "state").load_latest()
-    assert latest.progress["step"] == 11
-    assert_same_end(tmp_path, undisturbed)
+        toy.run(folder, callbacks=[send])
+    return exit_.value.code, TrainingState(folder / "state").load_latest().progress
 
 
-@pytest.mark.parametrize("when", [{"test_batch": 2}, {"period": 0}], ids=str)
-def test_signal_during_validation(undisturbed, tmp_path, when):
-    def send():
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    with pytest.raises(SystemExit):
-        toy.run(tmp_path, callbacks=[Disturb(send, **when)])
-    progress = TrainingState(tmp_path / "state").load_latest().progress
-    assert progress["step"] == 8
-    assert progress["validation_pending"] == ("test_batch" in when)
+def test_a_signal_saves_and_exits(undisturbed, tmp_path, capsys):
+    """During a validation, after one, and after updates at which no state is due."""
+    for when, step in (({"test_batch": 2}, 8), ({"period": 1}, 16)):
+        code, progress = stopped_by(signal.SIGTERM, tmp_path, **when)
+        assert code == 143 and progress["step"] == step
+        assert progress["validation_pending"] == ("test_batch" in when)
+    capsys.readouterr()
+    for number, step in ((signal.SIGTERM, 19), (signal.SIGINT, 22)):
+        code, progress = stopped_by(number, tmp_path, train_batch=3)
+        assert code == 128 + number and progress["step"] == step
+        text = f"Stopped by a signal at step {step}; saved"
+        assert text in capsys.readouterr().out
     assert_same_end(tmp_path, undisturbed)
 
 
@@ -180,14 +164,15 @@ def test_damaged_state_costs_some_updates_only(undisturbed, tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("limit", [0, 40_000])
-def test_full_disk_ends_the_run_and_it_can_be_resumed(
-    undisturbed, tmp_path, monkeypatch, limit
+def test_full_disks_end_the_run_and_it_can_be_resumed(
+    undisturbed, tmp_path, monkeypatch
 ):
-    with monkeypatch.context() as patch, pytest.raises(OSError) as error:
-        full_disk_after(patch, limit)
-        toy.run(tmp_path)
-    assert error.value.errno == errno.ENOSPC
+    """At the first byte, and later."""
+    for limit in (0, 40_000):
+        with monkeypatch.context() as patch, pytest.raises(OSError) as error:
+            full_disk_after(patch, limit)
+            toy.run(tmp_path)
+        assert error.value.errno == errno.ENOSPC
     assert_same_end(tmp_path, undisturbed)
 
 
@@ -266,14 +251,6 @@ def test_callbacks_of_the_caller_are_resumed(undisturbed, tmp_path):
     assert memory.count == 26
 
 
-def test_a_callback_that_sits_out_a_resume_finds_its_state_again(tmp_path):
-    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Memory()])
-    toy.run(tmp_path, toy.toy_config(steps=16))
-    memory = Memory()
-    toy.run(tmp_path, toy.toy_config(steps=24), callbacks=[memory])
-    assert memory.count == 16
-
-
 class Named(Memory):
     def __init__(self, name):
         super().__init__()
@@ -284,11 +261,18 @@ class Named(Memory):
         return self._name
 
 
-def test_callbacks_with_names_are_found_in_any_order(tmp_path):
-    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Named("first")])
-    callbacks = [Named("second"), Named("first")]
-    toy.run(tmp_path, toy.toy_config(steps=16), callbacks=callbacks)
-    assert [callback.count for callback in callbacks] == [8, 16]
+def test_a_callback_keeps_its_state_when_others_come_and_go(tmp_path):
+    """Others join in, before it or by a name of their own, and it sits out a resume."""
+
+    def counts(steps, *callbacks):
+        toy.run(tmp_path, toy.toy_config(steps=steps), callbacks=callbacks)
+        return [callback.count for callback in callbacks if hasattr(callback, "count")]
+
+    assert counts(8, Memory(), Named("first")) == [8, 8]
+    other = keras.callbacks.Callback()
+    assert counts(16, other, Memory(), Named("second"), Named("first")) == [16, 8, 16]
+    assert counts(24) == []
+    assert counts(32, Memory(), Named("first")) == [24, 24]
 
 
 def test_states_of_callbacks_are_found_by_kind_and_order():
@@ -298,44 +282,25 @@ def test_states_of_callbacks_are_found_by_kind_and_order():
     assert unique_names(names) == names
 
 
-def test_a_callback_keeps_its_state_when_others_join_in(tmp_path):
-    class Counter(StatefulCallback):
-        count = 0
-
-        def on_train_batch_end(self, batch, logs=None):
-            self.count += 1
-
-        def get_state(self):
-            return {"count": self.count}
-
-        def set_state(self, state):
-            self.count = state["count"]
-
-    toy.run(tmp_path, toy.toy_config(steps=8), callbacks=[Counter()])
-    counter = Counter()
-    more = [keras.callbacks.Callback(), counter]
-    toy.run(tmp_path, toy.toy_config(steps=16), callbacks=more)
-    assert counter.count == 16
-
-
-@pytest.mark.parametrize(
-    ("when", "step"),
-    [({"train_batch": 11}, 11), ({"test_batch": 2}, 8), ({"period": 1}, 16)],
-    ids=str,
-)
-def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path, when, step):
-    stop = Disturb(lambda: setattr(stop.model, "stop_training", True), **when)
-    model, result = toy.run(tmp_path, callbacks=[stop])
-    assert result.stopped_early and result.step == step
-    assert result.averaged is not None
-    latest = TrainingState(tmp_path / "state").load_latest()
-    assert latest.progress["step"] == step and latest.progress["stopped"]
-    assert toy.same(latest.variables["model"], to_arrays(model.variables))
-    assert toy.log(tmp_path)[-2]["event"] == "period"
-    assert toy.log(tmp_path)[-2]["step"] == step
-    # The same call changes nothing; more updates continue the run.
-    _, again = toy.run(tmp_path)
-    assert again == result
+def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path):
+    """In a validation, after an update, and after a validation."""
+    for when, step, steps in (
+        ({"test_batch": 2}, 8, 26),
+        ({"train_batch": 3}, 11, 25),
+        ({"period": 1}, 16, 26),
+    ):
+        config = toy.toy_config(steps=steps)
+        model, result = toy.run(tmp_path, config, callbacks=[stop_training(**when)])
+        assert result.stopped_early and result.step == step
+        assert result.averaged is not None
+        latest = TrainingState(tmp_path / "state").load_latest()
+        assert latest.progress["step"] == step and latest.progress["stopped"]
+        assert toy.same(latest.variables["model"], to_arrays(model.variables))
+        assert toy.log(tmp_path)[-2]["event"] == "period"
+        assert toy.log(tmp_path)[-2]["step"] == step
+        # The same call changes nothing; another number of updates continues the run.
+        _, again = toy.run(tmp_path, config)
+        assert again == result
     toy.run(tmp_path, toy.toy_config(steps=25))
     model, result = toy.run(tmp_path)
     assert result.step == 26 and not result.stopped_early
@@ -343,10 +308,7 @@ def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path, when, s
 
 
 def test_killed_in_the_validation_after_stop_training(tmp_path):
-    def stop():
-        first.model.stop_training = True
-
-    first = Disturb(stop, train_batch=12)
+    first = stop_training(train_batch=12)
     with pytest.raises(Crash):
         toy.run(tmp_path, callbacks=[first, Disturb(crash, test_batch=5)])
     _, result = toy.run(tmp_path)

@@ -1,5 +1,6 @@
 """What one call of `train` leaves in its folder, and what it refuses."""
 
+import dataclasses
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -102,12 +103,12 @@ def test_a_progress_bar_has_the_steps_of_the_run(tmp_path):
     assert bar.steps == 3 and bar.completed == 1.0
 
 
-def test_more_steps_may_be_asked_for(tmp_path):
+def test_more_steps_may_be_asked_for(finished, tmp_path):
     """As if the run had been longer from the start."""
-    toy.run(tmp_path / "longer", toy.toy_config(steps=13))
-    model, result = toy.run(tmp_path / "longer", toy.toy_config(steps=26))
-    undisturbed, _ = toy.run(tmp_path / "whole", toy.toy_config(steps=26))
-    assert result.step == 26
+    _, config, undisturbed, _ = finished
+    toy.run(tmp_path, dataclasses.replace(config, steps=13))
+    model, result = toy.run(tmp_path, config)
+    assert result.step == config.steps == 26
     assert toy.same(toy.variables(model), toy.variables(undisturbed))
 
 

@@ -172,7 +172,7 @@ def test_data_are_compared_by_the_sentences_that_matter(corpus_folder, tmp_path)
         "validation_sentences",
         "model_type",
     }
-    # As written before 0.2.
+    # Settings with the name of the folder instead.
     old = {"training": {"data": {"corpus": "reversed0-xx-yy-0123"}}}
     assert described(renamed, old).keys() == {"corpus"}
 

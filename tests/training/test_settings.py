@@ -81,7 +81,7 @@ def test_many_differences_are_counted_and_long_values_cut(tmp_path):
 def test_what_does_not_change_the_updates_may_differ(tmp_path):
     given = settings(patience=3, save_every=7, log_every=8, average_last=2)
     check_same_run(tmp_path, settings(), given)
-    # Runs written before 0.2 do not tell their tokenizer.
+    # Settings without a tokenizer are those of any.
     check_same_run(tmp_path, settings(), {**given, "tokenizer": "0"})
     told = {**settings(), "tokenizer": "1"}
     error = differences(told, {**given, "tokenizer": "0"}, tmp_path)

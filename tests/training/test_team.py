@@ -135,6 +135,19 @@ def test_who_waits_for_one_that_has_failed_is_told_why(board):
     assert str(error).startswith("process 0 has ended (ValueError: no space): start")
 
 
+def test_who_ends_because_of_another_one_is_not_blamed(board):
+    board.put("ended/1", "ValueError: no space")
+    follower = Team(2, 3)
+    with pytest.raises(ProcessLostError) as caught:
+        follower.agreed()
+    follower.fail(caught.value)
+    third = Team(0, 3)
+    third._noticed.set()
+    third._watcher.join()
+    assert third._lost == str(caught.value)
+    assert third._lost.startswith("process 1 has ended (ValueError: no space): start")
+
+
 def test_who_waits_for_one_that_is_silent_ends(board):
     def action(team):
         if team.writes:

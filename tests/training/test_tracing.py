@@ -38,11 +38,16 @@ def test_first_batches_are_spared(model):
     options = {"batch_size": 1, "verbose": 0, "validation_data": data}
     model.fit(*data, epochs=2, callbacks=callbacks, **options)
     # Two updates, two batches of validation and the end of each period.
-    assert watcher.seen == [
-        *(False, True, False, True, True),
-        *(True, True, False, True, True),
-    ]
+    assert watcher.seen == [False, True, False, True, True] * 2
     assert gc.isenabled()
+
+
+def test_callbacks_without_batches_are_not_spared(model):
+    """A validation is resumed like that, and may translate for long."""
+    tracing = UndisturbedTracing()
+    for begin in (tracing.on_train_begin, tracing.on_test_begin):
+        begin()
+        assert gc.isenabled()
 
 
 def test_an_error_is_followed_by_searches_when_closed(model):

@@ -7,8 +7,12 @@ import pytest
 from keras_attnvariants import serving
 from keras_attnvariants import training
 from keras_attnvariants import tuning
+from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data import mix_corpora
+from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
+from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning import trials
@@ -36,14 +40,22 @@ def undisturbed(tmp_path_factory):
     return faults.make(write_corpus(tmp_path_factory.mktemp("undisturbed")), 2).run()
 
 
+def test_the_vocabulary_has_the_tags_of_the_corpus(corpus, tmp_path):
+    mixed = mix_corpora([corpus, corpus], tags=["<a>", ""], cache_dir=tmp_path)
+    toy_search(mixed, tmp_path).trials.prepare(tmp_path)
+    found = (tmp_path / TOKENIZER).read_bytes()
+    expected = Tokenizer.train(mixed.files("train"), 50, tags=mixed.tags)
+    assert found == expected.model_bytes
+    assert found == learn_vocabulary(mixed, 50).model_bytes
+
+
 @pytest.mark.slow
-def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(tmp_path, undisturbed):
+def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(
+    forks, tmp_path, undisturbed
+):
     """Killed in the second of two trials."""
     write_corpus(tmp_path)
-    update = faults.UPDATES + 4
-    assert faults.run_until_killed(tmp_path, 2, update) == -9, (
-        tmp_path / "printed"
-    ).read_text()[-2000:]
+    faults.run_until_killed(forks, tmp_path, 2, update=faults.UPDATES + 4)
     search = faults.make(tmp_path, 2)
     assert [r.trial for r in search.result().records] == ["0"]
     [run] = tmp_path.glob("search/trial_1/seed-1")

@@ -77,6 +77,13 @@ def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
         toy_search(other, search.folder, max_trials=2).run()
 
 
+def test_a_search_on_a_corpus_with_alignments(search):
+    given = search.settings()
+    settings.write_settings(search.folder, {**given, "alignments": "0" * 64})
+    with pytest.raises(ValueError, match="another corpus.*content of alignments$"):
+        settings.check_same_search(search.folder, given)
+
+
 def test_schedules_are_the_same_in_every_process(corpus, tmp_path):
     found = [
         toy_search(

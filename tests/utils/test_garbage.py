@@ -5,6 +5,7 @@ import gc
 import pytest
 
 from keras_attnvariants.utils.garbage import no_collection
+from keras_attnvariants.utils.garbage import no_explicit_collection
 from keras_attnvariants.utils.garbage import staying
 
 
@@ -26,6 +27,17 @@ def test_who_collects_by_hand_still_does():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_libraries_ask_in_vain_and_only_for_a_while(monkeypatch):
+    asked = []
+    monkeypatch.setattr(gc, "collect", lambda generation=2: asked.append(generation))
+    with pytest.raises(KeyError), no_explicit_collection():
+        assert (gc.collect(), gc.collect(1)) == (0, 0)
+        raise KeyError
+    assert asked == []
+    gc.collect()
+    assert asked == [2]
 
 
 def test_what_stays_is_not_searched_again():
