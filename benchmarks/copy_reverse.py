@@ -64,9 +64,9 @@ def closed(sequence: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.where(position < lengths, wide, 3 * (position == lengths))
 
 
-def batches(task: str, seed: int) -> Iterator:
+def batches(task: str, *seeds: int) -> Iterator:
     """Endless training data."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seeds)
     while True:
         yield examples(task, BATCH, rng)
 
@@ -107,8 +107,10 @@ def learn(
 ) -> dict[str, float]:
     """Trains until the target is reached: updates and accuracy at the end."""
     held_out = examples(task, 512, np.random.default_rng(10**6 + seed))
-    data, done, reached = batches(task, seed), 0, 0.0
+    done, reached = 0, 0.0
     while done < updates and reached < target:
+        # Of its own, because `fit` takes more batches ahead than it uses.
+        data = batches(task, seed, done)
         model.fit(data, steps_per_epoch=PERIOD, shuffle=False, verbose=0)
         done += PERIOD
         reached = accuracy(model, held_out)

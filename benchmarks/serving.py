@@ -24,7 +24,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import numpy as np
 import typer
-from decoding import DecodingPrecision
 from decoding import Output
 from decoding import Work
 from decoding import finish
@@ -320,9 +319,9 @@ QUICKSTART = "kav/hc-sa/bible"
 WORDS = "in the beginning was a word and it was with all of them".split()
 
 
-def quickstart(folder: Path, precision: str) -> tuple[Path, Path]:
+def quickstart(folder: Path, form: Form) -> tuple[Path, Path]:
     """The model of the quickstart with random weights: its folder, and its export."""
-    keras.config.set_dtype_policy(POLICIES[precision])
+    keras.config.set_dtype_policy(POLICIES[form.precision])
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(WORDS, 9)) for _ in range(200)]
     tokenizer = kav.Tokenizer.train(texts, 30)
@@ -330,14 +329,18 @@ def quickstart(folder: Path, precision: str) -> tuple[Path, Path]:
     unknown = range(tokenizer.vocabulary_size, made.vocabulary_size)
     never_predict([*model.SPECIAL_IDS, *unknown], made)
     kav.save_model(made, folder / "model", tokenizer)
-    return folder / "model", kav.serving.export(made, tokenizer, folder / "saved")
+    if form.precision == "int8":
+        made.quantize("int8")
+    options = form.options(made.vocabulary_size)
+    saved = kav.serving.export(made, tokenizer, folder / "saved", **options)
+    return folder / "model", saved
 
 
 @app.command()
 def start(
     precision: Annotated[
-        DecodingPrecision, typer.Option(help="Of the model.")
-    ] = DecodingPrecision.BFLOAT16,
+        Form, typer.Option(help="Of the exported model.")
+    ] = Form.BFLOAT16,
     output: Output = None,
 ) -> None:
     """What the exported model of the quickstart takes until its first translation."""
@@ -367,9 +370,9 @@ def start(
         {"measurement": name, "measured": value, "bar": bars[name]}
         for name, value in measured.items()
     ]
-    setting = f"{QUICKSTART}, {precision}, one sentence of 9 words, 1 thread"
+    setting = f"{QUICKSTART}, one sentence of 9 words, 1 thread"
     setting += f", import of TensorFlow: {tensorflow:.1f} CPU seconds"
-    title = "Start of an exported model"
+    title = f"Start of an exported model in {precision.value}"
     report = Report(title, START_TEXT, setting, rows, ("measured",), at_most=True)
     finish(report, output)
 

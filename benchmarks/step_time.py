@@ -82,12 +82,7 @@ def is_recurrent(name: str) -> bool:
     """Whether the cross-attention of a preset is a recurrence."""
     if name not in kav.presets.names():
         return False
-    model = kav.presets.get(name).build()
-    blocks = getattr(model, "decoder_blocks", [])
-    return any(
-        isinstance(block.cross_attention, kav.RecurrentCrossAttention)
-        for block in blocks
-    )
+    return "RecurrentCrossAttention" in kav.presets.get(name).attention
 
 
 def measured(
