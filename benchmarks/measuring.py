@@ -1,8 +1,6 @@
 """What the benchmarks share: timing in turns, ratios, and reports."""
 
-import contextlib
 import dataclasses
-import importlib.metadata
 import json
 import logging
 import os
@@ -22,10 +20,14 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.packages import versions
+
 # Programs that are compared trace the same code many times, of which it warns.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
+# Those that compute.
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 
 TableRow = dict[str, str | float]
@@ -102,7 +104,8 @@ class Report:
         """Writes all of it as JSON, with the command and the machine."""
         path.parent.mkdir(parents=True, exist_ok=True)
         record = dataclasses.asdict(self)
-        record |= {"command": command(), "machine": machine(), "versions": versions()}
+        record |= {"command": command(), "machine": machine()}
+        record["versions"] = versions(PACKAGES)
         path.write_text(json.dumps(record, indent=2) + "\n")
 
 
@@ -130,19 +133,4 @@ def command() -> str:
 
 def machine() -> str:
     """Processor and cores."""
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text().splitlines()
-        names = [line for line in lines if line.startswith("model name")]
-        name = names[0].partition(":")[2].strip() if names else name
-    return f"{name}, {os.cpu_count()} cores"
-
-
-def versions() -> dict[str, str]:
-    """Releases of the packages that compute, as far as they are installed."""
-    found = {}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+    return f"{processor() or platform.machine()}, {os.cpu_count()} cores"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.packages import check_extra
 
 _LOCAL = "DirectRunner"
 
@@ -19,11 +19,8 @@ def check_beam() -> None:
     Raises:
         ValueError: says how to install it.
     """
-    if importlib.util.find_spec("apache_beam") is None:
-        raise ValueError(
-            "This needs Apache Beam, which is not installed: pip install the extra "
-            "`beam` of this package, in an environment of its own"
-        )
+    what = "A pipeline (best in an environment of its own)"
+    check_extra(what, "beam", ("apache_beam",))
 
 
 def arguments(options: Sequence[str], workers: int) -> list[str]:

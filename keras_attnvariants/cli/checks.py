@@ -1,6 +1,5 @@
 """What is wrong with a call, found before any work."""
 
-import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import typer
 
 from keras_attnvariants.cli.errors import one_line
+from keras_attnvariants.utils.packages import check_extra
 
 
 def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
@@ -33,29 +33,7 @@ def check_matplotlib() -> None:
     Raises:
         ValueError: says how to install what is missing.
     """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ValueError(
-            "Pictures need matplotlib, which is not installed: pip install "
-            "'matplotlib>=3.10', or the extra `plot` of this package."
-        )
-
-
-def check_extra(module: str, what: str, extra: str) -> None:
-    """Raises unless a package is installed that an extra of this package has.
-
-    Args:
-        module: the package.
-        what: what needs it, as a sentence begins.
-        extra: the extra.
-
-    Raises:
-        ValueError: says how to install what is missing.
-    """
-    if importlib.util.find_spec(module) is None:
-        raise ValueError(
-            f"{what} needs {module}, which is not installed: install the extra "
-            f"`{extra}` of this package."
-        )
+    check_extra("A picture", "plot", ("matplotlib",))
 
 
 def check_output_file(path: Path | None) -> None:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.packages import check_extra
 
 Models = Annotated[
     list[Path],
@@ -38,7 +38,7 @@ def demo(
     """
     for folder in models:
         check_folders(folder, None)
-    check_extra("gradio", "The page", extra="demo")
+    check_extra("The page", "demo", ("gradio",))
     import_tensorflow()
     from keras_attnvariants.cli.demo_models import DemoModel
 

@@ -1,6 +1,5 @@
 """What is installed, what the machine has, and whether it goes together."""
 
-import os
 import platform
 import re
 from collections.abc import Iterator
@@ -18,6 +17,9 @@ from keras_attnvariants.cli.health import Diagnosis
 from keras_attnvariants.cli.health import Finding
 from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.utils.caches import default_cache
+from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.packages import install_command
+from keras_attnvariants.utils.packages import installed
 
 # Packages that are needed.
 NEEDED = (
@@ -61,14 +63,6 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
     return Diagnosis("what is installed, and the machine", findings, [])
 
 
-def installed(name: str) -> str | None:
-    """The version of an installed package, or `None`."""
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _packages() -> Iterator[Finding]:
     for name in NEEDED:
         version = installed(name)
@@ -102,8 +96,7 @@ def _extras() -> Iterator[Finding]:
         missing = [name for name, version in versions.items() if version is None]
         if missing:
             text = f"not installed: {', '.join(missing)}; for {purpose}"
-            advice = f"pip install 'keras_attnvariants[{extra}]'"
-            yield Finding(NOTE, extra, text, advice)
+            yield Finding(NOTE, extra, text, install_command(extra))
         else:
             found = ", ".join(f"{name} {versions[name]}" for name in versions)
             yield Finding(OK, extra, f"{found}; for {purpose}")
@@ -121,9 +114,8 @@ def packages_of(extra: str) -> list[str]:
 
 def _machine() -> Iterator[Finding]:
     yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
     threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
-    text = f"{cores or os.cpu_count()} cores; TensorFlow's threads: {threads}"
+    text = f"{cores()} cores; TensorFlow's threads: {threads}"
     yield Finding(OK, "threads", text)
     kinds = [device.device_type for device in tf.config.list_physical_devices()]
     counted = (f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))

@@ -8,12 +8,12 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_extra
 from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_saved_model
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.packages import check_extra
 
 Saved = Annotated[
     Path,
@@ -67,7 +67,7 @@ def serve(
             "--port, --grpc-port and --metrics-port must differ. Received: "
             f"{port}, {grpc_port}, {metrics_port}"
         )
-    check_extra("mlserver", "Serving", extra="mlserver")
+    check_extra("Serving", "mlserver", ("mlserver",))
     import_tensorflow()
     folder = path.resolve()
     name = name or (folder.parent if folder.name.isdecimal() else folder).name

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import sacrebleu
 from rich.console import Group
 from rich.console import RenderableType
 from rich.table import Table
@@ -35,6 +34,8 @@ from keras_attnvariants.evaluation.speed import measure_speed
 from keras_attnvariants.evaluation.speed import timed
 from keras_attnvariants.models.saving import load_model
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.machine import hardware
+from keras_attnvariants.utils.packages import versions
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Report:
     translations: list[str] = field(repr=False)
     speed: Speed | None
     parameters: ParameterSummary | None
-    environment: dict[str, str | int]
+    environment: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-able dict, without the translations."""
@@ -176,14 +177,11 @@ def corpus_scores(
     )
 
 
-def environment() -> dict[str, str | int]:
+def environment() -> dict[str, str]:
     """Versions of the software, and the machine."""
     return {
         "python": platform.python_version(),
-        "keras": keras.__version__,
+        **versions(("keras", "sacrebleu")),
         "backend": keras.backend.backend(),
-        "sacrebleu": sacrebleu.__version__,
-        "machine": platform.machine(),
-        "processors": os.cpu_count() or 1,
-        "devices": ", ".join(keras.distribution.list_devices()),
+        **hardware(),
     }

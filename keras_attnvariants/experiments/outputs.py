@@ -1,6 +1,5 @@
 """The results of a comparison as files: JSON, CSV, LaTeX and the page."""
 
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import asdict
 from dataclasses import fields
@@ -15,6 +14,7 @@ from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.packages import check_extra
 from keras_attnvariants.utils.tables import write_csv
 
 RESULTS = "results.json"
@@ -71,12 +71,7 @@ def check_packages() -> None:
     Raises:
         ValueError: says how to install what is missing.
     """
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ValueError(
-            f"A comparison needs {' and '.join(missing)}, not installed here: install "
-            "the extra `compare` of this package"
-        )
+    check_extra("A comparison", "compare", NEEDED)
 
 
 def safe(name: str) -> str:

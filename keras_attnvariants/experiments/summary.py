@@ -1,16 +1,14 @@
 """The results of a comparison, from what its folder holds."""
 
-import os
 import platform
 import time
 from collections.abc import Iterator
 from datetime import UTC
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import keras_attnvariants
 from keras_attnvariants.experiments.examination import read_examination
 from keras_attnvariants.experiments.examination import spread
 from keras_attnvariants.experiments.insights import AttentionLayer
@@ -32,9 +30,11 @@ from keras_attnvariants.presets import get
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
-from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.machine import hardware
+from keras_attnvariants.utils.packages import versions
 
-PACKAGES = ("keras_attnvariants", "keras", "tensorflow", "sacrebleu", "scipy", "numpy")
+# What results depend on.
+PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
 
 def summarize(work: Work, command: str = "") -> ComparisonResult:
@@ -197,8 +197,6 @@ def samples(
 
 def origin(work: Work, command: str) -> Origin:
     """How the results were made."""
-    import keras
-
     s = work.settings
     digests: dict[str, str] = {
         split: content_sha256(work.corpus.files(split))
@@ -209,14 +207,12 @@ def origin(work: Work, command: str) -> Origin:
     return Origin(
         command=command,
         comparison=s.text,
-        versions={"python": platform.python_version(), **versions()},
-        hardware={
-            "machine": platform.machine(),
-            "processor": processor(),
-            "cores": str(len(os.sched_getaffinity(0))),
-            "system": f"{platform.system()} {platform.release()}",
-            "devices": ", ".join(keras.distribution.list_devices()),
+        versions={
+            "python": platform.python_version(),
+            "keras_attnvariants": keras_attnvariants.__version__,
+            **versions(PACKAGES),
         },
+        hardware=hardware(),
         corpus=digests,
         date=datetime.fromtimestamp(time.time(), UTC).isoformat(" ", "seconds"),
         settings={
@@ -229,27 +225,3 @@ def origin(work: Work, command: str) -> Origin:
             "samples": s.samples,
         },
     )
-
-
-def versions() -> dict[str, str]:
-    """Versions of the software that results depend on."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            import keras_attnvariants
-
-            found[name] = keras_attnvariants.__version__
-    return found
-
-
-def processor() -> str:
-    """The name of the processor, where the operating system tells it."""
-    try:
-        for line in split_lines(Path("/proc/cpuinfo").read_text()):
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor()

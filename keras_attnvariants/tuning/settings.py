@@ -1,7 +1,6 @@
 """The settings of a search: checked, written into its folder, compared later."""
 
 import dataclasses
-import importlib.util
 import json
 import time
 from collections.abc import Mapping
@@ -14,10 +13,11 @@ from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.tuning.trials import Trials
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.packages import check_extra
 
 SETTINGS = "search.json"
 METHODS = ("random", "bayesian", "hyperband")
-NEEDED = {"keras_tuner": "keras-tuner", "tensorboard": "tensorboard"}
+NEEDED = ("keras_tuner", "tensorboard")
 # What differs if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 # A search may be given more trials.
@@ -122,10 +122,5 @@ def check_packages(method: str) -> None:
     Raises:
         ValueError: says how to install what is missing.
     """
-    needed = NEEDED | ({"sklearn": "scikit-learn"} if method == "bayesian" else {})
-    missing = [needed[name] for name in needed if not importlib.util.find_spec(name)]
-    if missing:
-        raise ValueError(
-            f"A search needs {' and '.join(missing)}: pip install "
-            f"{' '.join(missing)}, or the extra `tune` of this package"
-        )
+    needed = (*NEEDED, "sklearn") if method == "bayesian" else NEEDED
+    check_extra("A search", "tune", needed)

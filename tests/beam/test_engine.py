@@ -1,5 +1,7 @@
 """Options of pipelines."""
 
+import importlib.util
+
 import pytest
 
 from keras_attnvariants.beam import engine
@@ -34,8 +36,8 @@ def test_wrong_options(options, workers, message):
 
 
 def test_without_beam_a_line_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="not installed: pip install the extra `beam`"):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"of its own.*pip install .*\[beam\]"):
         with engine.pipeline([], 1):
             pass
 

@@ -60,14 +60,14 @@ def test_models_are_called_by_short_names():
 
 
 @pytest.mark.parametrize(
-    ("call", "module"),
-    [(("demo",), "gradio"), (("serve",), "mlserver")],
+    ("call", "module", "extra"),
+    [(("demo",), "gradio", "demo"), (("serve",), "mlserver", "mlserver")],
 )
-def test_without_the_extra(call, module, kav, monkeypatch, run_folder, tmp_path):
+def test_without_the_extra(call, module, extra, kav, monkeypatch, run_folder, tmp_path):
     (tmp_path / "saved_model.pb").touch()
     path = {"demo": run_folder, "serve": tmp_path}[call[0]]
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    check_error(kav(*call, path), f"{module}, which is not installed", "extra")
+    check_error(kav(*call, path), f"{module}, not installed here", f"[{extra}]")
 
 
 @pytest.fixture(scope="module")

@@ -25,4 +25,4 @@ def test_a_damaged_log(kav, tmp_path):
 @pytest.mark.parametrize("call", [("plot", "."), ("attention", "a", "--model", ".")])
 def test_without_matplotlib(call, kav, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    check_error(kav(*call), "matplotlib, which is not installed", "pip install")
+    check_error(kav(*call), "matplotlib, not installed here", "pip install")

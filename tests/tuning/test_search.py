@@ -186,7 +186,7 @@ def test_wrong_arguments(corpus, tmp_path, options, message):
 
 def test_missing_packages_are_named(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="pip install .*scikit-learn"):
+    with pytest.raises(ValueError, match="sklearn, not installed.*pip install .*tune"):
         toy_search(corpus, tmp_path, method="bayesian")
 
 
