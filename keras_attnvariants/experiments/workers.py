@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
-from keras_attnvariants.utils.processes import environment
+from keras_attnvariants.utils.processes import shared_machine
 
 # Seconds that the process of a killed comparison has to save its state and end.
 PATIENCE = 60.0
@@ -105,16 +105,8 @@ def run_jobs(
     Returns:
         What failed, and whether the time was up.
     """
-    cores = len(os.sched_getaffinity(0))
-    number = str(threads or max(1, cores // at_once))
-    variables = {
-        "TF_NUM_INTRAOP_THREADS": number,
-        "TF_NUM_INTEROP_THREADS": number,
-        "OMP_NUM_THREADS": number,
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-    }
     pool = Pool(progress or Progress())
-    with stoppable(), environment(**variables):
+    with stoppable(), shared_machine(at_once, threads):
         waiting = deque(jobs)
         try:
             while (waiting or pool.running) and not pool.is_over:

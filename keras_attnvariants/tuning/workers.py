@@ -16,7 +16,7 @@ from typing import Any
 
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.processes import call_quietly
-from keras_attnvariants.utils.processes import environment
+from keras_attnvariants.utils.processes import shared_machine
 
 WORKERS = "workers"
 # Seconds between two signs of life.
@@ -166,8 +166,7 @@ class LocalWorkers:
             self._start(name)
 
     def _start(self, name: str) -> None:
-        threads = max(1, len(os.sched_getaffinity(0)) // len(self._names))
-        with environment(TF_NUM_INTRAOP_THREADS=str(threads)):
+        with shared_machine(len(self._names)):
             context = multiprocessing.get_context("spawn")
             process = context.Process(
                 target=call_quietly,

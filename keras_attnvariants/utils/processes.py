@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.machine import cores
 
 
 @contextlib.contextmanager
@@ -19,6 +20,24 @@ def environment(**variables: str) -> Iterator[None]:
     finally:
         for name in added:
             del os.environ[name]
+
+
+def shared_machine(
+    processes: int, threads: int | None = None
+) -> contextlib.AbstractContextManager[None]:
+    """Context in which processes start that share the cores, and the memory of GPUs.
+
+    Args:
+        processes: how many run at a time.
+        threads: of each; `None` shares the cores equally.
+    """
+    number = str(threads or max(1, cores() // processes))
+    return environment(
+        TF_NUM_INTRAOP_THREADS=number,
+        TF_NUM_INTEROP_THREADS=number,
+        OMP_NUM_THREADS=number,
+        TF_FORCE_GPU_ALLOW_GROWTH="true",
+    )
 
 
 def call_quietly(function: bytes, *arguments: Any) -> None:
