@@ -1,6 +1,5 @@
 """The registry of attention variants, which tests and error messages use."""
 
-import difflib
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Any
 import keras
 
 from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import did_you_mean
 from keras_attnvariants.utils.registration import PACKAGE as PACKAGE
 
 ROLES = ("encoder", "decoder", "cross")
@@ -101,8 +101,7 @@ def get(name: str) -> Variant:
     """
     if name in _variants:
         return _variants[name]
-    near = difflib.get_close_matches(name, _variants, n=3, cutoff=0.3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {list(_variants)}"
     raise ValueError(
-        f"`name` must be the name of an attention variant. {hint} Received: {name!r}"
+        "`name` must be the name of an attention variant. "
+        f"{did_you_mean(name, _variants)} Received: {name!r}"
     )

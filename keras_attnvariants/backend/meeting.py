@@ -4,6 +4,8 @@ import contextlib
 import socket
 import time
 
+from keras_attnvariants.utils.checks import check_address
+
 # Seconds between two attempts to reach process 0, and in which a guest has to speak.
 _RETRY = 0.2
 _PATIENCE = 5.0
@@ -26,12 +28,12 @@ def meet(address: str, process: int, processes: int, wait: float) -> None:
         ValueError: two processes have one number, or expect different numbers of them.
         OSError: process 0 cannot listen at the address.
     """
-    host, _, port = address.rpartition(":")
+    host, port = check_address("address", address)
     end = time.monotonic() + wait
     if process == 0:
-        _receive(int(port), address, processes, end, wait)
+        _receive(port, address, processes, end, wait)
     else:
-        _visit((host.strip("[]"), int(port)), process, processes, end, wait)
+        _visit((host.strip("[]"), port), process, processes, end, wait)
 
 
 def _receive(port: int, address: str, processes: int, end: float, wait: float) -> None:

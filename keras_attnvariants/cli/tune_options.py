@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_positive
 
 if TYPE_CHECKING:
@@ -145,11 +146,7 @@ class ParallelOptions:
 
     def __post_init__(self) -> None:
         if self.chief is not None:
-            host, _, port = self.chief.rpartition(":")
-            if not host or not port.isdigit() or not 0 < int(port) < 2**16:
-                raise ValueError(
-                    f"`--chief` must be host:port. Received: {self.chief!r}"
-                )
+            check_address("--chief", self.chief)
         elif self.worker is not None:
             raise ValueError(
                 f"`--worker` needs `--chief`. Received: {self.worker!r} alone"

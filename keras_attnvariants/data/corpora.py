@@ -31,7 +31,7 @@ from keras_attnvariants.data.shards import check_shards
 from keras_attnvariants.data.shards import join_shards
 from keras_attnvariants.data.tsv import read_tsv
 from keras_attnvariants.utils.caches import default_cache
-from keras_attnvariants.utils.checks import is_number
+from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
@@ -178,7 +178,7 @@ def load_corpus(
     check_languages(source_language, target_language)
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
-    share = _check_share("max_invalid", max_invalid)
+    share = check_share("max_invalid", max_invalid)
     limits = _Limits(max_characters, share, unique)
     path = Path(spec)
     if path.is_dir():
@@ -203,12 +203,6 @@ def load_corpus(
             f"Received: {alignments}"
         )
     return _load_folder(name, folder, languages, cache, limits, cleaner, links)
-
-
-def _check_share(name: str, value: float) -> float:
-    if not is_number(value) or not 0 <= value <= 1:
-        raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
-    return float(value)
 
 
 def _looks_like_path(spec: str) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_attnvariants.utils.checks import did_you_mean
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder
 
@@ -88,11 +88,9 @@ def get(name: str) -> RegisteredCorpus:
         ValueError: If the name is unknown; the message has the nearest names.
     """
     if name not in _CORPORA:
-        near = difflib.get_close_matches(name, _CORPORA, n=3, cutoff=0.4)
         raise ValueError(
-            f"`spec` must be a folder, a TSV file or a registered corpus; "
-            f"{'nearest' if near else 'registered'} names: "
-            f"{', '.join(near or names())}. Received: {name!r}"
+            "`spec` must be a folder, a TSV file or a registered corpus. "
+            f"{did_you_mean(name, names())} Received: {name!r}"
         )
     return _CORPORA[name]
 

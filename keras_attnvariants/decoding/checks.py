@@ -7,6 +7,7 @@ from keras_attnvariants.decoding.per_sentence import known_values
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.seeds import check_seed
 
 
 def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
@@ -55,5 +56,5 @@ def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
         if value is not None and not 0 < check_finite("top_p", value) <= 1:
             raise ValueError(f"`top_p` must be above 0, at most 1. Received: {value}")
     for (value,) in known_values(seed):
-        if value is not None and check_integer("seed", value, minimum=0) >= 2**31:
-            raise ValueError(f"`seed` must be below 2 ** 31. Received: {value}")
+        if value is not None:
+            check_seed("seed", value)

@@ -1,12 +1,13 @@
 """Tables of a TOML file, read key by key: what is wrong is told with the key."""
 
-import difflib
 import tomllib
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from keras_attnvariants.utils.checks import check_known
 
 _MISSING = object()
 
@@ -34,7 +35,7 @@ class Section:
         self.values = values
         if known is not None:
             for key in values:
-                check_key(f"[{name}]" if name else "The top of the file", key, known)
+                check_known(f"[{name}]" if name else "The top of the file", key, known)
 
     def path(self, key: str) -> str:
         """The key with the name of its table."""
@@ -84,24 +85,6 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         raise ValueError(f"It is no TOML: {error}") from error
 
 
-def check_key(where: str, key: str, known: Collection[str]) -> None:
-    """Raises unless a key is known.
-
-    Raises:
-        ValueError: it is not; the message has the nearest, or all.
-    """
-    if key in known:
-        return
-    near = difflib.get_close_matches(key, known, n=3)
-    hint = f"nearest: {listed(near)}" if near else f"there are {listed(known)}"
-    raise ValueError(f"{where} has no `{key}`; {hint}.")
-
-
-def listed(names: Collection[str]) -> str:
-    """Names for a message."""
-    return ", ".join(f"`{name}`" for name in names)
-
-
 def text(name: str, value: Any) -> str:
     """`value` if it is a text.
 
@@ -130,7 +113,7 @@ def one_of(known: Collection[str]) -> Check:
     def check(name: str, value: Any) -> str:
         if not isinstance(value, str):
             raise ValueError(f"`{name}` must be a text. Received: {value!r}")
-        check_key(f"`{name}`", value, known)
+        check_known(f"`{name}`", value, known)
         return value
 
     return check

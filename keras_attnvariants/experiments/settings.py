@@ -7,8 +7,8 @@ from dataclasses import field
 from typing import Any
 
 from keras_attnvariants.evaluation.metrics import METRICS
-from keras_attnvariants.experiments import sections
 from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.utils.checks import check_known
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ComparisonSettings:
             ValueError: there is none; the message has the nearest.
         """
         named = {system.name: system for system in self.systems}
-        sections.check_key("The comparison", name, named)
+        check_known("The comparison", name, named)
         return named[name]
 
 

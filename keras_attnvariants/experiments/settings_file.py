@@ -22,8 +22,10 @@ from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.seeds import check_seed
 
 TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
 
@@ -111,11 +113,11 @@ def parse(text: str, values: Mapping[str, Any]) -> ComparisonSettings:
     return ComparisonSettings(
         title=top.take("title", sections.text, "Comparison"),
         baseline=top.take("baseline", sections.one_of(names)),
-        seeds=top.take("seeds", sections.each(seed)),
+        seeds=top.take("seeds", sections.each(check_seed)),
         data=corpus.take("data", sections.text),
         source=corpus.take("source", sections.text),
         target=corpus.take("target", sections.text),
-        max_invalid=corpus.take("max_invalid", share, 0.01),
+        max_invalid=corpus.take("max_invalid", check_share, 0.01),
         test_sets=test_sets,
         budget=read_budget(top.section("budget", BUDGET)),
         systems=systems,
@@ -256,23 +258,9 @@ def check_names(where: str, names: Sequence[str]) -> None:
             )
 
 
-def seed(name: str, value: Any) -> int:
-    """A seed of a run."""
-    if check_integer(name, value, minimum=0) < 2**31:
-        return value
-    raise ValueError(f"`{name}` must be below 2^31. Received: {value}")
-
-
 def count(name: str, value: Any) -> int:
     """A number of things, which may be none."""
     return check_integer(name, value, minimum=0)
-
-
-def share(name: str, value: Any) -> float:
-    """A number from 0 to 1."""
-    if check_finite(name, value) >= 0 and value <= 1:
-        return float(value)
-    raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
 
 
 def confidence(name: str, value: Any) -> float:

@@ -1,7 +1,6 @@
 """The settings of a training run, and how they are written to its folder."""
 
 import dataclasses
-import difflib
 import json
 from dataclasses import MISSING
 from typing import Any
@@ -11,6 +10,7 @@ import keras
 from keras_attnvariants.training.optimizers import Adam
 from keras_attnvariants.training.optimizers import AveragingAdam
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
@@ -142,12 +142,6 @@ class TrainingConfig:
         """
         known = [field.name for field in dataclasses.fields(cls)]
         for key in values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                raise ValueError(
-                    f"`values` must be fields of TrainingConfig.{hint} "
-                    f"Received: {key!r}"
-                )
+            check_known("TrainingConfig", key, known)
         rate = keras.saving.deserialize_keras_object(values["learning_rate"])
         return cls(**{**values, "learning_rate": rate})

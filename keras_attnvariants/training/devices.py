@@ -12,6 +12,7 @@ from keras_attnvariants import backend
 from keras_attnvariants.backend import distribution
 from keras_attnvariants.backend.layouts import DividedModel
 from keras_attnvariants.training.team import Team
+from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
@@ -116,11 +117,7 @@ def _check(
             f"Received: coordinator={coordinator!r}, processes={processes}"
         )
     if coordinator is not None:
-        host, _, port = coordinator.rpartition(":")
-        if not (host and port.isdecimal() and 0 < int(port) < 2**16):
-            raise ValueError(
-                f"`coordinator` must be host:port. Received: {coordinator!r}"
-            )
+        check_address("coordinator", coordinator)
     if backend.name() != "jax":
         raise ValueError(
             "Several devices need JAX: install it, and set the environment variable "

@@ -40,8 +40,8 @@ from keras_attnvariants.tuning.looks import even_share
 from keras_attnvariants.tuning.looks import look
 from keras_attnvariants.tuning.settings import CONTENTS
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_share
 
 DISTANCE = 2
 NEARNESS = 0.25
@@ -158,8 +158,7 @@ def propose(
         ValueError: an argument is out of range, or the preset has no learned attention.
     """
     check_integer("distance", distance)
-    if not 0 <= check_finite("nearness", nearness) <= 1:
-        raise ValueError(f"`nearness` must be from 0 to 1. Received: {nearness}")
+    check_share("nearness", nearness)
     baseline = learned_layers(preset)
     heads = locality(model, tokenizer, pairs)
     weights = weight_by_distance(model, tokenizer, pairs, farthest=2 * distance)

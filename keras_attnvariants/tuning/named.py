@@ -13,8 +13,8 @@ from keras_attnvariants.presets.you2020_architectures import You2020Architecture
 from keras_attnvariants.tuning.attention import ALL
 from keras_attnvariants.tuning.attention import PLACES
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.space import check_names
 from keras_attnvariants.tuning.values import Range
+from keras_attnvariants.utils.checks import check_known
 
 LETTERS = {"l": LEFT, "c": CENTER, "r": RIGHT}
 # Offsets of the lowest and the highest layer, encoder | decoder.
@@ -117,7 +117,7 @@ def named_space(name: str, preset: Preset) -> SearchSpace:
     >>> named_space("you2020/offsets", preset).points(preset)
     4
     """
-    check_names("space", [name], SPACES)
+    check_known("`space`", name, SPACES)
     missing = {"num_layers", "num_heads", "intermediate_dim"} - preset.options.keys()
     if missing:
         raise ValueError(

@@ -1,9 +1,6 @@
 """A search space: what varies between the trials of a search, declared as data."""
 
-import difflib
 import itertools
-from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ from keras_attnvariants.tuning.values import chosen
 from keras_attnvariants.tuning.values import count_points
 from keras_attnvariants.tuning.values import declare
 from keras_attnvariants.tuning.values import to_values
+from keras_attnvariants.utils.checks import check_known
 
 # What may be searched about how a model is trained.
 TRAINING = (
@@ -97,8 +95,10 @@ class SearchSpace:
     systems: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_names("training", self.training, TRAINING)
-        check_names("attention", self.attention, PLACES)
+        for name in self.training:
+            check_known("`training`", name, TRAINING)
+        for place in self.attention:
+            check_known("`attention`", place, PLACES)
         if not any((self.sizes, self.training, self.attention, self.systems)):
             raise ValueError("A search space must have a dimension. Received: none")
         for part in (self.sizes, self.training):
@@ -114,7 +114,8 @@ class SearchSpace:
         Raises:
             ValueError: a key is unknown; the message names the nearest one.
         """
-        check_names("space", values, PARTS)
+        for part in values:
+            check_known("`space`", part, PARTS)
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -271,16 +272,3 @@ def corners(entry: Candidate) -> list[dict[str, Any]]:
     rows = max(map(len, ends.values()), default=0)
     tables = [{k: v[i % len(v)] for k, v in ends.items()} for i in range(rows)]
     return [*tables, *map(dict, entry.examples)] or [{}]
-
-
-def check_names(what: str, given: Iterable[str], known: Collection[str]) -> None:
-    """Raises unless all keys are known.
-
-    Raises:
-        ValueError: one is not; the message names the nearest one.
-    """
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {[*known]}."
-            raise ValueError(f"`{what}` has no {name!r}. {hint} Received: {name!r}")

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.processes import call_quietly
 from keras_attnvariants.utils.processes import shared_machine
@@ -83,10 +84,10 @@ def check_worker_name(name: str) -> None:
 @contextlib.contextmanager
 def keras_tuner_names(address: str, name: str) -> Iterator[None]:
     """Context in which keras-tuner knows its chief and the name of this process."""
-    ip, _, port = address.rpartition(":")
+    host, port = check_address("address", address)
     names = {
-        "KERASTUNER_ORACLE_IP": ip,
-        "KERASTUNER_ORACLE_PORT": port,
+        "KERASTUNER_ORACLE_IP": host,
+        "KERASTUNER_ORACLE_PORT": str(port),
         "KERASTUNER_TUNER_ID": name,
     }
     before = {key: os.environ.get(key) for key in names}

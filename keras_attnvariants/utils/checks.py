@@ -1,5 +1,6 @@
 """Checks of arguments: each raises `ValueError` in one line, or returns the value."""
 
+import difflib
 import math
 import numbers
 from collections.abc import Collection
@@ -46,6 +47,17 @@ def check_rate(name: str, value: Any) -> float:
     raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {value!r}")
 
 
+def check_share(name: str, value: Any) -> float:
+    """`value` if it is a number from 0 to 1.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if is_number(value) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
+
+
 def check_finite(name: str, value: Any) -> float:
     """`value` if it is a finite number.
 
@@ -67,6 +79,41 @@ def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
         return value
     listed = ", ".join(repr(choice) for choice in choices)
     raise ValueError(f"`{name}` must be one of {listed}. Received: {value!r}")
+
+
+def check_known(where: str, name: Any, known: Collection[str]) -> None:
+    """Raises unless a name is known.
+
+    Args:
+        where: what has the known names, as a sentence begins.
+        name: what is looked for.
+        known: all names.
+
+    Raises:
+        ValueError: there is no such name; the message has the nearest, or all.
+    """
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise ValueError(f"{where} has no {name!r}. {hint} Received: {name!r}")
+
+
+def did_you_mean(name: Any, known: Collection[str]) -> str:
+    """The known names that are nearest to an unknown one; all if none is near."""
+    if near := difflib.get_close_matches(str(name), known):
+        return f"Did you mean {' or '.join(map(repr, near))}?"
+    return f"Known: {', '.join(map(repr, known))}."
+
+
+def check_address(name: str, value: str) -> tuple[str, int]:
+    """Host and port of `value` if it is `host:port`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    host, _, port = value.rpartition(":")
+    if host and port.isdecimal() and 0 < int(port) < 2**16:
+        return host, int(port)
+    raise ValueError(f"`{name}` must be host:port. Received: {value!r}")
 
 
 def is_number(value: Any) -> bool:

@@ -1,8 +1,22 @@
 """Seeds of random numbers."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+
+from keras_attnvariants.utils.checks import check_integer
+
+
+def check_seed(name: str, value: Any) -> int:
+    """`value` if it is an integer from 0 to `2**31 - 1`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if check_integer(name, value, minimum=0) < 2**31:
+        return int(value)
+    raise ValueError(f"`{name}` must be below 2^31. Received: {value}")
 
 
 def seeds_of_texts(seed: int | Sequence[int], count: int) -> np.ndarray:

@@ -21,8 +21,8 @@ def test_a_file_to_begin_with(kav, tmp_path):
 @pytest.mark.parametrize(
     "old, new, phrases",
     [
-        ("[training]", "[traning]", ["has no `traning`; nearest: `training`"]),
-        ('"base"', '"bass"', ["`baseline`", "nearest: `base`"]),
+        ("[training]", "[traning]", ["has no 'traning'. Did you mean 'training'"]),
+        ('"base"', '"bass"', ["`baseline`", "Did you mean 'base'"]),
         ("[systems.hc]", '[systems."a/b"]', ["without slashes", "'a/b'"]),
         ("[systems.hc]", "[systems.Base]", ["'base' and 'Base'"]),
         ("num_heads = 2", "num_heads = 3", ["System 'base' does not build", "=3"]),

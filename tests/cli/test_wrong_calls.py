@@ -43,7 +43,7 @@ CALLS = {
         ("FILE --folder HERE/out", "is no TOML"),
         ("COMPARISON --folder FILE", "is a file"),
         ("COMPARISON --folder FILE/out", "is a file"),
-        (f"{COMPARE} --only bas", "nearest: `base`"),
+        (f"{COMPARE} --only bas", "Did you mean 'base'"),
         (f"{COMPARE} --minutes 0", "`minutes` must be a positive number"),
         (f"{COMPARE} --minutes soon", "--minutes"),
         (f"{COMPARE} --score-only --only base", "--score-only trains nothing"),

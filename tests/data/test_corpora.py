@@ -213,7 +213,7 @@ def test_paths_that_do_not_exist(tmp_path, cache):
 
 def test_unknown_names_get_suggestions(cache):
     with pytest.raises(
-        ValueError, match=r"nearest names: multi30k.*Received: 'muti30k'"
+        ValueError, match=r"Did you mean 'multi30k'.*Received: 'muti30k'"
     ):
         load("muti30k", cache)
 

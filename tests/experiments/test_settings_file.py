@@ -69,9 +69,9 @@ def test_options_of_a_system_replace_those_of_all(tmp_path):
 
 
 WRONG = {
-    "basline": ('baseline = "base"', 'basline = "base"', "nearest: `baseline`"),
+    "basline": ('baseline = "base"', 'basline = "base"', "Did you mean 'baseline'"),
     "no baseline": ('baseline = "base"', "", "`baseline` is missing"),
-    "unknown baseline": ('baseline = "base"', 'baseline = "bas"', "nearest: `base`"),
+    "unknown baseline": ('baseline = "base"', 'baseline = "bas"', "Did you mean 'base'"),
     "seeds twice": ("[1, 2]", "[1, 1]", "1 twice"),
     "no seeds": ("[1, 2]", "[]", "`seeds` must be a list"),
     "negative seed": ("[1, 2]", "[-1]", "`seeds` must be an integer >= 0"),
@@ -80,24 +80,24 @@ WRONG = {
     "key of a table": (
         "source =",
         "sorce =",
-        "[corpus] has no `sorce`; nearest: `sour",
+        "[corpus] has no 'sorce'. Did you mean 'sour",
     ),
     "no data": ('source = "xx"', "", "`corpus.source` is missing"),
     "no text": ('source = "xx"', "source = 3", "`corpus.source` must be a text"),
-    "table": ("[budget]", "[bugdet]", "nearest: `budget`"),
+    "table": ("[budget]", "[bugdet]", "Did you mean 'budget'"),
     "two budgets": ("updates = 4", "updates = 4\nminutes = 1", "[budget]"),
     "no budget": ("updates = 4", "", "must be one of `updates`"),
     "number": ("updates = 4", 'updates = "4"', "`updates` must be a positive integer"),
-    "training": ("batch_tokens", "batch_token", "nearest: `batch_tokens`"),
-    "metric": ("samples = 20", 'metrics = ["bleau"]', "nearest: `bleu`"),
+    "training": ("batch_tokens", "batch_token", "Did you mean 'batch_tokens'"),
+    "metric": ("samples = 20", 'metrics = ["bleau"]', "Did you mean 'bleu'"),
     "tokenizer": ("samples = 20", 'tokenize = "14a"', "'13a'"),
     "confidence": ("samples = 20", "confidence = 95", "must be between 0 and 1"),
-    "precision": ('"float32"', '"float31"', "nearest: `float32`"),
+    "precision": ('"float32"', '"float31"', "Did you mean 'float32'"),
     "at once": ("at_once = 2", "at_once = 0", "`run.at_once` must be a positive"),
-    "analysis": ('"locality"', '"localty"', "nearest: `locality`"),
-    "test set": ("sentences = 10", 'test_set = "tset"', "nearest: `test`"),
+    "analysis": ('"locality"', '"localty"', "Did you mean 'locality'"),
+    "test set": ("sentences = 10", 'test_set = "tset"', "Did you mean 'test'"),
     "no data for it": ('"locality"', '"contrastive"', "`analyses.contrastive` is miss"),
-    "system": ("[systems.hc]", "[systems.hc]\nprest = 1", "nearest: `preset`"),
+    "system": ("[systems.hc]", "[systems.hc]\nprest = 1", "Did you mean 'preset'"),
     "no preset": ('preset = "kav/hc-sa/bible"', "", "`systems.hc.preset` is missing"),
     "slash": ("[systems.hc]", '[systems."h/c"]', "without slashes"),
     "backslash": ("[systems.hc]", "[systems.'h\\c']", "without slashes"),
@@ -108,7 +108,7 @@ WRONG = {
     "same folder": ("[systems.hc]", "[systems.BASE]", "'base' and 'BASE'"),
     "no test set": ('test = "test"', "", "`test_sets` must have at least one"),
     "slash in one": ('test = "test"', '"a/b" = "test"', "without slashes"),
-    "split": ('test = "test"', 'test = {splt = "a"}', "nearest: `split`"),
+    "split": ('test = "test"', 'test = {splt = "a"}', "Did you mean 'split'"),
 }
 
 

@@ -1,12 +1,15 @@
 import numpy as np
 import pytest
 
+from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
+from keras_attnvariants.utils.checks import check_share
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "1", None])
@@ -51,3 +54,25 @@ def test_finite_numbers():
     for value in (float("inf"), float("nan"), "1", None):
         with pytest.raises(ValueError, match="`x` must be a finite number"):
             check_finite("x", value)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), True, "1", None])
+def test_no_share(value):
+    assert [check_share("x", share) for share in (0, 0.5, 1)] == [0.0, 0.5, 1.0]
+    with pytest.raises(ValueError, match="`x` must be from 0 to 1. Received"):
+        check_share("x", value)
+
+
+def test_an_unknown_name_gets_the_nearest_or_all():
+    check_known("It", "encoder", ("encoder", "decoder"))
+    with pytest.raises(ValueError, match="It has no 'encodr'. Did you mean 'encoder'"):
+        check_known("It", "encodr", ("encoder", "cross"))
+    with pytest.raises(ValueError, match="Known: 'a', 'b'. Received: 3"):
+        check_known("It", 3, ("a", "b"))
+
+
+@pytest.mark.parametrize("value", ["here", ":1", "here:0", "here:65536", "here:x", ""])
+def test_no_address(value):
+    assert check_address("chief", "[::1]:8500") == ("[::1]", 8500)
+    with pytest.raises(ValueError, match="`chief` must be host:port. Received"):
+        check_address("chief", value)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_attnvariants.utils.seeds import check_seed
 from keras_attnvariants.utils.seeds import seeds_of_texts
 
 
@@ -18,3 +19,10 @@ def test_seeds_that_are_given_stay():
     assert seeds_of_texts([3, 3, 5], 3).tolist() == [3, 3, 5]
     with pytest.raises(ValueError, match=r"one for each text \(2\). Received: 3"):
         seeds_of_texts([3, 3, 5], 2)
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, 1.0, True])
+def test_no_seed(value):
+    assert check_seed("seed", 2**31 - 1) == 2**31 - 1
+    with pytest.raises(ValueError, match="`seed` must be .*Received"):
+        check_seed("seed", value)
