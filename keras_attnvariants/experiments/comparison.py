@@ -16,13 +16,11 @@ from keras_attnvariants.experiments.progress import JobsProgress
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.runs import check_system
 from keras_attnvariants.experiments.runs import do_run
-from keras_attnvariants.experiments.runs import prepare_tokenizer
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.settings_file import read_settings
 from keras_attnvariants.experiments.summary import summarize
-from keras_attnvariants.experiments.work import RUNS
 from keras_attnvariants.experiments.work import Work
 from keras_attnvariants.experiments.workers import Job
 from keras_attnvariants.experiments.workers import Outcome
@@ -31,6 +29,7 @@ from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import Difference
+from keras_attnvariants.training.vocabulary import prepare_vocabulary
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
@@ -136,9 +135,9 @@ class Comparison:
     def _open(self, work: Work) -> None:
         """Check what is there, and write what all runs need."""
         for system in self.settings.systems:
-            folder = self.folder / RUNS / system.folder
-            check_same(folder, work.settings_of(system))
-        prepare_tokenizer(work)
+            check_same(work.system_folder(system), work.settings_of(system))
+        size, subwords = work.vocabulary_size(), self.settings.subwords
+        prepare_vocabulary(self.folder, work.corpus, size, subwords)
         write_json(self.folder / SETTINGS, {"precision": work.precision})
         write_file(self.folder / FILE, self.settings.text.encode())
 
@@ -166,7 +165,7 @@ class Comparison:
                 f"{system.name}: speed and analyses",
                 do_examination,
                 (work, system),
-                work.folder / RUNS / system.folder / "examination.log",
+                work.system_folder(system) / "examination.log",
             )
             for system in systems
             if not is_examined(work, system)
@@ -239,7 +238,7 @@ def has_begun(folder: Path) -> bool:
 
 def write_settings(work: Work, system: SystemSettings) -> None:
     """Writes what decides the runs of a system, before the first of them."""
-    folder = work.folder / RUNS / system.folder
+    folder = work.system_folder(system)
     if not has_begun(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / SETTINGS, work.settings_of(system))

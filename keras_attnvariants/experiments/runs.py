@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.experiments.callbacks import CostMeter
 from keras_attnvariants.experiments.callbacks import Report
 from keras_attnvariants.experiments.callbacks import Reporter
@@ -14,7 +13,6 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.work import RECORD
 from keras_attnvariants.experiments.work import RunRecord
 from keras_attnvariants.experiments.work import Work
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import NoamSchedule
@@ -27,6 +25,7 @@ from keras_attnvariants.training.run import clear_full_disk
 from keras_attnvariants.training.runs import better_model
 from keras_attnvariants.training.runs import preset_settings
 from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.vocabulary import copy_vocabulary
 from keras_attnvariants.tuning.records import measure_runs
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import on_one_line
@@ -65,7 +64,7 @@ def train(work: Work, system: SystemSettings, seed: int, report: Report) -> RunR
     meter = CostMeter()
     callbacks = [meter, Reporter(report, settings["steps"], limit)]
     with clear_full_disk(run):
-        copy_tokenizer(work.folder, run)
+        copy_vocabulary(work.folder, run)
         result = train_preset(
             preset,
             work.corpus,
@@ -107,16 +106,7 @@ def training_settings(
             given.pop("learning_rate", 1e-3), given.pop("warmup_steps", 1000)
         )
     budget = work.settings.budget
-    update_tokens = batch_tokens * given.get("accumulate", 1)
-    period = budget.period(update_tokens)
-    settings = {
-        "save_every": max(1, min(100, period)),
-        "log_every": max(1, min(100, period // 2)),
-        **given,
-        "steps": budget.steps(update_tokens, budget.validations),
-        "validate_every": period,
-    }
-    return batch_tokens, settings
+    return batch_tokens, budget.training(batch_tokens, given, budget.validations)
 
 
 def check_system(work: Work, system: SystemSettings) -> int:
@@ -137,22 +127,6 @@ def check_system(work: Work, system: SystemSettings) -> int:
     except (ValueError, TypeError) as error:
         raise ValueError(f"System {system.name!r} does not build: {error}") from error
     return count
-
-
-def prepare_tokenizer(work: Work) -> None:
-    """Trains the vocabulary of all systems, unless it is there."""
-    path = work.folder / TOKENIZER
-    if not path.is_file():
-        size, subwords = work.vocabulary_size(), work.settings.subwords
-        tokenizer = learn_vocabulary(work.corpus, size, **subwords)
-        write_file(path, tokenizer.model_bytes)
-
-
-def copy_tokenizer(folder: Path, run: Path) -> None:
-    """Gives a new run the vocabulary of all systems."""
-    run.mkdir(parents=True, exist_ok=True)
-    if not (run / TOKENIZER).exists():
-        write_file(run / TOKENIZER, (folder / TOKENIZER).read_bytes())
 
 
 def validation_loss(run: Path) -> float | None:

@@ -1,6 +1,8 @@
 """What every trial of a search may spend, in updates, minutes or tokens."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -77,6 +79,26 @@ class Budget:
         if self.minutes is not None or parts >= self.validations:
             return steps
         return min(steps, parts * self.period(batch_tokens))
+
+    def training(
+        self, batch_tokens: int, given: Mapping[str, Any], parts: int
+    ) -> dict[str, Any]:
+        """Fields of `TrainingConfig` of a trial that may spend the first parts.
+
+        Args:
+            batch_tokens: source and target positions of a batch.
+            given: other fields, which `save_every` and `log_every` may be among.
+            parts: of the budget.
+        """
+        update_tokens = batch_tokens * given.get("accumulate", 1)
+        period = self.period(update_tokens)
+        return {
+            "save_every": max(1, min(100, period)),
+            "log_every": max(1, min(100, period // 2)),
+            **given,
+            "steps": self.steps(update_tokens, parts),
+            "validate_every": period,
+        }
 
     def time_limit(self, parts: int) -> float | None:
         """Minutes for the first parts of the budget; `None` if it is not in minutes."""

@@ -14,13 +14,14 @@ import keras
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.precision import faster_precision
+from keras_attnvariants.training.vocabulary import copy_vocabulary
+from keras_attnvariants.training.vocabulary import prepare_vocabulary
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.memory import forget_peak
 from keras_attnvariants.tuning.memory import peak_mib
@@ -89,10 +90,8 @@ class Trials:
 
     def prepare(self, folder: Path) -> None:
         """Train the vocabulary of all trials and choose their precision, once."""
-        if not (folder / TOKENIZER).is_file():
-            size = self.vocabulary_size or self.preset.options["vocabulary_size"]
-            tokenizer = learn_vocabulary(self.corpus, size, **self.subwords)
-            write_file(folder / TOKENIZER, tokenizer.model_bytes)
+        size = self.vocabulary_size or self.preset.options["vocabulary_size"]
+        prepare_vocabulary(folder, self.corpus, size, self.subwords)
         if self.precision == "auto" and not (folder / PRECISION).is_file():
             write_file(folder / PRECISION, faster_precision().encode())
 
@@ -112,10 +111,7 @@ class Trials:
         results = {}
         for seed in self.seeds:
             run = folder / f"seed-{seed}"
-            run.mkdir(parents=True, exist_ok=True)
-            if not (run / TOKENIZER).exists():
-                tokenizer = (folder.parent / TOKENIZER).read_bytes()
-                write_file(run / TOKENIZER, tokenizer)
+            copy_vocabulary(folder.parent, run)
             chosen = arguments._replace(sizes=sizes)
             results[seed] = self._train(run, seed, epochs, chosen)
             keras.utils.clear_session()
@@ -144,16 +140,7 @@ class Trials:
         if precision == "auto":
             precision = (run.parents[1] / PRECISION).read_text()
         given = {**self.settings, **arguments.settings}
-        update_tokens = batch_tokens * given.get("accumulate", 1)
-        period = self.budget.period(update_tokens)
         limit = self.budget.time_limit(epochs)
-        settings = {
-            "save_every": max(1, min(100, period)),
-            "log_every": max(1, min(100, period // 2)),
-            **given,
-            "steps": self.budget.steps(update_tokens, epochs),
-            "validate_every": period,
-        }
         return train_preset(
             self.preset,
             self.corpus,
@@ -162,7 +149,7 @@ class Trials:
             subwords=self.subwords,
             batch_tokens=batch_tokens,
             sizes=arguments.sizes,
-            settings=settings,
+            settings=self.budget.training(batch_tokens, given, epochs),
             precision=precision,
             seed=seed,
             bleu_sentences=self.bleu_sentences if self.objective == "bleu" else 0,

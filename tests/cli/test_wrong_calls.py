@@ -11,7 +11,7 @@ from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import translate
-from keras_attnvariants.experiments import runs as comparison_runs
+from keras_attnvariants.training import vocabulary
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
 
@@ -373,7 +373,7 @@ def no_work(monkeypatch):
 
     for module, name in (
         (training, "train_preset"),
-        (comparison_runs, "learn_vocabulary"),
+        (vocabulary, "learn_vocabulary"),
         (evaluate, "translators"),
         (translate, "translators"),
         (export, "load"),

@@ -71,7 +71,11 @@ def test_options_of_a_system_replace_those_of_all(tmp_path):
 WRONG = {
     "basline": ('baseline = "base"', 'basline = "base"', "Did you mean 'baseline'"),
     "no baseline": ('baseline = "base"', "", "`baseline` is missing"),
-    "unknown baseline": ('baseline = "base"', 'baseline = "bas"', "Did you mean 'base'"),
+    "unknown baseline": (
+        'baseline = "base"',
+        'baseline = "bas"',
+        "Did you mean 'base'",
+    ),
     "seeds twice": ("[1, 2]", "[1, 1]", "1 twice"),
     "no seeds": ("[1, 2]", "[]", "`seeds` must be a list"),
     "negative seed": ("[1, 2]", "[-1]", "`seeds` must be an integer >= 0"),

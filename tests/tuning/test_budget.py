@@ -24,6 +24,15 @@ def test_minutes_are_a_time_limit():
     assert Budget(updates=9).time_limit(9) is None
 
 
+def test_what_a_trial_is_trained_with():
+    budget = Budget(tokens=90_000)
+    assert budget.training(500, {"accumulate": 2, "log_every": 3}, 3) == {
+        **{"accumulate": 2, "log_every": 3, "save_every": 10},
+        **{"steps": 30, "validate_every": 10},
+    }
+    assert Budget(updates=9).training(500, {}, 9)["log_every"] == 1
+
+
 @pytest.mark.parametrize("given", [{}, {"updates": 1, "tokens": 2}])
 def test_exactly_one(given):
     with pytest.raises(ValueError, match="must be one of"):

@@ -108,7 +108,10 @@ def test_values_that_workers_receive_in_single_precision_are_found():
         ({}, "must have a dimension"),
         ({"training": {"learningrate": [1]}}, "Did you mean 'learning_rate'"),
         ({"attention": {"encodr": "all"}}, "Did you mean 'encoder'"),
-        ({"attention": {"encoder": ["LocalAttentoin"]}}, "Did you mean 'LocalAttention'"),
+        (
+            {"attention": {"encoder": ["LocalAttentoin"]}},
+            "Did you mean 'LocalAttention'",
+        ),
         ({"attention": {"cross": ["NeuralNgram"]}}, "cannot serve as cross attention"),
         (
             {"attention": {"encoder": [{"variant": "LocalAttention", "m": 3}]}},
