@@ -59,7 +59,7 @@ class Examination:
 
 def read_examination(work: Work, system: SystemSettings) -> Examination | None:
     """What was found about a system; `None` if it was not examined like this."""
-    path = work.run_folder(system, 0).with_name(EXAMINATION)
+    path = work.system_folder(system) / EXAMINATION
     try:
         found = read_record(path, Examination)
     except DamagedFolderError:
@@ -135,7 +135,7 @@ def do_examination(work: Work, system: SystemSettings, report: Report) -> None:
         tuple(examined.attention()),
     )
     with clear_full_disk(run.parent):
-        write_record(run.with_name(EXAMINATION), found)
+        write_record(work.system_folder(system) / EXAMINATION, found)
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,13 @@ class Work:
             f"Received: {sizes}"
         )
 
+    def system_folder(self, system: SystemSettings) -> Path:
+        """The folder of all runs of a system."""
+        return self.folder / RUNS / system.folder
+
     def run_folder(self, system: SystemSettings, seed: int) -> Path:
         """The folder of a run."""
-        return self.folder / RUNS / system.folder / f"seed-{seed}"
+        return self.system_folder(system) / f"seed-{seed}"
 
     def translation(
         self, test: TestSettings, system: SystemSettings, seed: int
