@@ -17,7 +17,6 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import MaxInvalid
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.importing import import_tensorflow
 
@@ -50,6 +49,8 @@ class Analysis(StrEnum):
 
 
 CONTRASTIVE = (Analysis.CONTRASTIVE, Analysis.AGREEMENT)
+# Those that read no corpus.
+WITHOUT_CORPUS = (*CONTRASTIVE, Analysis.ALIGNMENT_ERRORS)
 COMPARISONS = (Analysis.BLEU_BY_LENGTH, Analysis.BLEU_BY_OFF_DIAGONALITY)
 
 Runs = Annotated[
@@ -93,6 +94,16 @@ Split = Annotated[
         show_default=False,
     ),
 ]
+MaxInvalid = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest share of the lines of a file that may be invalid UTF-8 (0.01); "
+        "not for contrastive pairs and alignment-errors.",
+        min=0,
+        max=1,
+        show_default=False,
+    ),
+]
 Sentences = Annotated[
     int | None,
     typer.Option(
@@ -115,7 +126,7 @@ def analyse(
     target: Target = None,
     split: Split = None,
     sentences: Sentences = None,
-    max_invalid: MaxInvalid = 0.01,
+    max_invalid: MaxInvalid = None,
     output: Output = Path("analysis"),
 ) -> None:
     """Look inside models: a table and a picture of each, or one that compares them.
@@ -127,6 +138,11 @@ def analyse(
         raise ValueError(
             f"--analysis {analysis} has no --source, --target and --split: its files "
             "name the languages."
+        )
+    if analysis in WITHOUT_CORPUS and max_invalid is not None:
+        raise ValueError(
+            f"--analysis {analysis} has no --max-invalid: it reads no corpus. "
+            f"Received: {max_invalid}"
         )
     check_matplotlib()
     folders = named(runs)
@@ -169,7 +185,7 @@ def reader(
     source: str | None,
     target: str | None,
     split: str,
-    max_invalid: float,
+    max_invalid: float | None,
 ) -> Read:
     """What reads the data that an analysis needs.
 
@@ -187,7 +203,8 @@ def reader(
         options = (data, source, target, split)
         next(kav.analysis.read_alignments(*options), None)
         return lambda: kav.analysis.read_alignments(*options)
-    corpus = kav.data.load_corpus(data, source, target, max_invalid=max_invalid)
+    share = 0.01 if max_invalid is None else max_invalid
+    corpus = kav.data.load_corpus(data, source, target, max_invalid=share)
     corpus.files(split)
     return lambda: kav.analysis.read_pairs(corpus, split)
 

@@ -330,6 +330,8 @@ CALLS = {
         (f"{ANALYSE} --analysis contrastive", "<category>.src"),
         (f"{LOCALITY} --analysis contrastive", "has no --source"),
         (f"{ANALYSE} --analysis agreement --split test", "and --split"),
+        (f"{ANALYSE} --analysis agreement --max-invalid 0.01", "has no --max-invalid"),
+        (f"{LOCALITY} --analysis alignment-errors --max-invalid 1", "has no --max-inv"),
         (f"{ANALYSE} --analysis agreement --data FILE", "a list in JSON"),
         (f"{ANALYSE} --analysis agreement --data HERE/nowhere", "no such file"),
     ],
