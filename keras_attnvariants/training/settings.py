@@ -92,15 +92,16 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
     if not TrainingState(run_dir / STATES).paths():
         return {}
     raise DamagedFolderError(
-        f"{problem}. Restore it from a copy, or start again in another folder; the "
-        "models in best/ and averaged/ do not need it"
+        "The settings of a run must be restored from a copy, or the training started "
+        "again in another folder; the models in best/ and averaged/ do not need them: "
+        f"{problem}"
     )
 
 
 def check_same_run(
     run_dir: Path, saved: Mapping[str, Any], given: Mapping[str, Any]
 ) -> None:
-    """Compare the settings of a run on disk with those that would resume it.
+    """Raises unless a run on disk has the settings of the call that would resume it.
 
     Raises:
         DifferentSettingsError: they differ.
@@ -108,7 +109,7 @@ def check_same_run(
     free = [("training", name) for name in TrainingConfig.FREE_TO_CHANGE]
     # A run that was written before there was an option has its default.
     saved = {**saved, "training": TrainingConfig.defaults() | saved["training"]}
-    # Settings without a tokenizer are those of any.
+    # Settings that name no tokenizer go with every one.
     if "tokenizer" not in saved:
         given = {key: value for key, value in given.items() if key != "tokenizer"}
     if different := differences_of(saved, given, free):

@@ -115,7 +115,8 @@ def test_settings_that_cannot_be_read(tmp_path, content, problem):
     assert read_settings(tmp_path) == {}
     (tmp_path / "state/state-00000001").mkdir(parents=True)
     with pytest.raises(
-        DamagedFolderError, match=f"config.json {problem}.*{path}. Restore it"
+        DamagedFolderError,
+        match=f"restored from .*: config.json {problem}.*: {path}",
     ):
         read_settings(tmp_path)
     path.write_text(json.dumps(settings()))
