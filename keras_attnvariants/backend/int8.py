@@ -28,13 +28,13 @@ from keras_attnvariants.utils.garbage import no_explicit_collection
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
-LARGEST = 127.0
+INT8_MAX = 127.0
 
 # The activations that change nothing.
 LINEAR = None, keras.activations.linear
 
 _portable = contextvars.ContextVar("portable", default=False)
-_constant = contextvars.ContextVar("constant", default=False)
+_constant_integers = contextvars.ContextVar("constant_integers", default=False)
 
 # Within `columns_computed_once`, `column_ends` of each scale, by its identity.
 _column_ends: contextvars.ContextVar[dict[int, Tensor]]
@@ -59,11 +59,11 @@ def constant_integers() -> Iterator[None]:
     than the product with a few rows. No quantized weight may change later, and results
     have no gradient.
     """
-    token = _constant.set(True)
+    token = _constant_integers.set(True)
     try:
         yield
     finally:
-        _constant.reset(token)
+        _constant_integers.reset(token)
 
 
 @contextlib.contextmanager
@@ -260,7 +260,7 @@ def is_fast_here() -> bool:
     """
     if name() != "tensorflow" or _portable.get():
         return False
-    is_graph = _constant.get() or in_graph()
+    is_graph = _constant_integers.get() or in_graph()
     return is_graph and not in_xla() and has_onednn_product()
 
 
@@ -296,7 +296,7 @@ def multiply(
     @tf.custom_gradient
     def product(rows: Tensor) -> tuple[Tensor, Any]:
         def gradient(upstream: Tensor) -> Tensor:
-            columns = ends / LARGEST
+            columns = ends / INT8_MAX
             matrix = tf.cast(kernel, "float32")
             matrix *= columns[:, None] if transposed else columns
             matrix = matrix if transposed else tf.transpose(matrix)
@@ -304,7 +304,7 @@ def multiply(
 
         return rounded_product(rows, kernel, ends, transposed), gradient
 
-    if _constant.get():
+    if _constant_integers.get():
         outputs = rounded_product(rows, kernel, ends, transposed)
     else:
         outputs = product(rows)
@@ -312,11 +312,11 @@ def multiply(
 
 
 def column_ends(kernel_scale: Tensor) -> Tensor:
-    """The float that `LARGEST` stands for in each column, float32 `[O]`."""
+    """The float that `INT8_MAX` stands for in each column, float32 `[O]`."""
     known = _column_ends.get({}).get(id(kernel_scale))
     if known is not None:
         return known
-    return LARGEST / ops.cast(ops.convert_to_tensor(kernel_scale), "float32")
+    return INT8_MAX / ops.cast(ops.convert_to_tensor(kernel_scale), "float32")
 
 
 def rounded_product(
@@ -338,9 +338,9 @@ def rounded_product(
     floats = tf.cast(rows, "float32")
     peak = tf.reduce_max(tf.abs(floats), axis=-1, keepdims=True)
     peak = tf.maximum(peak, keras.config.epsilon())
-    integers = tf.cast(tf.round(floats * (LARGEST / peak)), "int8")
-    # As if LARGEST stood for 1 in every row.
+    integers = tf.cast(tf.round(floats * (INT8_MAX / peak)), "int8")
+    # As if INT8_MAX stood for 1 in every row.
     outputs = onednn_product(
-        integers, kernel, tf.ones(()), ends, transposed, _constant.get()
+        integers, kernel, tf.ones(()), ends, transposed, _constant_integers.get()
     )
     return tf.cast(outputs * peak, rows.dtype)

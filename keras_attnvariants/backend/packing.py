@@ -16,7 +16,7 @@ import numpy as np
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.utils.typing import Tensor
 
-_constants = contextvars.ContextVar("constants", default=False)
+_constant_weights = contextvars.ContextVar("constant_weights", default=False)
 
 
 @contextlib.contextmanager
@@ -34,12 +34,12 @@ def constant_weights(
     for variable, array in values:
         # As an array: it becomes a constant of the graph that reads it.
         scope.add_update((variable, array))
-    token = _constants.set(True)
+    token = _constant_weights.set(True)
     try:
         with scope:
             yield
     finally:
-        _constants.reset(token)
+        _constant_weights.reset(token)
 
 
 def packable(product: Tensor) -> Tensor:
@@ -48,7 +48,7 @@ def packable(product: Tensor) -> Tensor:
     Args:
         product: `[N, O]`, the output of a product without a bias.
     """
-    if not _constants.get() or name() != "tensorflow":
+    if not _constant_weights.get() or name() != "tensorflow":
         return product
     import tensorflow as tf
 

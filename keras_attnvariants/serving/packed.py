@@ -15,8 +15,8 @@ from keras_attnvariants.backend import use_joint_kernels
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
-# A graph may have 2 GB.
-LARGEST = 1_500_000_000
+# Of the weights in a graph, which may have 2 GB.
+MAX_CONSTANT_BYTES = 1_500_000_000
 
 
 class PackedSteps:
@@ -39,10 +39,11 @@ class PackedSteps:
         self, model: keras.Model, weights: Sequence[tuple[keras.Variable, np.ndarray]]
     ) -> None:
         size = sum(array.nbytes for _, array in weights)
-        if size > LARGEST:
+        if size > MAX_CONSTANT_BYTES:
             raise ValueError(
-                f"`packed` and `onednn` need weights of at most {LARGEST / 1e9:.1f} "
-                f"GB, because a graph cannot hold more. Received: {size / 1e9:.1f} GB"
+                "`packed` and `onednn` need weights of at most "
+                f"{MAX_CONSTANT_BYTES / 1e9:.1f} GB, because a graph cannot hold more. "
+                f"Received: {size / 1e9:.1f} GB"
             )
         self.model = model
         self.weights_as_arrays = weights

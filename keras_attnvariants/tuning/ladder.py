@@ -9,12 +9,12 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.tuning.attention import NONE
 from keras_attnvariants.tuning.attention import PLACES
 from keras_attnvariants.tuning.attention import configuration
-from keras_attnvariants.tuning.looks import HARD_CODED
-from keras_attnvariants.tuning.looks import LEARNED
-from keras_attnvariants.tuning.looks import LOCAL
-from keras_attnvariants.tuning.looks import NGRAM
-from keras_attnvariants.tuning.looks import RUNGS
-from keras_attnvariants.tuning.looks import Look
+from keras_attnvariants.tuning.layer_locality import HARD_CODED
+from keras_attnvariants.tuning.layer_locality import LEARNED
+from keras_attnvariants.tuning.layer_locality import LOCAL
+from keras_attnvariants.tuning.layer_locality import NGRAM
+from keras_attnvariants.tuning.layer_locality import RUNGS
+from keras_attnvariants.tuning.layer_locality import LayerLocality
 
 # What is replaced.
 REPLACED = "DotProductAttention"
@@ -24,7 +24,7 @@ def rungs(
     preset: Preset,
     place: str,
     entry: Mapping[str, Any],
-    seen: Look,
+    layer: LayerLocality,
     lowest: str,
     distance: int,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -34,13 +34,13 @@ def rungs(
         preset: the baseline.
         place: of the layer.
         entry: its attention, in serialized form.
-        seen: where it looks.
+        layer: where its heads look.
         lowest: the cheapest that it may get.
         distance: what counts as near, in tokens.
     """
     reach = (2 * distance if lowest == LOCAL else distance) + 1
     variants: dict[str, tuple[str, dict[str, Any]]] = {
-        HARD_CODED: ("HardCodedAttention", {"offsets": list(seen.offsets)}),
+        HARD_CODED: ("HardCodedAttention", {"offsets": list(layer.offsets)}),
         NGRAM: (
             "NeuralNgram",
             {
@@ -54,7 +54,7 @@ def rungs(
     }
     if place == "cross":
         # The offsets were counted from the start of both sentences.
-        options = {"offsets": list(seen.offsets), "length_ratio": 1.0}
+        options = {"offsets": list(layer.offsets), "length_ratio": 1.0}
         variants = {HARD_CODED: ("HardCodedCrossAttention", options)}
     for rung in RUNGS[RUNGS.index(lowest) : -1]:
         if rung in variants:

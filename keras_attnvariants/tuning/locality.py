@@ -35,9 +35,9 @@ from keras_attnvariants.tuning.ladder import learned_layers
 from keras_attnvariants.tuning.ladder import rungs
 from keras_attnvariants.tuning.ladder import stacks
 from keras_attnvariants.tuning.ladder import with_layers
-from keras_attnvariants.tuning.looks import Look
-from keras_attnvariants.tuning.looks import even_share
-from keras_attnvariants.tuning.looks import look
+from keras_attnvariants.tuning.layer_locality import LayerLocality
+from keras_attnvariants.tuning.layer_locality import even_share
+from keras_attnvariants.tuning.layer_locality import layer_locality
 from keras_attnvariants.tuning.settings import CONTENTS
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
@@ -176,11 +176,11 @@ def propose(
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
         if where in baseline:
             by_distance = {row.distance: row.weight for row in by_layer[where]}
-            seen = look(of_layer, by_distance, even[where[0]])
-            rung = seen.rung(where[0], nearness)
-            found = rungs(preset, where[0], baseline[where], seen, rung, distance)
+            layer = layer_locality(of_layer, by_distance, even[where[0]])
+            rung = layer.rung(where[0], nearness)
+            found = rungs(preset, where[0], baseline[where], layer, rung, distance)
             ladders[where] = dict(found)
-            rows.append(proposed_layer(preset, where, seen, rung, ladders[where]))
+            rows.append(proposed_layer(preset, where, layer, rung, ladders[where]))
     return Proposal(
         tuple(rows),
         heads.sentences,
@@ -206,7 +206,7 @@ def fitting_lengths(
 def proposed_layer(
     preset: Preset,
     where: tuple[str, int],
-    seen: Look,
+    layer: LayerLocality,
     rung: str,
     ladder: Mapping[str, Any],
 ) -> ProposedLayer:
@@ -214,9 +214,9 @@ def proposed_layer(
     changed = with_layers(preset, {where: ladder[rung]})
     return ProposedLayer(
         *where,
-        near=seen.near,
-        even=seen.even_near,
-        offsets=" ".join(f"{n:+d}" if n else "0" for n in seen.offsets),
+        near=layer.near,
+        even=layer.even_near,
+        offsets=" ".join(f"{n:+d}" if n else "0" for n in layer.offsets),
         proposed=rung,
         variant=class_of(ladder[rung]),
         saved=preset.count() - preset.count(**changed),

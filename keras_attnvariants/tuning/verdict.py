@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rich.table import Table
 
 from keras_attnvariants.evaluation.significance import mean_interval
+from keras_attnvariants.tuning.layer_locality import LEARNED
 from keras_attnvariants.tuning.locality import DIMENSION
-from keras_attnvariants.tuning.looks import LEARNED
 from keras_attnvariants.tuning.records import OBJECTIVES
 from keras_attnvariants.tuning.records import SearchResult
 from keras_attnvariants.tuning.records import TrialRecord

@@ -89,7 +89,7 @@ def test_products_of_integers_have_constants(tmp_path):
 
 
 def test_models_beyond_the_size_of_a_graph_are_not_packed(monkeypatch):
-    monkeypatch.setattr(packed, "LARGEST", 1_000)
+    monkeypatch.setattr(packed, "MAX_CONSTANT_BYTES", 1_000)
     model = model_in("float32")
     with pytest.raises(ValueError, match="`onednn` need weights of at most"):
         PackedSteps(model, StoredWeights(model).arrays())

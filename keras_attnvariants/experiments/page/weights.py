@@ -13,7 +13,7 @@ from keras_attnvariants.experiments.insights import AttentionLayer
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # What a weight of 1 is stored as.
-LARGEST = 255
+UINT8_MAX = 255
 
 
 def quantized(weights: Sequence[Any]) -> np.ndarray:
@@ -23,7 +23,7 @@ def quantized(weights: Sequence[Any]) -> np.ndarray:
         weights: nested sequences of any depth.
     """
     values = np.nan_to_num(np.asarray(weights, "float64"))
-    return np.rint(LARGEST * np.clip(values, 0, 1)).astype("uint8")
+    return np.rint(UINT8_MAX * np.clip(values, 0, 1)).astype("uint8")
 
 
 def packed(blocks: Iterable[np.ndarray]) -> str:

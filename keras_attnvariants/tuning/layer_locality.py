@@ -19,7 +19,7 @@ HARD_CODED, NGRAM, LOCAL, LEARNED = RUNGS = ("hard-coded", "n-gram", "local", "l
 MOST = 0.5
 
 
-class Look(NamedTuple):
+class LayerLocality(NamedTuple):
     """Where the heads of a layer look.
 
     Attributes:
@@ -61,11 +61,11 @@ def beyond_even(share: float, even: float) -> float:
     return (share - even) / (1 - even) if even < 1 else 0.0
 
 
-def look(
+def layer_locality(
     heads: Sequence[HeadLocality],
     weights: Mapping[int, float],
     even: tuple[float, float],
-) -> Look:
+) -> LayerLocality:
     """Where a layer looks, from the tables of `kav.analysis`.
 
     Args:
@@ -81,7 +81,8 @@ def look(
         for offset, found in zip(offsets, shares, strict=True)
     ]
     near = sum(weight for far, weight in weights.items() if abs(far) <= distance)
-    return Look(near, sum(weights.values()), even[0], even[1], offsets, min(kept))
+    wide = sum(weights.values())
+    return LayerLocality(near, wide, even[0], even[1], offsets, min(kept))
 
 
 def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) -> float:
