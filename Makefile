@@ -40,6 +40,9 @@ ON_TENSORFLOW := KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 \
 	XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 
+# With test-demo, also what the pages of `kav demo` and of comparisons are tested with.
+TEST_EXTRAS ?= test
+
 # Of the quickstart: minutes of training at most, sentences of the test set to score.
 MINUTES ?=
 SENTENCES ?=
@@ -70,7 +73,7 @@ $(VENV)/.package: setup.cfg pyproject.toml | $(BIN)/python
 
 $(VENV)/.tests: $(VENV)/.package
 	@echo "Installing what the tests need"
-	@$(INSTALL) --editable '.[test]' | $(PROGRESS)
+	@$(INSTALL) --editable '.[$(TEST_EXTRAS)]' | $(PROGRESS)
 	@touch $@
 
 quickstart: $(VENV)/.package
