@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterator
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,6 @@ from keras_attnvariants.data.pipeline import LINES_PER_BLOCK
 from keras_attnvariants.data.pipeline import TokenizedCorpus
 from keras_attnvariants.data.pipeline import write_rows
 from keras_attnvariants.utils.files import TEMPORARY
-
-_loading = threading.Lock()
 
 
 class BeamTokenizedCorpus(TokenizedCorpus):
@@ -86,7 +82,7 @@ def _tokenize_and_count(part: tuple[Any, ...], model: bytes) -> None:
 
 def tokenize_part(part: Part, model: bytes) -> int:
     """Writes the token files of a part and returns how many lines it has."""
-    tokenizer = _tokenizer(model)
+    tokenizer = Tokenizer(model).tf_tokenizer()
     lines = part.lines(drop_mark=False)
     output = Path(part.output)
     # Another worker may have begun the same part.
@@ -113,14 +109,3 @@ def _blocks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
     """Lists of as many lines as one process takes at a time."""
     while block := list(islice(lines, LINES_PER_BLOCK)):
         yield block
-
-
-def _tokenizer(model: bytes) -> Any:
-    """The tokenizer, loaded once in a process."""
-    with _loading:
-        return _loaded(model)
-
-
-@lru_cache(maxsize=2)
-def _loaded(model: bytes) -> Any:
-    return Tokenizer(model).tf_tokenizer()

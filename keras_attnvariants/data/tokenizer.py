@@ -221,7 +221,8 @@ class Tokenizer:
         """Returns this tokenizer as a `tensorflow_text.SentencepieceTokenizer`.
 
         It maps strings `[B]` to a ragged int32 tensor without BOS and EOS, inside
-        `tf.data` and inside a SavedModel.
+        `tf.data` and inside a SavedModel. Ask for it again after
+        `keras.utils.set_random_seed`, at which TensorFlow forgets it.
         """
         import tensorflow as tf
         import tensorflow_text
