@@ -4,9 +4,12 @@ On TensorFlow, `keras.ops.scan` has no gradient under XLA and takes no nested st
 JAX, `keras.ops.while_loop` has no gradient.
 """
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.utils.typing import NestedTensors
@@ -18,7 +21,11 @@ Step = Callable[[NestedTensors, NestedTensors], tuple[NestedTensors, NestedTenso
 
 
 def scan(
-    step: Step, initial: NestedTensors, inputs: NestedTensors, reverse: bool = False
+    step: Step,
+    initial: NestedTensors,
+    inputs: NestedTensors,
+    reverse: bool = False,
+    unroll: int = 1,
 ) -> tuple[NestedTensors, NestedTensors]:
     """Runs `state, output = step(state, input)` along the first axis of the inputs.
 
@@ -32,6 +39,8 @@ def scan(
             at least 1.
         reverse: whether the last input comes first. Outputs keep the place of
             their inputs.
+        unroll: steps of one iteration of the loop, a divisor of `T`. With several, a
+            program of XLA is larger, and faster where a step takes little.
 
     Returns:
         The state after the last step, and the outputs of all steps `[T, ...]`.
@@ -46,6 +55,8 @@ def scan(
     >>> [float(x) for x in sums]
     [1.0, 2.0, 3.0]
     """
+    if unroll > 1:
+        return unrolled_scan(step, initial, inputs, reverse, unroll)
     if name() == "tensorflow":
         return tensorflow_scan(step, initial, inputs, reverse)
     if name() == "jax":
@@ -103,6 +114,38 @@ def tensorflow_scan(
         maximum_iterations=length,
     )
     return state, tree.map_structure(lambda a: a.stack(), results)
+
+
+def unrolled_scan(
+    step: Step,
+    initial: NestedTensors,
+    inputs: NestedTensors,
+    reverse: bool,
+    size: int,
+) -> tuple[NestedTensors, NestedTensors]:
+    """`scan` with so many steps in each step of its loop."""
+    tree = keras.tree
+
+    def steps(state: NestedTensors, block: NestedTensors) -> Any:
+        slices = [
+            tree.map_structure(operator.itemgetter(i), block) for i in range(size)
+        ]
+        outputs: list[NestedTensors] = [None] * size
+        for i in range(size)[:: -1 if reverse else 1]:
+            state, outputs[i] = step(state, slices[i])
+        return state, tree.map_structure(lambda *x: ops.stack(x), *outputs)
+
+    def divided(x: Tensor) -> Tensor:
+        length, *rest = ops.shape(x)
+        return ops.reshape(x, (length // size, size, *rest))
+
+    def joined(x: Tensor) -> Tensor:
+        length, _, *rest = ops.shape(x)
+        return ops.reshape(x, (length * size, *rest))
+
+    blocks = tree.map_structure(divided, inputs)
+    state, outputs = scan(steps, initial, blocks, reverse)
+    return state, tree.map_structure(joined, outputs)
 
 
 def zeros_like_a_slice(x: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """One loop for all backends: values and gradients of a loop written out."""
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -99,6 +101,17 @@ def test_equals_the_unrolled_loop(length, mode):
     expected = value_and_gradients(unrolled)(*structure)
     check_same(found, expected)
     assert all(np.abs(ops.convert_to_numpy(g)).max() > 1e-3 for g in found[1])
+
+
+@MODES
+@pytest.mark.parametrize("unroll", [2, 3])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_an_iteration_may_have_several_steps(unroll, reverse, mode):
+    structure = tensors(arrays(6))
+    scan = functools.partial(backend.scan, reverse=reverse)
+    expected = value_and_gradients(scan)(*structure)
+    several = functools.partial(scan, unroll=unroll)
+    check_same(compiled(value_and_gradients(several), mode)(*structure), expected)
 
 
 @pytest.mark.parametrize("xla", [False, True])

@@ -219,11 +219,12 @@ def scan_time(
     inputs: NestedTensors,
     reverse: bool = False,
     axis: int = 1,
+    unroll: int = 1,
 ) -> NestedTensors:
     """Scans along an axis of the inputs and returns the outputs.
 
     A step gets inputs, and gives outputs, in which this axis has one entry, as in
-    decoding. With `reverse`, the last position comes first.
+    decoding. For `reverse` and `unroll` see `keras_attnvariants.backend.scan`.
     """
 
     def slices(x: Tensor) -> Tensor:
@@ -233,7 +234,7 @@ def scan_time(
         return ops.moveaxis(ops.squeeze(x, axis + 1), 0, axis)
 
     inputs = keras.tree.map_structure(slices, inputs)
-    _, outputs = scan(step, state, inputs, reverse)
+    _, outputs = scan(step, state, inputs, reverse, unroll)
     return keras.tree.map_structure(joined, outputs)
 
 

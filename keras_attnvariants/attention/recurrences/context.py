@@ -67,18 +67,28 @@ class PreviousContext(Feedback):
         pairs = ops.einsum("bhsd,bhjd->bhsj", value, key)
         return {"forward": (pairs,), "backward": (ops.swapaxes(pairs, 2, 3),)}
 
+    def added(
+        self, projections: Projections, matrices: State, memory: State, weights: Tensor
+    ) -> Tensor:
+        # In the dtype of computation, like all products of whole sequences.
+        return self.feedback(projections, self.state_of(weights, memory), memory)
+
     def scan_weights(
-        self, inputs: State, matrices: State, training: bool | None
+        self,
+        inputs: State,
+        matrices: State,
+        training: bool | None,
+        unroll: int = 1,
     ) -> Tensor:
         factors = matrices["forward"]
         if not training or len(factors) == 1 or "is_open" in inputs:
-            return super().scan_weights(inputs, matrices, training)
+            return super().scan_weights(inputs, matrices, training, unroll)
         return scan_rows(context_weights, inputs, factors, MASKED_LOGIT)
 
-    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
+    def scan_gradient(self, inputs: State, matrices: State, unroll: int = 1) -> Tensor:
         factors = matrices["backward"]
         if len(factors) == 1:
-            return super().scan_gradient(inputs, matrices)
+            return super().scan_gradient(inputs, matrices, unroll)
         return scan_rows(context_gradient, inputs, factors, 0.0)
 
     def apply(self, matrices: State, weights: Tensor) -> Tensor:
@@ -88,12 +98,13 @@ class PreviousContext(Feedback):
         return functools.reduce(ops.matmul, matrices["backward"], gradient)
 
 
-def context_weights(inputs: State, *factors: Tensor) -> Tensor:
+def context_weights(inputs: State, *factors: Tensor, unroll: int) -> Tensor:
     """The scan of the weights of `PreviousContext`, operation by operation."""
     matrices = {"forward": factors}
-    return Feedback.scan_weights(PreviousContext(), inputs, matrices, training=None)
+    return Feedback.scan_weights(PreviousContext(), inputs, matrices, None, unroll)
 
 
-def context_gradient(inputs: State, *factors: Tensor) -> Tensor:
+def context_gradient(inputs: State, *factors: Tensor, unroll: int) -> Tensor:
     """The scan of their gradient, operation by operation."""
-    return Feedback.scan_gradient(PreviousContext(), inputs, {"backward": factors})
+    matrices = {"backward": factors}
+    return Feedback.scan_gradient(PreviousContext(), inputs, matrices, unroll)

@@ -66,6 +66,12 @@ class Feedback(Recurrence):
         """The gradient of weights from that of what they add."""
         return self.apply(matrices, gradient)
 
+    def added(
+        self, projections: Projections, matrices: State, memory: State, weights: Tensor
+    ) -> Tensor:
+        """The same as `apply`, for its gradient with respect to the memory."""
+        return self.apply(matrices, weights)
+
     # Whole sequences
 
     def attend(
@@ -84,7 +90,7 @@ class Feedback(Recurrence):
         before = delayed(ops.stop_gradient(weights), axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
-        total = energies + self.apply(matrices, before)
+        total = energies + self.added(projections, matrices, memory, before)
         weights = with_gradient(
             weights, total, self.gradient_of_energies, (weights, matrices)
         )
@@ -106,7 +112,11 @@ class Feedback(Recurrence):
         return weights * is_open if is_same_for_all_queries else weights
 
     def scan_weights(
-        self, inputs: State, matrices: State, training: bool | None
+        self,
+        inputs: State,
+        matrices: State,
+        training: bool | None,
+        unroll: int = 1,
     ) -> Tensor:
         """The weights `[B, H, T, S]`, one position after the other.
 
@@ -115,6 +125,7 @@ class Feedback(Recurrence):
                 others, and, if not all queries see any, `is_open` `[B, H, T, 1]`.
             matrices: as returned by `matrices`.
             training: whether the model is trained.
+            unroll: positions of one iteration, a divisor of `T`.
         """
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
@@ -124,7 +135,8 @@ class Feedback(Recurrence):
                 weights = weights * inputs["is_open"]
             return (state + weights if self.accumulates else weights), weights
 
-        return scan_time(body, first_state(inputs["energies"]), inputs, axis=2)
+        initial = first_state(inputs["energies"])
+        return scan_time(body, initial, inputs, axis=2, unroll=unroll)
 
     def gradient_of_energies(
         self, gradient: Tensor, saved: tuple[Tensor, State]
@@ -134,12 +146,13 @@ class Feedback(Recurrence):
         inputs = {"weights": weights, "gradient": gradient}
         return self.scan_gradient(inputs, matrices)
 
-    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
+    def scan_gradient(self, inputs: State, matrices: State, unroll: int = 1) -> Tensor:
         """The gradient of the energies, from the last position to the first.
 
         Args:
             inputs: `weights`, and their `gradient`, `[B, H, T, S]`.
             matrices: as returned by `matrices`.
+            unroll: positions of one iteration, a divisor of `T`.
         """
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
@@ -149,7 +162,7 @@ class Feedback(Recurrence):
             return (state + earlier if self.accumulates else earlier), own
 
         initial = first_state(inputs["weights"])
-        return scan_time(body, initial, inputs, reverse=True, axis=2)
+        return scan_time(body, initial, inputs, True, axis=2, unroll=unroll)
 
     # One position at a time
 

@@ -11,25 +11,30 @@ from collections.abc import Callable
 
 from keras import ops
 
+from keras_attnvariants.backend import in_xla
 from keras_attnvariants.backend import jit_by_rows
 from keras_attnvariants.backend import runs_by_rows
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Of inputs by name `[B, H, T, S]` and matrices `[B, H, ...]`: an output `[B, H, T, S]`.
+# Of inputs by name `[B, H, T, S]`, matrices `[B, H, ...]`, and `unroll`, a divisor of
+# `T`: an output `[B, H, T, S]`.
 Scan = Callable[..., Tensor]
 
-ROWS = 4
+# Their matrices fit into the cache of a core.
+ROWS = 2
+# Positions of one iteration of a scan.
+UNROLL = 4
 # Sources of fewer positions are not worth a compilation.
 LONG = 256
-# Lengths are rounded up to a multiple of it.
+# Lengths are rounded up to a multiple of it, which is one of `UNROLL`.
 MULTIPLE = 128
 
 
 def scan_rows(
     scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor], padding: float
 ) -> Tensor:
-    """`scan(inputs, *matrices)`, by XLA if that is faster.
+    """The outputs of a scan, by XLA if that is faster.
 
     Sentences and heads must not depend on each other, and nothing on later positions
     whose inputs are `padding`.
@@ -44,7 +49,10 @@ def scan_rows(
         `[B, H, T, S]`.
     """
     length = ops.shape(matrices[0])[2]
-    plain = functools.partial(scan, inputs, *matrices)
+    steps = ops.shape(next(iter(inputs.values())))[2]
+    is_divisible = isinstance(steps, int) and steps % UNROLL == 0
+    unroll = UNROLL if in_xla() and is_divisible else 1
+    plain = functools.partial(scan, inputs, *matrices, unroll=unroll)
     if not runs_by_rows() or (isinstance(length, int) and length < LONG):
         return plain()
     by_rows = functools.partial(scan_blocks, scan, inputs, matrices, padding)
@@ -56,7 +64,7 @@ def scan_rows(
 def scan_blocks(
     scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor], padding: float
 ) -> Tensor:
-    """`scan(inputs, *matrices)`, by XLA."""
+    """The outputs of a scan, by XLA."""
     batch, heads, target, source = ops.shape(next(iter(inputs.values())))
 
     def rows(x: Tensor, rounded: tuple[bool, bool], value: float = 0.0) -> Tensor:
@@ -66,7 +74,8 @@ def scan_blocks(
             for size, is_length in zip(sizes, rounded, strict=True)
         ]
         widths = [[0, 0], [0, 0], *([0, size] for size in more)]
-        x = ops.pad(x, widths, constant_values=value)
+        padded = functools.partial(ops.pad, x, widths, constant_values=value)
+        x = ops.cond(sum(more) > 0, padded, lambda: x)
         longer = [size + extra for size, extra in zip(sizes, more, strict=True)]
         return ops.reshape(x, (batch * heads, *longer))
 
@@ -84,6 +93,6 @@ def program(scan: Scan, names: tuple[str, ...]) -> Callable[..., Tensor]:
     def rows(*tensors: Tensor) -> Tensor:
         with_head = [x[:, None] for x in tensors]
         inputs = dict(zip(names, with_head, strict=False))
-        return scan(inputs, *with_head[len(names) :])[:, 0]
+        return scan(inputs, *with_head[len(names) :], unroll=UNROLL)[:, 0]
 
     return jit_by_rows(rows, ROWS)
