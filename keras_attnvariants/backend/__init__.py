@@ -12,6 +12,7 @@ from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.constants import constant
 from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import local_size
@@ -93,6 +94,7 @@ __all__ = [
     "masked_softmax",
     "name",
     "of_any_rows",
+    "on_cpu",
     "onednn_product",
     "portable",
     "project_jointly",

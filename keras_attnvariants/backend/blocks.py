@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
@@ -54,11 +55,7 @@ def runs_by_rows() -> bool:
 
     It does where TensorFlow does not compile everything by XLA.
     """
-    if in_xla():
-        return False
-    import tensorflow as tf
-
-    return not tf.config.list_physical_devices("GPU")
+    return not in_xla() and on_cpu()
 
 
 def filled(parts: list[Tensor], multiple: int) -> list[Tensor]:

@@ -91,6 +91,18 @@ def in_xla() -> bool:
     return name() != "tensorflow" or is_in_xla_context()
 
 
+def on_cpu() -> bool:
+    """Whether the backend computes on a CPU, and not on a GPU or TPU."""
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        kinds = {device.device_type for device in tf.config.list_physical_devices()}
+        return not kinds & {"GPU", "TPU"}
+    import jax
+
+    return str(jax.default_backend()) == "cpu"
+
+
 def gains_from_xla(model: Any) -> bool:
     """Whether a search is faster when XLA compiles it.
 
@@ -103,9 +115,7 @@ def gains_from_xla(model: Any) -> bool:
     """
     if name() != "tensorflow":
         return True
-    import tensorflow as tf
-
     dtype = getattr(model, "compute_dtype", "float32")
     quantized = getattr(model, "quantization", None) is not None
     is_narrow = dtype != "float32" or quantized
-    return not is_narrow or bool(tf.config.list_physical_devices("GPU"))
+    return not is_narrow or not on_cpu()

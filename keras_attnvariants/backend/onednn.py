@@ -6,6 +6,7 @@ Its operator is not among `tf.raw_ops`, so it enters a graph as part of a `Graph
 import functools
 from typing import Any
 
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.utils.typing import Tensor
 
 OPERATOR = "_QuantizedMatMul"
@@ -78,7 +79,7 @@ def has_onednn_product() -> bool:
     """Whether this TensorFlow has the kernel, and computes on a CPU."""
     import tensorflow as tf
 
-    if tf.config.list_physical_devices("GPU"):
+    if not on_cpu():
         return False
     with tf.init_scope():
         ones, one = tf.ones((1, 1), "int8"), tf.ones(())

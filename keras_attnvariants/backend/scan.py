@@ -55,14 +55,16 @@ def scan(
     >>> [float(x) for x in sums]
     [1.0, 2.0, 3.0]
     """
-    if unroll > 1:
+    if name() == "tensorflow" and unroll > 1:
         return unrolled_scan(step, initial, inputs, reverse, unroll)
     if name() == "tensorflow":
         return tensorflow_scan(step, initial, inputs, reverse)
     if name() == "jax":
         import jax
 
-        state, outputs = jax.lax.scan(step, initial, inputs, reverse=reverse)
+        state, outputs = jax.lax.scan(
+            step, initial, inputs, reverse=reverse, unroll=unroll
+        )
         return state, outputs
     raise ValueError(
         f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
@@ -121,30 +123,30 @@ def unrolled_scan(
     initial: NestedTensors,
     inputs: NestedTensors,
     reverse: bool,
-    size: int,
+    unroll: int,
 ) -> tuple[NestedTensors, NestedTensors]:
-    """`scan` with so many steps in each step of its loop."""
+    """`scan` on TensorFlow, with `unroll` steps in an iteration of the loop."""
     tree = keras.tree
 
     def steps(state: NestedTensors, block: NestedTensors) -> Any:
         slices = [
-            tree.map_structure(operator.itemgetter(i), block) for i in range(size)
+            tree.map_structure(operator.itemgetter(i), block) for i in range(unroll)
         ]
-        outputs: list[NestedTensors] = [None] * size
-        for i in range(size)[:: -1 if reverse else 1]:
+        outputs: list[NestedTensors] = [None] * unroll
+        for i in range(unroll)[:: -1 if reverse else 1]:
             state, outputs[i] = step(state, slices[i])
         return state, tree.map_structure(lambda *x: ops.stack(x), *outputs)
 
     def divided(x: Tensor) -> Tensor:
         length, *rest = ops.shape(x)
-        return ops.reshape(x, (length // size, size, *rest))
+        return ops.reshape(x, (length // unroll, unroll, *rest))
 
     def joined(x: Tensor) -> Tensor:
         length, _, *rest = ops.shape(x)
-        return ops.reshape(x, (length * size, *rest))
+        return ops.reshape(x, (length * unroll, *rest))
 
     blocks = tree.map_structure(divided, inputs)
-    state, outputs = scan(steps, initial, blocks, reverse)
+    state, outputs = tensorflow_scan(steps, initial, blocks, reverse)
     return state, tree.map_structure(joined, outputs)
 
 

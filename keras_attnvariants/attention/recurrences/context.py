@@ -67,28 +67,24 @@ class PreviousContext(Feedback):
         pairs = ops.einsum("bhsd,bhjd->bhsj", value, key)
         return {"forward": (pairs,), "backward": (ops.swapaxes(pairs, 2, 3),)}
 
-    def added(
+    def apply_to_sequence(
         self, projections: Projections, matrices: State, memory: State, weights: Tensor
     ) -> Tensor:
         # In the dtype of computation, like all products of whole sequences.
         return self.feedback(projections, self.state_of(weights, memory), memory)
 
     def scan_weights(
-        self,
-        inputs: State,
-        matrices: State,
-        training: bool | None,
-        unroll: int = 1,
+        self, inputs: State, matrices: State, training: bool | None
     ) -> Tensor:
         factors = matrices["forward"]
         if not training or len(factors) == 1 or "is_open" in inputs:
-            return super().scan_weights(inputs, matrices, training, unroll)
+            return super().scan_weights(inputs, matrices, training)
         return scan_rows(context_weights, inputs, factors, MASKED_LOGIT)
 
-    def scan_gradient(self, inputs: State, matrices: State, unroll: int = 1) -> Tensor:
+    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
         factors = matrices["backward"]
         if len(factors) == 1:
-            return super().scan_gradient(inputs, matrices, unroll)
+            return super().scan_gradient(inputs, matrices)
         return scan_rows(context_gradient, inputs, factors, 0.0)
 
     def apply(self, matrices: State, weights: Tensor) -> Tensor:
@@ -99,12 +95,12 @@ class PreviousContext(Feedback):
 
 
 def context_weights(inputs: State, *factors: Tensor, unroll: int) -> Tensor:
-    """The scan of the weights of `PreviousContext`, operation by operation."""
+    """The scan of the weights of `PreviousContext`, position by position."""
     matrices = {"forward": factors}
-    return Feedback.scan_weights(PreviousContext(), inputs, matrices, None, unroll)
+    return PreviousContext().weights_by_position(inputs, matrices, unroll)
 
 
 def context_gradient(inputs: State, *factors: Tensor, unroll: int) -> Tensor:
-    """The scan of their gradient, operation by operation."""
+    """The scan of their gradient, position by position."""
     matrices = {"backward": factors}
-    return Feedback.scan_gradient(PreviousContext(), inputs, matrices, unroll)
+    return PreviousContext().gradient_by_position(inputs, matrices, unroll)

@@ -66,7 +66,7 @@ class Feedback(Recurrence):
         """The gradient of weights from that of what they add."""
         return self.apply(matrices, gradient)
 
-    def added(
+    def apply_to_sequence(
         self, projections: Projections, matrices: State, memory: State, weights: Tensor
     ) -> Tensor:
         """The same as `apply`, for its gradient with respect to the memory."""
@@ -90,7 +90,7 @@ class Feedback(Recurrence):
         before = delayed(ops.stop_gradient(weights), axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
-        total = energies + self.added(projections, matrices, memory, before)
+        total = energies + self.apply_to_sequence(projections, matrices, memory, before)
         weights = with_gradient(
             weights, total, self.gradient_of_energies, (weights, matrices)
         )
@@ -112,21 +112,22 @@ class Feedback(Recurrence):
         return weights * is_open if is_same_for_all_queries else weights
 
     def scan_weights(
-        self,
-        inputs: State,
-        matrices: State,
-        training: bool | None,
-        unroll: int = 1,
+        self, inputs: State, matrices: State, training: bool | None
     ) -> Tensor:
-        """The weights `[B, H, T, S]`, one position after the other.
+        """The weights `[B, H, T, S]`.
 
         Args:
             inputs: `energies` `[B, H, T, S]`, those of masked positions far below all
                 others, and, if not all queries see any, `is_open` `[B, H, T, 1]`.
             matrices: as returned by `matrices`.
             training: whether the model is trained.
-            unroll: positions of one iteration, a divisor of `T`.
         """
+        return self.weights_by_position(inputs, matrices)
+
+    def weights_by_position(
+        self, inputs: State, matrices: State, unroll: int = 1
+    ) -> Tensor:
+        """The same, one position after the other, `unroll` in an iteration."""
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
             total = inputs["energies"] + self.apply(matrices, state)
@@ -146,14 +147,19 @@ class Feedback(Recurrence):
         inputs = {"weights": weights, "gradient": gradient}
         return self.scan_gradient(inputs, matrices)
 
-    def scan_gradient(self, inputs: State, matrices: State, unroll: int = 1) -> Tensor:
-        """The gradient of the energies, from the last position to the first.
+    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
+        """The gradient of the energies.
 
         Args:
             inputs: `weights`, and their `gradient`, `[B, H, T, S]`.
             matrices: as returned by `matrices`.
-            unroll: positions of one iteration, a divisor of `T`.
         """
+        return self.gradient_by_position(inputs, matrices)
+
+    def gradient_by_position(
+        self, inputs: State, matrices: State, unroll: int = 1
+    ) -> Tensor:
+        """The same, from the last position to the first, `unroll` in an iteration."""
 
         def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
             own = inputs["weights"] * (inputs["gradient"] + state)

@@ -1,19 +1,23 @@
-"""Scans over long sequences by XLA, inside of a graph that XLA does not compile.
+"""Scans over long sequences on CPUs, two rows at a time.
 
-In a graph of TensorFlow, a scan multiplies one row with large matrices at each
-position, operation by operation. One program of XLA takes half the time, but it is
-compiled for each shape. So it is one for few rows, of a sentence and a head each, and
-for rounded lengths.
+A row is a head of a sentence, and has matrices of its own, which are read at each
+position. Those of two rows fit into the cache of a core. In a graph of TensorFlow, a
+scan multiplies operation by operation; as a program of XLA it takes half the time. A
+program is compiled for each shape, so it is one for rounded lengths.
+
+On JAX, several devices may share the rows: it scans all of them together.
 """
 
 import functools
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import in_xla
 from keras_attnvariants.backend import jit_by_rows
-from keras_attnvariants.backend import runs_by_rows
+from keras_attnvariants.backend import on_cpu
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
@@ -21,11 +25,11 @@ from keras_attnvariants.utils.typing import Tensor
 # `T`: an output `[B, H, T, S]`.
 Scan = Callable[..., Tensor]
 
-# Their matrices fit into the cache of a core.
+# Rows of a block.
 ROWS = 2
 # Positions of one iteration of a scan.
 UNROLL = 4
-# Sources of fewer positions are not worth a compilation.
+# Matrices of fewer positions are small.
 LONG = 256
 # Lengths are rounded up to a multiple of it, which is one of `UNROLL`.
 MULTIPLE = 128
@@ -34,7 +38,7 @@ MULTIPLE = 128
 def scan_rows(
     scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor], padding: float
 ) -> Tensor:
-    """The outputs of a scan, by XLA if that is faster.
+    """The outputs of a scan, in blocks of rows where that is faster.
 
     Sentences and heads must not depend on each other, and nothing on later positions
     whose inputs are `padding`.
@@ -48,23 +52,47 @@ def scan_rows(
     Returns:
         `[B, H, T, S]`.
     """
+    if in_xla():
+        return scan_in_xla(scan, inputs, matrices)
     length = ops.shape(matrices[0])[2]
-    steps = ops.shape(next(iter(inputs.values())))[2]
-    is_divisible = isinstance(steps, int) and steps % UNROLL == 0
-    unroll = UNROLL if in_xla() and is_divisible else 1
-    plain = functools.partial(scan, inputs, *matrices, unroll=unroll)
-    if not runs_by_rows() or (isinstance(length, int) and length < LONG):
+    plain = functools.partial(scan, inputs, *matrices, unroll=1)
+    if not on_cpu() or (isinstance(length, int) and length < LONG):
         return plain()
-    by_rows = functools.partial(scan_blocks, scan, inputs, matrices, padding)
+    by_xla = functools.partial(scan_by_xla, scan, inputs, matrices, padding)
     if isinstance(length, int):
-        return by_rows()
-    return ops.cond(length >= LONG, by_rows, plain)
+        return by_xla()
+    return ops.cond(length >= LONG, by_xla, plain)
 
 
-def scan_blocks(
+def scan_in_xla(scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor]) -> Tensor:
+    """The outputs of a scan that is a part of a program of XLA."""
+    shape = ops.shape(next(iter(inputs.values())))
+    if not all(isinstance(size, int) for size in shape):
+        return scan(inputs, *matrices, unroll=1)
+    batch, heads, target, source = shape
+    unroll = 1 if target % UNROLL else UNROLL
+    is_divided = source >= LONG and batch * heads % ROWS == 0
+    if not is_divided or backend.name() != "tensorflow" or not on_cpu():
+        return scan(inputs, *matrices, unroll=unroll)
+
+    def blocks(x: Tensor) -> Tensor:
+        return ops.reshape(x, (-1, ROWS, 1, *ops.shape(x)[2:]))
+
+    def scan_block(
+        state: Tensor, block: tuple[State, tuple[Tensor, Tensor]]
+    ) -> tuple[Tensor, Tensor]:
+        inputs, matrices = block
+        return state, scan(inputs, *matrices, unroll=unroll)
+
+    divided = keras.tree.map_structure(blocks, (inputs, matrices))
+    _, outputs = backend.scan(scan_block, ops.zeros(()), divided)
+    return ops.reshape(outputs, shape)
+
+
+def scan_by_xla(
     scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor], padding: float
 ) -> Tensor:
-    """The outputs of a scan, by XLA."""
+    """The outputs of a scan that is a program of XLA in a graph of TensorFlow."""
     batch, heads, target, source = ops.shape(next(iter(inputs.values())))
 
     def rows(x: Tensor, rounded: tuple[bool, bool], value: float = 0.0) -> Tensor:

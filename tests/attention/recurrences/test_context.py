@@ -9,15 +9,15 @@ from keras_attnvariants.attention.recurrences import rows
 from keras_attnvariants.attention.recurrences.context import PreviousContext
 
 pytestmark = pytest.mark.skipif(
-    backend.name() != "tensorflow", reason="JAX compiles everything"
+    backend.name() != "tensorflow", reason="JAX scans all rows together"
 )
 
 BATCH, HEADS, LENGTH, SOURCE_LENGTH, DIM = 3, 2, 5, 7, 2
 
 
-def arrays():
+def arrays(length=LENGTH):
     rng = np.random.default_rng(0)
-    energies = rng.normal(size=(BATCH, HEADS, LENGTH, SOURCE_LENGTH))
+    energies = rng.normal(size=(BATCH, HEADS, length, SOURCE_LENGTH))
     value, key = rng.normal(size=(2, BATCH, HEADS, SOURCE_LENGTH, DIM))
     mask = np.arange(SOURCE_LENGTH) < np.array([7, 4, 0])[:, None]
     numbers = [x.astype("float32") for x in (energies, value, key)]
@@ -37,6 +37,7 @@ def weights_and_gradient(energies, value, key, mask):
 
 
 def in_graph():
+    """What a graph of TensorFlow gives."""
     import tensorflow as tf
 
     given = arrays()
@@ -67,3 +68,23 @@ def test_blocks_give_what_a_scan_gives(everything_is_long):
     # Padding has no weight, and neither has anything without a visible source.
     assert not found[0][1, ..., 4:].any()
     assert not found[0][2].any()
+
+
+@pytest.mark.parametrize("length", [LENGTH, 8])
+def test_blocks_in_xla_give_what_a_scan_gives(everything_is_long, monkeypatch, length):
+    """Eight positions are scanned several at a time, five are not."""
+    given = arrays(length)
+    scans = []
+
+    def counted(*arguments):
+        scans.append(1)
+        return scan(*arguments)
+
+    scan = backend.scan
+    monkeypatch.setattr(backend, "scan", counted)
+    found = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
+    assert scans  # over blocks
+    rows.LONG = 100
+    expected = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
+    for actual, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(actual, other, rtol=1e-5, atol=1e-6)
