@@ -12,6 +12,8 @@ from keras_attnvariants.evaluation.significance import Comparison
 from keras_attnvariants.evaluation.significance import paired_bootstrap
 from keras_attnvariants.evaluation.speed import Speed
 from keras_attnvariants.evaluation.speed import measure_speed
+from keras_attnvariants.evaluation.tasks import corpus_rouge
+from keras_attnvariants.evaluation.tasks import word_error_rate
 
 __all__ = [
     "Comparison",
@@ -21,9 +23,11 @@ __all__ = [
     "Speed",
     "corpus_bleu",
     "corpus_chrf",
+    "corpus_rouge",
     "corpus_ter",
     "evaluate",
     "measure_speed",
     "paired_bootstrap",
     "parameter_summary",
+    "word_error_rate",
 ]
