@@ -144,20 +144,11 @@ class SizeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """How the model is trained, where that is not as in the preset."""
+class UpdateOptions:
+    """Size and rate of updates, where they are not those of the preset."""
 
-    steps: Annotated[int | None, setting("Number of updates.", min=1)] = None
-    minutes: Annotated[
-        float | None,
-        setting("End earlier, when the time is up.", callback=checked(check_positive)),
-    ] = None
     batch_tokens: Annotated[
         int | None, setting("Source and target positions of a batch.", min=1)
-    ] = None
-    accumulate: Annotated[
-        int | None,
-        setting("Batches whose gradients make an update together (1).", min=1),
     ] = None
     learning_rate: Annotated[
         float | None,
@@ -168,6 +159,29 @@ class TrainingOptions:
     ] = None
     warmup_steps: Annotated[
         int | None, setting("Updates of that rise (1000).", min=1)
+    ] = None
+
+    def given(self) -> dict[str, Any]:
+        """Those that were given, by their names."""
+        return given(
+            batch_tokens=self.batch_tokens,
+            learning_rate=self.learning_rate,
+            warmup_steps=self.warmup_steps,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(UpdateOptions):
+    """How the model is trained, where that is not as in the preset."""
+
+    steps: Annotated[int | None, setting("Number of updates.", min=1)] = None
+    minutes: Annotated[
+        float | None,
+        setting("End earlier, when the time is up.", callback=checked(check_positive)),
+    ] = None
+    accumulate: Annotated[
+        int | None,
+        setting("Batches whose gradients make an update together (1).", min=1),
     ] = None
     dropout: Annotated[
         float | None,

@@ -13,6 +13,7 @@ from keras_attnvariants.cli.train_options import Patience
 from keras_attnvariants.cli.train_options import PrecisionOption
 from keras_attnvariants.cli.train_options import SizeOptions
 from keras_attnvariants.cli.train_options import TrainingPrecision
+from keras_attnvariants.cli.train_options import UpdateOptions
 from keras_attnvariants.cli.train_options import VocabularySize
 from keras_attnvariants.cli.tune_options import BleuSentences
 from keras_attnvariants.cli.tune_options import BudgetOptions
@@ -42,6 +43,7 @@ def tune(
     seed: Seed = 1,
     vocabulary_size: VocabularySize = None,
     sizes: SizeOptions,
+    training: UpdateOptions,
     patience: Patience = None,
     bleu_sentences: BleuSentences = None,
     precision: PrecisionOption = TrainingPrecision.AUTO,
@@ -73,7 +75,7 @@ def tune(
     prepared = kav.tuning.search(
         explored.preset,
         loaded,
-        explored.space,
+        explored.space.with_training(**training.given()),
         search,
         budget=limit,
         objective=objective.value,

@@ -165,7 +165,7 @@ class SearchResult:
         write_csv(Path(path), rows)
 
     def __rich__(self) -> Table:
-        front = self.front()
+        front, varied = self.front(), dimensions_that_vary(self.records)
         table = Table(title=f"{len(self.records)} trials of {self.budget} each")
         for name in ("", "trial", OBJECTIVES[self.objective][0], "parameters"):
             table.add_column(name, justify="right")
@@ -182,7 +182,9 @@ class SearchResult:
                 f"{r.tokens_per_second:,.0f}",
                 f"{r.memory_mib:,.0f} MiB",
                 f"{r.minutes:.1f}",
-                ", ".join(f"{short(k)} {label(v)}" for k, v in r.values.items()),
+                ", ".join(
+                    f"{short(k)} {label(v)}" for k, v in r.values.items() if k in varied
+                ),
             )
         table.caption = "* on the front of quality against number of parameters"
         return table
@@ -199,6 +201,15 @@ def short(dimension: str) -> str:
 def names_of_dimensions(records: Iterable[TrialRecord]) -> list[str]:
     """The names of all dimensions that occur, in their order."""
     return list(dict.fromkeys(name for record in records for name in record.values))
+
+
+def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
+    """The names of the dimensions that tell the trials apart; of one trial, all."""
+    return [
+        name
+        for name in names_of_dimensions(records)
+        if len(records) == 1 or len({repr(r.values.get(name)) for r in records}) > 1
+    ]
 
 
 def read_result(

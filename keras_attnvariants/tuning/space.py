@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import replace
 from typing import Any
 from typing import NamedTuple
 
@@ -121,6 +122,19 @@ class SearchSpace:
     def to_dict(self) -> dict[str, Any]:
         """The space as a dict that `repr` tells from any other space."""
         return {part: getattr(self, part) for part in PARTS if getattr(self, part)}
+
+    def with_training(self, **values: Any) -> "SearchSpace":
+        """The same space, all of whose points have these values of `training`.
+
+        Raises:
+            ValueError: a name is unknown, or a dimension of the space.
+        """
+        if twice := sorted(self.training.keys() & values.keys()):
+            raise ValueError(
+                f"The space decides about {', '.join(twice)} already. "
+                f"Received: {values}"
+            )
+        return replace(self, training={**self.training, **values})
 
     def hyperparameters(self, preset: Preset) -> Any:
         """All dimensions, as `keras_tuner.HyperParameters`."""

@@ -71,6 +71,7 @@ CALLS = {
         (f"{OFFSETS} --updates 5 --chief here", "`--chief` must be host:port"),
         (f"{OFFSETS} {WORKER} --workers 2", "`--worker` is one process"),
         (f"{OFFSETS} {WORKER} --csv HERE/table.csv", "--csv is for the chief"),
+        (f"{OFFSETS} --updates 5 --batch-tokens 0", "--batch-tokens"),
         (f"{OFFSETS} --updates 5 --bleu-sentences 9", "needs --objective bleu"),
         (f"{OFFSETS} --updates 5 --distance 2", "need --from-locality"),
         (f"{OFFSETS} --updates 5 --nearness 0", "need --from-locality"),

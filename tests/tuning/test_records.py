@@ -1,6 +1,7 @@
 """The table of trials, and its front."""
 
 import csv
+import dataclasses
 
 import pytest
 
@@ -50,3 +51,24 @@ def test_records_are_read_as_written_and_listed(result, tmp_path):
     rows = list(csv.DictReader((tmp_path / "trials.csv").read_text().splitlines()))
     assert rows[0]["bleu"] == "5.0" and rows[0]["encoder/LocalAttention/n"] == "3"
     assert result.__rich__().row_count == 4
+
+
+def test_the_table_shows_what_tells_the_trials_apart(tmp_path):
+    """`warmup_steps` is the same in all."""
+    records = [
+        dataclasses.replace(record(str(n), 5.0 - n, 300), values=values)
+        for n, values in enumerate(
+            [
+                {"encoder": "none", "warmup_steps": 500},
+                {"encoder": "LocalAttention", "warmup_steps": 500},
+            ]
+        )
+    ]
+    both = SearchResult(tmp_path, tuple(records), "bleu", "10 updates")
+    assert list(both.__rich__().columns[-1].cells) == [
+        "encoder none",
+        "encoder LocalAttention",
+    ]
+    one = SearchResult(tmp_path, tuple(records[:1]), "bleu", "10 updates")
+    [shown] = one.__rich__().columns[-1].cells
+    assert shown == "encoder none, warmup_steps 500"

@@ -34,6 +34,22 @@ def test_a_space_by_name_has_the_sizes_of_its_paper(name, layers, points):
     named.check(preset)
 
 
+def test_settings_of_all_points():
+    named = tuning.named_space("you2020/offsets", PRESET)
+    space = named.with_training(batch_tokens=512, learning_rate=2e-3)
+    assert space.points(PRESET) == 4
+    hyperparameters = {p.name: p.values[0] for p in space.hyperparameters(PRESET).space}
+    arguments = space.arguments(PRESET, {**hyperparameters, "offsets": "ll | lc"})
+    assert arguments.batch_tokens == 512
+    peak = arguments.settings["learning_rate"]
+    assert float(peak(999)) == pytest.approx(2e-3)  # the 1000th update
+    assert arguments.sizes == named.arguments(PRESET, {"offsets": "ll | lc"}).sizes
+    with pytest.raises(ValueError, match="decides about learning_rate already"):
+        space.with_training(learning_rate=1e-3)
+    with pytest.raises(ValueError, match="Did you mean 'batch_tokens'"):
+        named.with_training(batch_token=512)
+
+
 def test_the_offsets_are_those_of_table_6():
     named = tuning.named_space("you2020/offsets", PRESET)
     sizes = named.arguments(PRESET, {"offsets": "ll | lc"}).sizes
