@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.analysis.binned import interval
 from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
@@ -23,6 +24,9 @@ from keras_attnvariants.data.links import Link
 from keras_attnvariants.data.links import check_links
 from keras_attnvariants.data.links import parse_links
 from keras_attnvariants.utils.lines import text_lines
+
+# Resampled corpora, for intervals.
+SAMPLES = 1000
 
 
 class AlignedPair(NamedTuple):
@@ -51,6 +55,7 @@ class HeadAlignment(NamedTuple):
         precision: share of its links that are possible.
         recall: share of the sure links that it has.
         links: number of its links.
+        low, high: 95 % interval of the rate, from resampled sentences.
     """
 
     layer: int
@@ -59,6 +64,8 @@ class HeadAlignment(NamedTuple):
     precision: float
     recall: float
     links: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -108,33 +115,50 @@ def alignment_errors(
             weights.
     """
     stream = Stream(model, aligned_examples(tokenizer, pairs))
+    rng = np.random.default_rng(1)
     counts: dict[int, np.ndarray] = {}
     for batch in stream:
+        times = times_drawn(rng, len(batch.examples))
         for layer in batch.layers:
             if layer.place == "cross":
+                links = count_links(layer, batch.examples)
                 before = counts.get(layer.depth, 0)
-                counts[layer.depth] = before + count_links(layer, batch.examples)
+                counts[layer.depth] = before + np.tensordot(times, links, 1)
     if not counts:
         raise ValueError("This model has no cross-attention with weights.")
     rows = [
-        aligned(depth, head or None, *values)
+        aligned(depth, head or None, counts[depth][:, head])
         for depth in sorted(counts)
-        for head, values in enumerate(counts[depth])
+        for head in range(counts[depth].shape[1])
     ]
     return AlignmentErrors(plain(rows), stream.sentences, stream.skipped)
 
 
-def aligned(
-    layer: int, head: int | None, links: int, sure: int, possible: int, gold: int
-) -> HeadAlignment:
-    """The row of a head, from numbers of links."""
+def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
+    """How often each sample has each sentence, int `[1 + SAMPLES, sentences]`.
+
+    Row 0 is the corpus itself. Draws from Poisson's distribution are a bootstrap that
+    need not know how many sentences will come.
+    """
+    drawn = rng.poisson(1.0, (SAMPLES, sentences))
+    return np.concatenate([np.ones_like(drawn[:1]), drawn])
+
+
+def aligned(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
+    """The row of a head, from numbers of links `[1 + SAMPLES, 4]`."""
+    links, sure, possible, gold = counts.T
+    rates = 1 - (sure + possible) / np.maximum(links + gold, 1)
+    has_links = links + gold > 0
+    low, high = interval(rates[1:][has_links[1:]]) if has_links[0] else rates[:2]
     return HeadAlignment(
         layer,
         head,
-        error_rate=1 - (sure + possible) / max(links + gold, 1),
-        precision=possible / max(links, 1),
-        recall=sure / max(gold, 1),
-        links=links,
+        error_rate=rates[0],
+        precision=possible[0] / max(links[0], 1),
+        recall=sure[0] / max(gold[0], 1),
+        links=links[0],
+        low=low,
+        high=high,
     )
 
 
@@ -158,26 +182,26 @@ def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[E
 
 
 def count_links(layer: Attended, examples: list[Example]) -> np.ndarray:
-    """Numbers of links by head, int `[1 + H, 4]`; row 0 is the mean of the heads.
+    """Numbers of links by sentence and head, int `[B, 1 + H, 4]`.
 
-    Of each: its links, those that are sure, those that are possible, and the sure
-    links that there are.
+    Head 0 is the mean of the heads. Of each: its links, those that are sure, those that
+    are possible, and the sure links that there are.
     """
     mean = layer.weights.mean(1, keepdims=True)
     weights = np.concatenate([mean, layer.weights], axis=1)
     peaks, some = weights.argmax(-1), weights.max(-1) > 0
-    counts = np.zeros((weights.shape[1], 4), "int64")
+    counts = np.zeros((len(examples), weights.shape[1], 4), "int64")
     for number, example in enumerate(examples):
         words: Words = example.note
         tokens = len(words.target)
-        for head in range(len(counts)):
+        for head in range(weights.shape[1]):
             rows = some[number, head, :tokens]
             sources = words.source[peaks[number, head, :tokens][rows]]
             targets = words.target[rows]
             links = set(zip(sources.tolist(), targets.tolist(), strict=True))
             sure, possible = words.pair.sure, words.pair.possible
             found = len(links), len(links & sure), len(links & possible), len(sure)
-            counts[head] += found
+            counts[number, head] = found
     return counts
 
 

@@ -37,14 +37,41 @@ def test_possible_links_cost_nothing():
         AlignedPair("a b", "x y z", sure, possible), looks(0, 1, 1, 0, length=2)
     )
     # Links 0-0 (sure), 1-1 (possible) and 1-2: 1 - (1 + 2) / (3 + 1).
-    assert table.rows[1][2:] == pytest.approx((0.25, 2 / 3, 1, 3))
+    assert table.rows[1][2:6] == pytest.approx((0.25, 2 / 3, 1, 3))
 
 
 def test_rows_without_weights_link_nothing():
     cross = looks(0, 1, 2, 0, length=3)
     cross[0, 1:] = 0
     table = errors(AlignedPair("a b c", "x y z", DIAGONAL, DIAGONAL), cross)
-    assert table.rows[1][2:] == pytest.approx((1 - 2 / 4, 1, 1 / 3, 1))
+    assert table.rows[1][2:6] == pytest.approx((1 - 2 / 4, 1, 1 / 3, 1))
+
+
+def test_intervals_are_those_of_sentences_drawn_again_and_again():
+    """A head that aligns the words of two sentences in three."""
+    links = frozenset({(0, 0), (1, 1)})
+    right, wrong = (
+        AlignedPair("a b", "x y", links, links),
+        AlignedPair(
+            "a b", "x y", frozenset({(0, 1), (1, 0)}), frozenset({(0, 1), (1, 0)})
+        ),
+    )
+    model = KnownWeights(decoder_0={"cross": looks(0, 1, 0, length=2)})
+    pairs = 20 * [right, right, wrong]
+    row = analysis.alignment_errors(model, Words(), pairs).rows[1]
+    assert row.error_rate == pytest.approx(1 / 3)
+    reach = 1.96 * np.sqrt(1 / 3 * 2 / 3 / len(pairs))
+    assert (row.low, row.high) == pytest.approx(
+        (1 / 3 - reach, 1 / 3 + reach), abs=0.02
+    )
+    again = analysis.alignment_errors(model, Words(), iter(pairs)).rows[1]
+    assert again == row
+
+
+def test_one_sentence_has_no_interval():
+    pair = AlignedPair("a b c", "x y z", DIAGONAL, DIAGONAL)
+    row = errors(pair, looks(0, 1, 0, 0, length=3)).rows[1]
+    assert row.low == row.error_rate == row.high
 
 
 class Letters(Words):
@@ -61,7 +88,7 @@ def test_words_are_linked_if_any_of_their_tokens_are():
     links = frozenset({(0, 0), (0, 1), (1, 1)})
     pair = AlignedPair("ab c", "x yz", links, links)
     table = analysis.alignment_errors(model, Letters(), [pair])
-    assert table.rows[1][2:] == (0, 1, 1, 3)
+    assert table.rows[1][2:6] == (0, 1, 1, 3)
 
 
 def test_tokens_of_words_are_those_of_the_sentence(corpus_folder):
