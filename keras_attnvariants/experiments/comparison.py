@@ -188,7 +188,7 @@ def check(work: Work) -> dict[str, int]:
     """
     counts = {s.name: check_system(work, s) for s in work.settings.systems}
     work.corpus.files("train")
-    for test in work.settings.test_sets:
+    for test in work.settings.translated:
         check_test_set(work, test)
     return counts
 

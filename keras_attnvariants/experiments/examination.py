@@ -95,6 +95,7 @@ def digest(work: Work, system: SystemSettings) -> str:
         s.tokenize,
         s.samples,
         str(s.analyses),
+        str(s.shown),
         [record and record.translations for record in records],
     )
     return hashlib.sha256(json.dumps(decided_by, default=str).encode()).hexdigest()
@@ -154,6 +155,11 @@ class Examined:
         wanted = settings.analyses.test_set
         return next(t for t in settings.test_sets if t.name == wanted)
 
+    @property
+    def shown(self) -> TestSettings:
+        """Where sentences come from whose texts are kept."""
+        return self.work.settings.shown or self.test
+
     def table(self, name: str) -> AnalysisTable:
         """The table of an analysis; without rows if the model has nothing for it."""
         work, finding = self.work, FINDINGS.get(name, Finding())
@@ -181,6 +187,8 @@ class Examined:
     def _data(self, name: str) -> str:
         """The name of what is analysed."""
         chosen = self.work.settings.analyses
+        if name == "heat-maps":
+            return self.shown.name
         if name == "alignment-errors":
             return Path(chosen.alignments or "").name
         if name in ("contrastive", "agreement"):
@@ -197,7 +205,8 @@ class Examined:
         elif name in ("contrastive", "agreement"):
             data = analysis.read_contrastive(str(s.analyses.contrastive))
         else:
-            data = zip(*self.work.pairs(self.test), strict=True)
+            test = self.shown if name == "heat-maps" else self.test
+            data = zip(*self.work.pairs(test), strict=True)
         chosen = islice(data, s.analyses.sentences)
         return SINGLE[name](self.model, self.tokenizer, chosen)
 
@@ -226,14 +235,14 @@ class Examined:
         is_wanted = self.system.name in settings.systems
         if not is_wanted or not hasattr(self.model, "attention_scores"):
             return
-        pairs = list(zip(*self.work.pairs(self.test), strict=True))
+        pairs = list(zip(*self.work.pairs(self.shown), strict=True))
         for number in spread(len(pairs), settings.attention_sentences):
             yield from self._attention(number, *pairs[number])
 
     def _attention(
         self, number: int, source: str, target: str
     ) -> Iterator[AttentionLayer]:
-        where = self.system.name, self.test.name, number
+        where = self.system.name, self.shown.name, number
         try:
             reading = Reading(self.model, self.tokenizer, source, target)
         except ValueError:

@@ -39,7 +39,7 @@ class SystemSettings:
 
 @dataclass(frozen=True)
 class TestSettings:
-    """A test set of the file: a split of the corpus, or of another one."""
+    """Sentences with references: a split of the corpus, or of another one."""
 
     __test__ = False  # what pytest would take for tests
 
@@ -81,6 +81,9 @@ class ComparisonSettings:
     """A comparison, as its file describes it; see `template.toml` for every key.
 
     `read_settings` makes one of a file, and checks it.
+
+    Attributes:
+        shown: what is shown in the place of test sets.
     """
 
     title: str
@@ -108,7 +111,13 @@ class ComparisonSettings:
     threads: int | None = None
     precision: str = "auto"
     analyses: AnalysisSettings = AnalysisSettings()
+    shown: TestSettings | None = None
     text: str = ""
+
+    @property
+    def translated(self) -> tuple[TestSettings, ...]:
+        """Everything that each run translates."""
+        return (*self.test_sets, *([self.shown] if self.shown else []))
 
     def system(self, name: str) -> SystemSettings:
         """The system of this name.

@@ -29,11 +29,14 @@ from keras_attnvariants.utils.seeds import check_seed
 
 TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
 
+# A table, and the name of the sentences that it describes.
+SHOWN = "shown"
+
 # What the file may have, by table.
 TOP = (
     *("title", "baseline", "seeds", "corpus", "test_sets", "vocabulary", "budget"),
     *("options", "training", "decoding", "scores", "speed", "run", "analyses"),
-    "systems",
+    *(SHOWN, "systems"),
 )
 CORPUS = ("data", "source", "target", "max_invalid")
 TEST_SET = ("data", "split")
@@ -138,6 +141,7 @@ def parse(text: str, values: Mapping[str, Any]) -> ComparisonSettings:
         threads=run.take("threads", check_integer, None),
         precision=run.take("precision", sections.one_of(PRECISIONS), "auto"),
         analyses=read_analyses(top, names, [test.name for test in test_sets]),
+        shown=read_shown(top, test_sets),
         text=text,
     )
 
@@ -176,9 +180,23 @@ def read_test_sets(top: Section) -> tuple[TestSettings, ...]:
             found.append(TestSettings(name, value))
             continue
         section = Section(f"test_sets.{name}", value, TEST_SET)
-        data = section.take("data", sections.text, None)
-        found.append(TestSettings(name, section.take("split", sections.text), data))
+        found.append(read_data(name, section))
     return tuple(found)
+
+
+def read_shown(top: Section, test_sets: Sequence[TestSettings]) -> TestSettings | None:
+    """What is shown in the place of the test sets, if the file has such a table."""
+    section = top.section(SHOWN, TEST_SET)
+    if not section.values:
+        return None
+    check_names("test_sets", [*(test.name for test in test_sets), SHOWN])
+    return read_data(SHOWN, section)
+
+
+def read_data(name: str, section: Section) -> TestSettings:
+    """Sentences by this name: a split of the corpus, or of other data."""
+    data = section.take("data", sections.text, None)
+    return TestSettings(name, section.take("split", sections.text), data)
 
 
 def read_budget(section: Section) -> Budget:

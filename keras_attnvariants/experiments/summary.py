@@ -172,15 +172,15 @@ def samples(
     done: list[tuple[SystemSettings, int]],
     attention: list[AttentionLayer],
 ) -> Iterator[SampleSentence]:
-    """Sentences of the first test set, and those whose weights are kept."""
+    """Sentences that are shown, those whose weights are kept among them."""
     s = work.settings
     first: dict[str, tuple[SystemSettings, int]] = {}
     for system, seed in done:
         first.setdefault(system.name, (system, seed))
-    for test in s.test_sets:
+    for test in [s.shown] if s.shown else s.test_sets:
         sources, references = work.pairs(test)
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
-        if test == s.test_sets[0]:
+        if test in (s.test_sets[0], s.shown):
             numbers.update(spread(len(sources), s.examples))
         if not numbers:
             continue

@@ -155,7 +155,7 @@ class Work:
         """The test sets that a trained run has not translated as it should."""
         return [
             test
-            for test in self.settings.test_sets
+            for test in self.settings.translated
             if not self.translation(test, system, seed).is_file()
             or record.translations.get(test.name) != self.digest(test, system, seed)
         ]

@@ -38,6 +38,8 @@ BARE = {
     'names = ["locality", "activation-shares", "bleu-by-length"]': "",
     "attention_sentences = 1": "",
 }
+# Sentences of another split, in the place of those of the test set.
+SHOWN = {"[decoding]": '[shown]\nsplit = "validation"\n\n[decoding]'}
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +91,7 @@ def make_up(work: Work, system, seed: int) -> None:
     event = {"event": "period", "step": 4, "seconds": 1.0, "val_loss": 2.0, "loss": 3.0}
     (run / "log.jsonl").write_text(f"{json.dumps(event)}\n")
     record = RunRecord(RunResult(system.name, seed, 4, 1.0, 0.9, 8.0, 700.0, 2.0))
-    for test in work.settings.test_sets:
+    for test in work.settings.translated:
         lines = work.pairs(test)[1]
         kept = len(lines) - seed - len(system.name)
         path = work.translation(test, system, seed)
@@ -251,6 +253,22 @@ def test_test_sets_without_sentences(compare, corpus_folder, tmp_path):
         compare(**{'test = "test"': f'test = {{data = "{empty}/no", split = "a"}}'})
 
 
+def test_sentences_that_are_shown_are_not_scored(compare, corpus_folder):
+    result = compare(**SHOWN)
+    assert [test.name for test in result.test_sets] == ["test"]
+    assert {score.test_set for score in result.scores} == {"test"}
+    sources = (corpus_folder / "validation.xx").read_text().split("\n")
+    assert [sample.source for sample in result.samples] == [sources[0], sources[10]]
+    assert {sample.test_set for sample in result.samples} == {"shown"}
+
+
+def test_shown_sentences_can_be_added(compare, jobs):
+    compare()
+    jobs.clear()
+    compare(**SHOWN)
+    assert len(jobs) == 4
+
+
 def test_translations_that_are_cut_short_are_named(compare, tmp_path):
     compare()
     path = tmp_path / "out" / "translations" / "test" / "hc-2.txt"
@@ -340,7 +358,8 @@ def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare):
 
     The runs with seed 2 were there before the kill, and are those of the undisturbed.
     """
-    path = toy_file(tmp_path, corpus_folder)
+    analyses = {'"locality", "activation': '"locality", "heat-maps", "activation'}
+    path = toy_file(tmp_path, corpus_folder, **SHOWN, **analyses)
     compare_here(path, tmp_path / "undisturbed")
     folder = tmp_path / "killed"
     copy_runs(tmp_path / "undisturbed", folder)
@@ -389,6 +408,8 @@ def check_content(result) -> None:
     assert set(tables) == {
         ("locality", "base"),
         ("locality", "hc"),
+        ("heat-maps", "base"),
+        ("heat-maps", "hc"),
         ("activation-shares", "base"),
         ("activation-shares", "hc"),
         ("bleu-by-length", ""),
@@ -396,12 +417,15 @@ def check_content(result) -> None:
     assert tables["locality", "base"].columns[:3] == ("place", "layer", "head")
     assert tables["locality", "base"].source == "You et al. 2020, Fig. 2"
     assert tables["locality", "base"].sentences == 10
+    assert tables["locality", "base"].test_set == "test"
+    assert tables["heat-maps", "base"].test_set == "shown"
     # What a model has nothing for says so.
     assert tables["activation-shares", "hc"].rows == ()
     assert "phrases" in tables["activation-shares", "hc"].note
     places = {(layer.system, layer.place) for layer in result.attention}
     assert ("base", "cross") in places
     for layer in result.attention:
+        assert layer.test_set == "shown"
         assert len(layer.heads) == 2
         assert len(layer.heads[0]) == len(layer.queries)
         assert {len(row) for row in layer.heads[0]} == {len(layer.keys)}

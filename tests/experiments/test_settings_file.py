@@ -57,6 +57,7 @@ def test_the_values_behind_a_number_sign_are_right_as_well():
     assert read.systems[1].changes == {"num_heads": 8, "learning_rate": 1e-3}
     assert read.systems[1].training["batch_tokens"] == 2048
     assert read.analyses.sentences == 1000
+    assert (read.shown.data, read.shown.split) == ("folder", "test")
 
 
 def test_options_of_a_system_replace_those_of_all(tmp_path):
@@ -113,6 +114,12 @@ WRONG = {
     "no test set": ('test = "test"', "", "`test_sets` must have at least one"),
     "slash in one": ('test = "test"', '"a/b" = "test"', "without slashes"),
     "split": ('test = "test"', 'test = {splt = "a"}', "Did you mean 'split'"),
+    "shown": ("[decoding]", "[shown]\ndata = 'a'\n[decoding]", "`shown.split` is mis"),
+    "shown twice": (
+        'test = "test"\n',
+        'Shown = "test"\n[shown]\nsplit = "a"\n',
+        "'Shown' and 'shown'",
+    ),
 }
 
 

@@ -79,12 +79,12 @@ def table(analysis: str, columns: str, *rows, system: str = "base") -> AnalysisT
         (
             table(
                 "alignment-errors",
-                "layer head error_rate",
-                (1, 1, 0.6),
-                (2, None, 0.25),
-                (2, 3, 0.5),
+                "layer head error_rate low high",
+                (1, 1, 0.6, 0.5, 0.7),
+                (2, None, 0.25, 0.2, 0.3),
+                (2, 3, 0.5, 0.4, 0.6),
             ),
-            "0.250, the mean of heads of layer 2",
+            "0.250 (0.200 to 0.300), the mean of heads of layer 2",
         ),
         (
             table(
