@@ -1,0 +1,163 @@
+"""Time and memory of the analyses by the number of sentences."""
+
+import os
+import time
+from collections.abc import Iterator
+from itertools import chain
+from itertools import islice
+from itertools import repeat
+from pathlib import Path
+from typing import Annotated
+from typing import Any
+from typing import NamedTuple
+
+# Before TensorFlow is imported: warnings and errors only.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import typer
+from measuring import Report
+from measuring import TableRow
+from peak import forget_peak
+from peak import in_own_process
+from peak import resident
+
+from keras_attnvariants.cli.analyse import CONTRASTIVE
+from keras_attnvariants.cli.analyse import Analysis
+from keras_attnvariants.cli.analyse import Read
+from keras_attnvariants.cli.analyse import reader
+from keras_attnvariants.cli.analyse import tables
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+MB = 10**6
+# Sentences before those that are measured: enough to trace most shapes.
+WARM_UP = 100
+
+TEXT = (
+    "Each analysis in a process of its own, as `kav analyse` makes it, with one model. "
+    "Time is that of the processor, memory what the analysis adds at most to the "
+    "resident memory of the process after the first {warm_up} sentences. A corpus "
+    "with fewer sentences is repeated. Growth is that of the time, divided by that of "
+    "the number of sentences: at most 1, as long as the time is not more than linear."
+)
+
+
+class Data(NamedTuple):
+    """Where the sentences come from.
+
+    Attributes:
+        folder: a corpus, or what else an analysis needs.
+        source, target: languages; `None` for contrastive pairs.
+        split: part of the corpus.
+    """
+
+    folder: str
+    source: str | None
+    target: str | None
+    split: str | None
+
+
+class Cost(NamedTuple):
+    """CPU seconds, and bytes that are added at most."""
+
+    seconds: float
+    memory: int
+
+
+def first(count: int, read: Read) -> Iterator[Any]:
+    """So many items of data, which are repeated if there are fewer."""
+    again = chain.from_iterable(read() for _ in repeat(None))
+    return islice(again, count)
+
+
+def measure(analysis: Analysis, run: Path, data: Data, sentences: int) -> Cost:
+    """What an analysis of so many sentences costs."""
+    from keras_attnvariants.cli.models import load
+
+    systems = {run.name: load(run)}
+    read = reader(analysis, *data, max_invalid=None)
+
+    def analyse(count: int) -> None:
+        for _, table in tables(analysis, systems, lambda: first(count, read)):
+            table.to_csv(os.devnull)
+
+    analyse(WARM_UP)
+    before, start = forget_peak(), time.process_time()
+    analyse(sentences)
+    return Cost(time.process_time() - start, resident("VmHWM") - before)
+
+
+def rows_of(analysis: Analysis, costs: dict[int, Cost]) -> list[TableRow]:
+    """A row for each number of sentences, the smallest first."""
+    smallest = min(costs)
+    return [
+        {
+            "analysis": analysis.value,
+            "sentences": sentences,
+            "CPU, s": cost.seconds,
+            "memory, MB": cost.memory / MB,
+            "growth": cost.seconds / costs[smallest].seconds / (sentences / smallest),
+            "bar": 1.0 if sentences > smallest else None,
+        }
+        for sentences, cost in sorted(costs.items())
+    ]
+
+
+@app.command()
+def main(
+    run: Annotated[Path, typer.Argument(help="Folder of a run or a model.")],
+    data: Annotated[str, typer.Option(help="A corpus, as for `kav train`.")],
+    source: Annotated[str, typer.Option(help="Language to translate from.")],
+    target: Annotated[str, typer.Option(help="Language to translate into.")],
+    split: Annotated[str, typer.Option(help="Part of the corpus.")] = "test",
+    contrastive: Annotated[
+        str | None, typer.Option(help="Contrastive pairs, as for `kav analyse`.")
+    ] = None,
+    alignments: Annotated[
+        str | None, typer.Option(help="A corpus with a test.align of its own.")
+    ] = None,
+    analysis: Annotated[
+        list[Analysis] | None, typer.Option(help="Which; repeatable (all).")
+    ] = None,
+    sentences: Annotated[
+        list[int], typer.Option(min=1, help="How many; repeatable.")
+    ] = [1_000, 10_000],  # noqa: B006
+    output: Annotated[
+        Path | None, typer.Option(help="File for the numbers, as JSON.")
+    ] = None,
+) -> None:
+    """Time and memory of the analyses of one model.
+
+    Without --contrastive and --alignments, what needs them is left out; so are heat
+    maps, which are always of one sentence.
+    """
+    corpus = Data(data, source, target, split)
+    sources = dict.fromkeys(Analysis, corpus)
+    del sources[Analysis.HEAT_MAPS]
+    for name in CONTRASTIVE:
+        sources[name] = Data(contrastive or "", None, None, None)
+    sources[Analysis.ALIGNMENT_ERRORS] = Data(alignments or "", source, target, "test")
+    rows = []
+    for name, where in sources.items():
+        if where.folder and (analysis is None or name in analysis):
+            found = {n: in_own_process(measure, name, run, where, n) for n in sentences}
+            rows += rows_of(name, found)
+    if not rows:
+        raise typer.BadParameter(
+            "No analysis is left; see --contrastive, --alignments."
+        )
+    report = Report(
+        "Analyses",
+        TEXT.format(warm_up=WARM_UP),
+        f"{run.name}, {data}",
+        rows,
+        ("growth",),
+        at_most=True,
+    )
+    report.show()
+    if output is not None:
+        report.write(output)
+
+
+if __name__ == "__main__":
+    app()
