@@ -57,9 +57,15 @@ class HashedFile(io.RawIOBase):
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that is either complete or as it was before.
 
+    What is there and no file, such as a pipe or `/dev/null`, is written to and stays
+    what it is.
+
     Raises:
         OSError: the disk is full, or writing failed for another reason.
     """
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)
+        return
     draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
     try:
         with HashedFile(draft) as file:

@@ -1,6 +1,7 @@
 """Single files: whole or as they were before; JSON that is damaged is named."""
 
 import errno
+import os
 
 import pytest
 
@@ -24,6 +25,21 @@ def test_write_file_replaces_the_file_or_leaves_it(tmp_path, monkeypatch):
         write_file(path, b"third")
     assert path.read_bytes() == b"second"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_write_file_writes_to_a_pipe(tmp_path):
+    """A rename would put a file in the place of a device, `/dev/null` for example."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_file(pipe, b"text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    with pytest.raises(IsADirectoryError):
+        write_file(tmp_path, b"text")
 
 
 @pytest.mark.parametrize(
