@@ -21,6 +21,7 @@ from peak import forget_peak
 from peak import in_own_process
 from peak import resident
 
+from keras_attnvariants.analysis.contrastive import SUBJECT_VERB
 from keras_attnvariants.cli.analyse import CONTRASTIVE
 from keras_attnvariants.cli.analyse import Analysis
 from keras_attnvariants.cli.analyse import Read
@@ -65,9 +66,22 @@ class Cost(NamedTuple):
 
 
 def first(count: int, read: Read) -> Iterator[Any]:
-    """So many items of data, which are repeated if there are fewer."""
+    """So many items of data, which are repeated if there are fewer.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if next(iter(read()), None) is None:
+        raise ValueError("There are no sentences for this analysis.")
     again = chain.from_iterable(read() for _ in repeat(None))
     return islice(again, count)
+
+
+def needed(analysis: Analysis, read: Read) -> Read:
+    """What reads those items only that an analysis does not pass over."""
+    if analysis != Analysis.AGREEMENT:
+        return read
+    return lambda: (p for p in read() if p.category.startswith(SUBJECT_VERB))
 
 
 def measure(analysis: Analysis, run: Path, data: Data, sentences: int) -> Cost:
@@ -75,7 +89,7 @@ def measure(analysis: Analysis, run: Path, data: Data, sentences: int) -> Cost:
     from keras_attnvariants.cli.models import load
 
     systems = {run.name: load(run)}
-    read = reader(analysis, *data, max_invalid=None)
+    read = needed(analysis, reader(analysis, *data, max_invalid=None))
 
     def analyse(count: int) -> None:
         for _, table in tables(analysis, systems, lambda: first(count, read)):
@@ -128,8 +142,8 @@ def main(
 ) -> None:
     """Time and memory of the analyses of one model.
 
-    Without --contrastive and --alignments, what needs them is left out; so are heat
-    maps, which are always of one sentence.
+    Without --contrastive and --alignments, what needs them is left out unless it is
+    asked for. Heat maps, which are always of one sentence, are refused.
     """
     corpus = Data(data, source, target, split)
     sources = dict.fromkeys(Analysis, corpus)
@@ -137,15 +151,17 @@ def main(
     for name in CONTRASTIVE:
         sources[name] = Data(contrastive or "", None, None, None)
     sources[Analysis.ALIGNMENT_ERRORS] = Data(alignments or "", source, target, "test")
+    ready = [name for name, where in sources.items() if where.folder]
+    for name in analysis or ():
+        if name not in ready:
+            option = "--contrastive" if name in CONTRASTIVE else "--alignments"
+            needs = f"needs {option}" if name in sources else "is of one sentence"
+            raise typer.BadParameter(f"{name} {needs}", param_hint="--analysis")
     rows = []
-    for name, where in sources.items():
-        if where.folder and (analysis is None or name in analysis):
-            found = {n: in_own_process(measure, name, run, where, n) for n in sentences}
-            rows += rows_of(name, found)
-    if not rows:
-        raise typer.BadParameter(
-            "No analysis is left; see --contrastive, --alignments."
-        )
+    for name in analysis or ready:
+        where = sources[name]
+        found = {n: in_own_process(measure, name, run, where, n) for n in sentences}
+        rows += rows_of(name, found)
     report = Report(
         "Analyses",
         TEXT.format(warm_up=WARM_UP),

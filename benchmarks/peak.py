@@ -31,14 +31,14 @@ def peak(run: Callable[[], Any]) -> int:
         OSError: this is not Linux.
     """
     run()  # compiles
-    ctypes.CDLL(None).malloc_trim(0)
     before = forget_peak()
     run()
     return resident("VmHWM") - before
 
 
 def forget_peak() -> int:
-    """Lets the peak be what is resident now, and returns that, in bytes."""
+    """Lets the peak be what is in use now, and returns that, in bytes."""
+    ctypes.CDLL(None).malloc_trim(0)
     (PROCESS / "clear_refs").write_text("5")
     return resident("VmRSS")
 

@@ -96,7 +96,7 @@ def on_cpu() -> bool:
     if name() == "tensorflow":
         import tensorflow as tf
 
-        kinds = {device.device_type for device in tf.config.list_physical_devices()}
+        kinds = {device.device_type for device in tf.config.get_visible_devices()}
         return not kinds & {"GPU", "TPU"}
     import jax
 

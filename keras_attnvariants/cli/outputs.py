@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ from typing import TextIO
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import flush
+from keras_attnvariants.utils.files import is_stream
+from keras_attnvariants.utils.files import open_stream
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import on_one_line
@@ -226,15 +229,15 @@ def output_to(
     A file appears when the context ends without an error.
 
     Args:
-        path: of the file. One that is no regular file, such as a pipe, is written to
-            at once.
+        path: of the file. A pipe, a device or an open file is written to at once.
         settings: see `PartialFile`.
         resume: likewise.
     """
     if path is None:
         yield LineWriter(sys.stdout)
-    elif path.exists() and not path.is_file():
-        with path.open("w", encoding="utf-8", newline="\n") as stream:
+    elif is_stream(path):
+        file = open_stream(path)
+        with io.TextIOWrapper(file, encoding="utf-8", newline="\n") as stream:
             yield LineWriter(stream)
     else:
         partial = PartialFile(path, settings, resume)

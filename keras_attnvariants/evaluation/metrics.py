@@ -25,10 +25,13 @@ class Score:
     """A corpus score and how it was computed.
 
     Attributes:
-        name: `"BLEU"`, `"chrF2"` (`"chrF2++"` with words), `"TER"`.
-        value: between 0 and 100; TER can exceed 100, and lower is better there.
-        signature: sacrebleu's signature of the settings, to be quoted with the value.
-        details: for BLEU the four precisions, brevity penalty and lengths.
+        name: `"BLEU"`, `"chrF2"` (`"chrF2++"` with words), `"TER"`, `"ROUGE-1"`,
+            `"ROUGE-2"`, `"ROUGE-L"` or `"WER"`.
+        value: between 0 and 100; TER and WER can exceed 100, and lower is better there.
+        signature: settings and version, to be quoted with the value; sacrebleu's own
+            for its metrics.
+        details: for BLEU the four precisions, brevity penalty and lengths, for WER the
+            numbers of errors and words.
     """
 
     name: str

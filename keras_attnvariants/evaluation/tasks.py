@@ -1,5 +1,6 @@
 """Scores of other tasks than translation: summaries and transcripts of speech."""
 
+import re
 from collections.abc import Sequence
 
 from keras_attnvariants.evaluation.metrics import Score
@@ -13,7 +14,7 @@ ROUGE = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 
 def corpus_rouge(
-    summaries: Sequence[str], references: Sequence[str], stem: bool = True
+    hypotheses: Sequence[str], references: Sequence[str], stem: bool = True
 ) -> tuple[Score, ...]:
     """ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), means of the F1 scores of summaries.
 
@@ -21,24 +22,34 @@ def corpus_rouge(
     only: it is for English. Needs the extra `scores`.
 
     Args:
-        summaries: one per document.
-        references: one per document.
+        hypotheses: one summary per document.
+        references: one per document; not all without letters and digits that
+            rouge-score knows.
         stem: whether words are stemmed with Porter's algorithm.
 
     Returns:
         Three `Score`, each between 0 and 100.
 
     Raises:
-        ValueError: as for `corpus_bleu`, or rouge-score is not installed.
+        ValueError: as for `corpus_bleu`, the references have no word, or rouge-score is
+            not installed.
+
+    Example:
+
+    >>> rouge = corpus_rouge(["the cat sat"], ["the cat sat on the mat"])
+    >>> [(score.name, round(score.value, 1)) for score in rouge]
+    [('ROUGE-1', 66.7), ('ROUGE-2', 57.1), ('ROUGE-L', 66.7)]
     """
     check_extra("ROUGE", "scores", ("rouge_score",))
     from rouge_score.rouge_scorer import RougeScorer
 
-    summaries = check_texts("summaries", summaries)
-    references = check_texts("references", references)
-    check_references(references, len(summaries))
+    hypotheses, references = check_pairs(hypotheses, references)
+    if not any(re.search("[a-z0-9]", text.lower()) for text in references):
+        raise ValueError(
+            "`references` must have words of letters a to z or digits. Received: none"
+        )
     scorer = RougeScorer(list(ROUGE), use_stemmer=stem)
-    pairs = zip(references, summaries, strict=True)
+    pairs = zip(references, hypotheses, strict=True)
     found = [scorer.score(reference, summary) for reference, summary in pairs]
     signature = f"stem:{'yes' if stem else 'no'}|rouge-score:{installed('rouge-score')}"
     return tuple(
@@ -47,14 +58,14 @@ def corpus_rouge(
     )
 
 
-def word_error_rate(transcripts: Sequence[str], references: Sequence[str]) -> Score:
+def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     """The word error rate, `(S + D + I) / N` over all sentences, by the package jiwer.
 
     Words are what spaces separate; case and punctuation count. Needs the extra
     `scores`.
 
     Args:
-        transcripts: one per utterance.
+        hypotheses: one transcript per utterance.
         references: one per utterance; not all without words.
 
     Returns:
@@ -64,19 +75,37 @@ def word_error_rate(transcripts: Sequence[str], references: Sequence[str]) -> Sc
     Raises:
         ValueError: as for `corpus_bleu`, the references have no word, or jiwer is not
             installed.
+
+    Example:
+
+    >>> score = word_error_rate(["the cat sat on mat"], ["the cat sat on the mat"])
+    >>> round(score.value, 1), score.details
+    (16.7, '0 substitutions, 1 deletions, 0 insertions, 6 words')
     """
     check_extra("The word error rate", "scores", ("jiwer",))
     import jiwer
 
-    transcripts = check_texts("transcripts", transcripts)
-    references = check_texts("references", references)
-    check_references(references, len(transcripts))
+    hypotheses, references = check_pairs(hypotheses, references)
     if not any(reference.split() for reference in references):
         raise ValueError("`references` must have words. Received: none")
-    found = jiwer.process_words(references, transcripts)
+    found = jiwer.process_words(references, hypotheses)
     words = found.hits + found.substitutions + found.deletions
     details = (
         f"{found.substitutions} substitutions, {found.deletions} deletions, "
         f"{found.insertions} insertions, {words} words"
     )
     return Score("WER", 100 * found.wer, f"jiwer:{installed('jiwer')}", details)
+
+
+def check_pairs(hypotheses: object, references: object) -> tuple[list[str], list[str]]:
+    """Both as lists.
+
+    Raises:
+        ValueError: they are not two sequences of as many strings, or they are empty.
+    """
+    checked = (
+        check_texts("hypotheses", hypotheses),
+        check_texts("references", references),
+    )
+    check_references(checked[1], len(checked[0]))
+    return checked

@@ -95,7 +95,7 @@ def digest(work: Work, system: SystemSettings) -> str:
         s.tokenize,
         s.samples,
         str(s.analyses),
-        str(s.shown),
+        *([str(s.shown)] if s.shown else []),
         [record and record.translations for record in records],
     )
     return hashlib.sha256(json.dumps(decided_by, default=str).encode()).hexdigest()

@@ -38,7 +38,11 @@ def do_run(work: Work, system: SystemSettings, seed: int, report: Report) -> Non
     if record is None:
         record = RunRecord(train(work, system, seed, report))
         write_record(run / RECORD, record)
-    missing = work.untranslated(system, seed, record)
+    missing = [
+        test
+        for test in work.settings.translated
+        if not work.has_translated(test, system, seed)
+    ]
     if not missing:
         return
     translator = work.translator(*load_run(run))

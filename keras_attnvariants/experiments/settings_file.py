@@ -186,9 +186,9 @@ def read_test_sets(top: Section) -> tuple[TestSettings, ...]:
 
 def read_shown(top: Section, test_sets: Sequence[TestSettings]) -> TestSettings | None:
     """What is shown in the place of the test sets, if the file has such a table."""
-    section = top.section(SHOWN, TEST_SET)
-    if not section.values:
+    if SHOWN not in top.values:
         return None
+    section = top.section(SHOWN, TEST_SET)
     check_names("test_sets", [*(test.name for test in test_sets), SHOWN])
     return read_data(SHOWN, section)
 
@@ -268,12 +268,13 @@ def check_names(where: str, names: Sequence[str]) -> None:
                 f"Received: {name!r}"
             )
         # On some file systems, large and small letters are the same.
-        other = seen.setdefault(path_name(name).casefold(), name)
-        if other != name:
+        folder = path_name(name).casefold()
+        if folder in seen:
             raise ValueError(
                 f"`{where}` must have names that differ as names of folders. "
-                f"Received: {other!r} and {name!r}"
+                f"Received: {seen[folder]!r} and {name!r}"
             )
+        seen[folder] = name
 
 
 def count(name: str, value: Any) -> int:

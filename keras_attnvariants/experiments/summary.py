@@ -44,7 +44,7 @@ def summarize(work: Work, command: str = "") -> ComparisonResult:
         (system, seed)
         for system in s.systems
         for seed in s.seeds
-        if work.is_done(system, seed)
+        if work.can_be_scored(system, seed)
     ]
     missing = [
         f"{system.name} {seed}"
@@ -174,9 +174,6 @@ def samples(
 ) -> Iterator[SampleSentence]:
     """Sentences that are shown, those whose weights are kept among them."""
     s = work.settings
-    first: dict[str, tuple[SystemSettings, int]] = {}
-    for system, seed in done:
-        first.setdefault(system.name, (system, seed))
     for test in [s.shown] if s.shown else s.test_sets:
         sources, references = work.pairs(test)
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
@@ -184,7 +181,10 @@ def samples(
             numbers.update(spread(len(sources), s.examples))
         if not numbers:
             continue
-        texts = {name: work.translations(test, *run) for name, run in first.items()}
+        texts: dict[str, list[str]] = {}
+        for system, seed in done:
+            if system.name not in texts and work.has_translated(test, system, seed):
+                texts[system.name] = work.translations(test, system, seed)
         for number in sorted(numbers):
             yield SampleSentence(
                 test.name,
@@ -203,7 +203,7 @@ def origin(work: Work, command: str) -> Origin:
         for split in ("train", "validation")
         if split in work.corpus.splits
     }
-    digests |= {test.name: content_sha256(work.files(test)) for test in s.test_sets}
+    digests |= {test.name: content_sha256(work.files(test)) for test in s.translated}
     return Origin(
         command=command,
         comparison=s.text,

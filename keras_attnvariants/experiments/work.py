@@ -149,21 +149,26 @@ class Work:
         corpus = self.corpus if test.data is None else self.load(test.data)
         return corpus.files(test.split)
 
-    def untranslated(
-        self, system: SystemSettings, seed: int, record: RunRecord
-    ) -> list[TestSettings]:
-        """The test sets that a trained run has not translated as it should."""
-        return [
-            test
-            for test in self.settings.translated
-            if not self.translation(test, system, seed).is_file()
-            or record.translations.get(test.name) != self.digest(test, system, seed)
-        ]
+    def has_translated(
+        self, test: TestSettings, system: SystemSettings, seed: int
+    ) -> bool:
+        """Whether a run has ended, and translated a test set as it should."""
+        record = self.record(system, seed)
+        return (
+            record is not None
+            and self.translation(test, system, seed).is_file()
+            and record.translations.get(test.name) == self.digest(test, system, seed)
+        )
 
     def is_done(self, system: SystemSettings, seed: int) -> bool:
-        """Whether a run has been trained, and all test sets translated."""
-        record = self.record(system, seed)
-        return record is not None and not self.untranslated(system, seed, record)
+        """Whether a run has ended, and translated all that it should."""
+        tests = self.settings.translated
+        return all(self.has_translated(test, system, seed) for test in tests)
+
+    def can_be_scored(self, system: SystemSettings, seed: int) -> bool:
+        """Whether a run has ended, and translated all test sets."""
+        tests = self.settings.test_sets
+        return all(self.has_translated(test, system, seed) for test in tests)
 
     def translations(
         self, test: TestSettings, system: SystemSettings, seed: int

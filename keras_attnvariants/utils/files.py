@@ -4,14 +4,19 @@ import hashlib
 import io
 import json
 import os
+import re
 import uuid
 from pathlib import Path
 from typing import Any
+from typing import BinaryIO
 
 # What begins with this was not finished.
 TEMPORARY = "tmp-"
 # Bytes of a JSON file: more than any program of this package writes.
 LARGEST_JSON = 1 << 26
+# Names of files that are open, by their descriptors.
+STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 
 
 class DamagedFolderError(ValueError):
@@ -54,18 +59,42 @@ class HashedFile(io.RawIOBase):
         return {"size": self._size, "sha256": self._sha256.hexdigest()}
 
 
+def is_stream(path: Path) -> bool:
+    """Whether a path is that of a pipe, a device or an open file, as `/dev/stdout`."""
+    return path.exists() and (descriptor(path) is not None or not path.is_file())
+
+
+def open_stream(path: Path) -> BinaryIO:
+    """A stream, to be written to from where it stands.
+
+    Raises:
+        OSError: it cannot be written to.
+    """
+    number = descriptor(path)
+    return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
+
+
+def descriptor(path: Path) -> int | None:
+    """The number of an open file by its name, such as 1 for `/dev/stdout`."""
+    name = str(path.absolute())
+    numbered = DESCRIPTOR.fullmatch(name)
+    return int(numbered[1]) if numbered else STANDARD.get(name)
+
+
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that is either complete or as it was before.
 
-    What is there and no file, such as a pipe or `/dev/null`, is written to and stays
-    what it is.
+    A stream is written to, and stays what it is. So does a link: what it points to is
+    replaced.
 
     Raises:
         OSError: the disk is full, or writing failed for another reason.
     """
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)
+    if is_stream(path):
+        with open_stream(path) as stream:
+            stream.write(data)
         return
+    path = path.resolve()
     draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
     try:
         with HashedFile(draft) as file:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import count
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -51,8 +52,30 @@ def test_a_table_of_an_analysis(analyses, run_folder, corpus_folder, tmp_path):
     assert all(row["CPU, s"] > 0 for row in rows)
 
 
-def test_an_analysis_without_its_data_is_refused(analyses, run_folder):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("contrastive", "needs --contrastive"),
+        ("alignment-errors", "needs --alignments"),
+        ("heat-maps", "is of one sentence"),
+    ],
+)
+def test_an_analysis_without_its_data_is_refused(analyses, run_folder, name, reason):
     arguments = [str(run_folder), "--data=x", "--source=xx", "--target=yy"]
-    result = CliRunner().invoke(analyses.app, [*arguments, "--analysis=contrastive"])
+    names = ["--analysis=locality", f"--analysis={name}"]
+    result = CliRunner().invoke(analyses.app, [*arguments, *names])
     assert result.exit_code == 2
-    assert "--contrastive" in result.output
+    assert reason in result.output
+
+
+def test_data_without_sentences_are_refused(analyses):
+    with pytest.raises(ValueError, match="no sentences"):
+        analyses.first(5, lambda: iter([]))
+
+
+def test_agreement_is_of_subjects_and_verbs(analyses):
+    pairs = [SimpleNamespace(category=name) for name in ("kein", "subj_verb_agreement")]
+    agreement = analyses.Analysis.AGREEMENT
+    assert list(analyses.needed(agreement, lambda: iter(pairs))()) == pairs[1:]
+    contrastive = analyses.Analysis.CONTRASTIVE
+    assert list(analyses.needed(contrastive, lambda: iter(pairs))()) == pairs

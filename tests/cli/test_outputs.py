@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -178,6 +179,16 @@ def test_who_interrupts_is_told_how_to_continue(tmp_path, capsys):
         raise KeyboardInterrupt
     assert f"4 lines are in {path}.part: --resume" in capsys.readouterr().err
     assert resumed(path) == 6
+
+
+def test_an_open_file_keeps_what_it_has(tmp_path):
+    with (tmp_path / "out").open("wb", buffering=0) as file:
+        file.write(b"first\n")
+        path = Path(f"/proc/self/fd/{file.fileno()}")
+        with output_to(path, SETTINGS, resume=False) as writer:
+            writer.write(["a"], ["A"])
+        file.write(b"last\n")
+    assert (tmp_path / "out").read_text() == "first\nA\nlast\n"
 
 
 def test_a_pipe_is_written_at_once(tmp_path):

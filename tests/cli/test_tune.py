@@ -34,6 +34,11 @@ def test_a_misspelt_space(tune):
     check_error(result, "Did you mean 'you2020/offsets'")
 
 
+def test_settings_of_all_trials_that_the_space_searches(tune):
+    result = tune("--updates", 5, "--learning-rate", 1e-3, space="training")
+    check_error(result, "decides about learning_rate already")
+
+
 @pytest.mark.parametrize(
     "text, phrases",
     [

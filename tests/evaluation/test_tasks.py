@@ -87,6 +87,9 @@ def test_bad_input(metric, monkeypatch):
         metric(["a"], ["a"])
 
 
-def test_references_without_words():
+@pytest.mark.parametrize(
+    ("metric", "references"), [(word_error_rate, [" "]), (corpus_rouge, ["λόγος"])]
+)
+def test_references_without_words(metric, references):
     with pytest.raises(ValueError, match="must have words"):
-        word_error_rate(["a"], [" "])
+        metric(["a"], references)

@@ -269,6 +269,15 @@ def test_shown_sentences_can_be_added(compare, jobs):
     assert len(jobs) == 4
 
 
+def test_sentences_that_are_shown_do_not_hold_up_the_scores(compare):
+    scores = compare().scores
+    result = compare(options={"score_only": True}, **SHOWN)
+    assert result.scores == scores
+    assert not result.missing
+    # None of them has been translated.
+    assert all(not sample.translations for sample in result.samples)
+
+
 def test_translations_that_are_cut_short_are_named(compare, tmp_path):
     compare()
     path = tmp_path / "out" / "translations" / "test" / "hc-2.txt"

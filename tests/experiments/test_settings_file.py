@@ -115,6 +115,16 @@ WRONG = {
     "slash in one": ('test = "test"', '"a/b" = "test"', "without slashes"),
     "split": ('test = "test"', 'test = {splt = "a"}', "Did you mean 'split'"),
     "shown": ("[decoding]", "[shown]\ndata = 'a'\n[decoding]", "`shown.split` is mis"),
+    "shown without a split": (
+        "[decoding]",
+        "[shown]\n[decoding]",
+        "`shown.split` is mis",
+    ),
+    "shown as a test set": (
+        'test = "test"\n',
+        'shown = "test"\n[shown]\nsplit = "a"\n',
+        "'shown' and 'shown'",
+    ),
     "shown twice": (
         'test = "test"\n',
         'Shown = "test"\n[shown]\nsplit = "a"\n',

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,23 @@ def test_write_file_writes_to_a_pipe(tmp_path):
     finally:
         os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_write_file_writes_to_an_open_file(tmp_path):
+    """So does a shell: `kav tune --csv /dev/stdout > file`."""
+    with (tmp_path / "file").open("wb", buffering=0) as file:
+        file.write(b"first")
+        path = Path(f"/proc/self/fd/{file.fileno()}")
+        write_file(path, b" second")
+        file.write(b" third")
+    assert (tmp_path / "file").read_bytes() == b"first second third"
+
+
+def test_write_file_keeps_links_and_refuses_folders(tmp_path):
+    (tmp_path / "link").symlink_to("file")
+    write_file(tmp_path / "link", b"text")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"text"
     with pytest.raises(IsADirectoryError):
         write_file(tmp_path, b"text")
 

@@ -71,7 +71,8 @@ def scan_in_xla(scan: Scan, inputs: State, matrices: tuple[Tensor, Tensor]) -> T
         return scan(inputs, *matrices, unroll=1)
     batch, heads, target, source = shape
     unroll = 1 if target % UNROLL else UNROLL
-    is_divided = source >= LONG and batch * heads % ROWS == 0
+    sequences = batch * heads
+    is_divided = source >= LONG and sequences > 0 and sequences % ROWS == 0
     if not is_divided or backend.name() != "tensorflow" or not on_cpu():
         return scan(inputs, *matrices, unroll=unroll)
 

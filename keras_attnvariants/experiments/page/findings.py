@@ -138,11 +138,10 @@ def alignment_errors(rows: list[Row]) -> Iterator[tuple[str, str]]:
     """The head with the lowest rate."""
     best = min(rows, key=lambda row: row["error_rate"])
     head = f"head {best['head']}" if best["head"] is not None else "the mean of heads"
-    yield (
-        "",
-        f"{fixed(best['error_rate'], 3)} ({fixed(best['low'], 3)} to "
-        f"{fixed(best['high'], 3)}), {head} of layer {best['layer']}",
-    )
+    rate = fixed(best["error_rate"], 3)
+    if "low" in best:  # older results have no intervals
+        rate += f" ({fixed(best['low'], 3)} to {fixed(best['high'], 3)})"
+    yield "", f"{rate}, {head} of layer {best['layer']}"
 
 
 def activation_shares(rows: list[Row]) -> Iterator[tuple[str, str]]:
