@@ -28,7 +28,7 @@ COMMA := ,
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
 REPORTS := serving serving-variants serving-start serving-start-onednn \
 	serving-requests peers variants variants-int8 training joeynmt \
-	recurrences recurrences-long recurrences-longest \
+	recurrences recurrences-long recurrences-longest devices \
 	batches pipeline planner long-sequences memory
 
 # Tests compile much and compute little: XLA leaves out costly optimizations, and makes
@@ -142,6 +142,10 @@ recurrences-long:
 
 recurrences-longest:
 	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 5 --batch 4 --length 512)
+
+# On JAX, which the tests need as well.
+devices: $(VENV)/.tests
+	$(call BENCHMARK,devices)
 
 # The corpora to make batches of: folders or registered names.
 CORPORA ?= multi30k
