@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import io
 import json
 import os
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -37,7 +36,7 @@ class LineWriter:
         lines: that are written.
     """
 
-    def __init__(self, file: TextIO) -> None:
+    def __init__(self, file: IO[str]) -> None:
         self.file = file
         self.lines = 0
 
@@ -188,7 +187,7 @@ class PartialFile(LineWriter):
         self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def open_locked(path: Path) -> TextIO:
+def open_locked(path: Path) -> IO[str]:
     """The file, opened to be written, which no other process can open so.
 
     The lock ends with the process, however that ends.
@@ -236,8 +235,7 @@ def output_to(
     if path is None:
         yield LineWriter(sys.stdout)
     elif is_stream(path):
-        file = open_stream(path)
-        with io.TextIOWrapper(file, encoding="utf-8", newline="\n") as stream:
+        with open_stream(path, "w", encoding="utf-8", newline="\n") as stream:
             yield LineWriter(stream)
     else:
         partial = PartialFile(path, settings, resume)

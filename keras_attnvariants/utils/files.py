@@ -7,8 +7,8 @@ import os
 import re
 import uuid
 from pathlib import Path
+from typing import IO
 from typing import Any
-from typing import BinaryIO
 
 # What begins with this was not finished.
 TEMPORARY = "tmp-"
@@ -64,14 +64,18 @@ def is_stream(path: Path) -> bool:
     return path.exists() and (descriptor(path) is not None or not path.is_file())
 
 
-def open_stream(path: Path) -> BinaryIO:
+def open_stream(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
     """A stream, to be written to from where it stands.
+
+    Args:
+        path: of the stream.
+        mode, **options: of `open`.
 
     Raises:
         OSError: it cannot be written to.
     """
     number = descriptor(path)
-    return path.open("wb") if number is None else os.fdopen(os.dup(number), "wb")
+    return open(path if number is None else os.dup(number), mode, **options)
 
 
 def descriptor(path: Path) -> int | None:
