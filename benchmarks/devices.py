@@ -83,7 +83,7 @@ def train(commands: Sequence[Sequence[str]], cores: Collection[int]) -> None:
     """Runs programs side by side on these cores, until all end or one fails.
 
     Raises:
-        RuntimeError: one failed; says what it and the others that did have written.
+        RuntimeError: one failed; shows what it has written.
     """
     environment = os.environ | {"KERAS_BACKEND": "jax"}
     with contextlib.ExitStack() as stack:

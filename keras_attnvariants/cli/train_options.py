@@ -161,8 +161,8 @@ class UpdateOptions:
         int | None, setting("Updates of that rise (1000).", min=1)
     ] = None
 
-    def given(self) -> dict[str, Any]:
-        """Those that were given, by their names."""
+    def of_updates(self) -> dict[str, Any]:
+        """The size and rate of updates that were given, by their names."""
         return given(
             batch_tokens=self.batch_tokens,
             learning_rate=self.learning_rate,

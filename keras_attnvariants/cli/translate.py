@@ -33,6 +33,7 @@ from keras_attnvariants.cli.sampling import SamplingOptions
 from keras_attnvariants.cli.texts import LARGEST_CHUNK
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import is_stream
 
 Texts = Annotated[
     list[str] | None,
@@ -93,12 +94,12 @@ class FileOptions:
             raise ValueError(
                 f"--input and --output must differ. Received: {source} twice"
             )
-        if self.resume and not _may_be_file(result):
+        if self.resume and (result is None or is_stream(result)):
             raise ValueError(
                 "--resume needs --output with the name of a file: only that can be "
                 f"continued. Received: {result or 'no --output'}"
             )
-        if self.shard is not None and not _may_be_file(source):
+        if self.shard is not None and (source is None or is_stream(source)):
             raise ValueError(
                 "--shard needs --input with the name of a file: where the parts of a "
                 f"pipe begin is not known. Received: {source or 'no --input'}"
@@ -236,8 +237,3 @@ def origin(
     if input is not None and input.is_file():
         found["--input with sha256"] = file_entry(input)["sha256"]
     return found
-
-
-def _may_be_file(path: Path | None) -> bool:
-    """Whether a path is that of a file, which may be missing, and not of a pipe."""
-    return path is not None and (path.is_file() or not path.exists())

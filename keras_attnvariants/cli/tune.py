@@ -75,7 +75,7 @@ def tune(
     prepared = kav.tuning.search(
         explored.preset,
         loaded,
-        explored.space.with_training(**training.given()),
+        explored.space.with_training(**training.of_updates()),
         search,
         budget=limit,
         objective=objective.value,

@@ -200,6 +200,7 @@ CALLS = {
         (f"{TRANSLATE} --n-best 3", "--n-best"),
         (f"{TRANSLATE} --resume", "--resume needs --output"),
         (f"{TRANSLATE} --resume --output /dev/null", "--resume needs --output"),
+        (f"{TRANSLATE} --resume --output /dev/stderr", "--resume needs --output"),
         (f"{TRANSLATE} --shard 1/8", "--shard needs --input"),
         ("--model RUN --shard 1/8", "--shard needs --input"),
         ("--model RUN --input /dev/null --shard 1/8", "--shard needs --input"),
