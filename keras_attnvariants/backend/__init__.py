@@ -33,7 +33,9 @@ from keras_attnvariants.backend.int8 import quantized_matrices
 from keras_attnvariants.backend.int8 import use_column_ends
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import onednn_product
+from keras_attnvariants.backend.onednn import sums_exactly
 from keras_attnvariants.backend.packing import constant_weights
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import as_matrix
@@ -83,6 +85,7 @@ __all__ = [
     "has_adam",
     "has_onednn_product",
     "in_xla",
+    "is_onednn_exact",
     "jit",
     "jit_by_rows",
     "joint_kernels",
@@ -107,6 +110,7 @@ __all__ = [
     "scan",
     "section",
     "sizes",
+    "sums_exactly",
     "swap_parts",
     "swap_rows",
     "take",

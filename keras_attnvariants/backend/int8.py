@@ -1,8 +1,10 @@
 """Layers whose products of 8-bit integers are as fast as the processor allows.
 
 On a CPU, the usual product of TensorFlow takes several times as long for 8-bit integers
-as for floats; the kernel of oneDNN takes a fraction of it. Everything else about
-quantized layers, and every other device, is left to Keras.
+as for floats; the kernel of oneDNN takes a fraction of it. Where that is not exact (see
+`keras_attnvariants.backend.onednn`), the integers are multiplied as floats, whose sums
+are exact up to 2^24, and beyond that within float32. Everything else about quantized
+layers, and every other device, is left to Keras.
 """
 
 import contextlib
@@ -17,7 +19,8 @@ from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
-from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.compilation import on_cpu
+from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.packing import packable
 from keras_attnvariants.backend.private import nested_layers
@@ -261,11 +264,11 @@ def is_fast_here() -> bool:
     if name() != "tensorflow" or _portable.get():
         return False
     is_graph = _constant_integers.get() or in_graph()
-    return is_graph and not in_xla() and has_onednn_product()
+    return is_graph and not in_xla() and on_cpu()
 
 
 def in_graph() -> bool:
-    """Whether TensorFlow is tracing a function; the kernel works in graphs only."""
+    """Whether TensorFlow is tracing a function; oneDNN's kernel needs a graph."""
     import tensorflow as tf
 
     return not tf.executing_eagerly()
@@ -338,9 +341,15 @@ def rounded_product(
     floats = tf.cast(rows, "float32")
     peak = tf.reduce_max(tf.abs(floats), axis=-1, keepdims=True)
     peak = tf.maximum(peak, keras.config.epsilon())
-    integers = tf.cast(tf.round(floats * (INT8_MAX / peak)), "int8")
+    integers = tf.round(floats * (INT8_MAX / peak))
     # As if INT8_MAX stood for 1 in every row.
-    outputs = onednn_product(
-        integers, kernel, tf.ones(()), ends, transposed, _constant_integers.get()
-    )
+    if _constant_integers.get() or is_onednn_exact():
+        outputs = onednn_product(
+            tf.cast(integers, "int8"),
+            *(kernel, tf.ones(()), ends, transposed, _constant_integers.get()),
+        )
+    else:
+        matrix = tf.cast(kernel, "float32")
+        sums = tf.matmul(integers, matrix, transpose_b=transposed)
+        outputs = sums * (ends / INT8_MAX**2)
     return tf.cast(outputs * peak, rows.dtype)

@@ -1,15 +1,26 @@
 """The product of 8-bit integers that oneDNN brings to TensorFlow on CPUs.
 
 Its operator is not among `tf.raw_ops`, so it enters a graph as part of a `GraphDef`.
+
+On x86 processors with VNNI the product is exact. On others, oneDNN adds products in
+pairs in 16 bits, which is too few for the largest of them, and gives no sign of it.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
-from keras_attnvariants.backend.compilation import on_cpu
+import numpy as np
+
 from keras_attnvariants.utils.typing import Tensor
 
 OPERATOR = "_QuantizedMatMul"
+
+# The integers of both matrices are from minus this to this.
+_LARGEST = 127
+
+# Of a sum of products that is looked at, as many as fill a register.
+_TERMS = 64
 
 
 def onednn_product(
@@ -20,7 +31,7 @@ def onednn_product(
     transposed: bool = False,
     constant: bool = False,
 ) -> Tensor:
-    """Product of matrices of 8-bit integers; in graphs only.
+    """Product of matrices of 8-bit integers, see `is_onednn_exact`; in graphs only.
 
     In float32: bfloat16 with several scales would be two hundred times as slow.
 
@@ -76,12 +87,10 @@ def product_attributes(transposed: bool, constant: bool) -> dict[str, Any]:
 
 @functools.cache
 def has_onednn_product() -> bool:
-    """Whether this TensorFlow has the kernel, and computes on a CPU."""
+    """Whether this TensorFlow has the kernel."""
     import tensorflow as tf
 
-    if not on_cpu():
-        return False
-    with tf.init_scope():
+    with tf.init_scope(), tf.device("CPU"):
         ones, one = tf.ones((1, 1), "int8"), tf.ones(())
         try:
             run = tf.function(onednn_product, autograph=False)
@@ -89,6 +98,39 @@ def has_onednn_product() -> bool:
         except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
             return False
     return True
+
+
+@functools.cache
+def is_onednn_exact() -> bool:
+    """Whether `onednn_product` is there, and exact on this processor."""
+    import tensorflow as tf
+
+    if not has_onednn_product():
+        return False
+    integers = range(-_LARGEST, _LARGEST + 1)
+    with tf.init_scope(), tf.device("CPU"):
+        return bool(tf.function(lambda: sums_exactly(integers), autograph=False)())
+
+
+def sums_exactly(integers: Sequence[int] = (-_LARGEST, _LARGEST)) -> Tensor:
+    """Whether `onednn_product` is exact where this graph runs; a bool tensor.
+
+    Args:
+        integers: each is multiplied with each, in sums of equal products: these are
+            the largest that neighbours can have.
+    """
+    import tensorflow as tf
+
+    values = np.array(integers, "int8")
+    rows = np.repeat(values[:, None], _TERMS, axis=1)
+    found = onednn_product(
+        tf.constant(rows),
+        tf.constant(rows.T),
+        tf.constant(float(_LARGEST)),
+        tf.fill(values.shape, float(_LARGEST)),
+    )
+    sums = _TERMS * np.outer(values.astype("float32"), values)
+    return tf.reduce_all(tf.abs(found - sums) < 0.5)
 
 
 def add_operator(name: str, inputs: list[Tensor], attributes: dict[str, Any]) -> Tensor:

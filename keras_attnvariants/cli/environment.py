@@ -10,6 +10,7 @@ import tensorflow as tf
 from packaging.requirements import Requirement
 
 import keras_attnvariants
+from keras_attnvariants import backend
 from keras_attnvariants.cli.health import DAMAGED
 from keras_attnvariants.cli.health import NOTE
 from keras_attnvariants.cli.health import OK
@@ -18,6 +19,8 @@ from keras_attnvariants.cli.health import Finding
 from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.machine import processor_features
 from keras_attnvariants.utils.packages import install_command
 from keras_attnvariants.utils.packages import installed
 
@@ -113,6 +116,8 @@ def packages_of(extra: str) -> list[str]:
 
 
 def _machine() -> Iterator[Finding]:
+    yield Finding(OK, "processor", ", ".join([processor(), *processor_features()]))
+    yield _integers()
     yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
     threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
     text = f"{cores()} cores; TensorFlow's threads: {threads}"
@@ -120,3 +125,12 @@ def _machine() -> Iterator[Finding]:
     kinds = [device.device_type for device in tf.config.list_physical_devices()]
     counted = (f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
     yield Finding(OK, "devices", ", ".join(counted))
+
+
+def _integers() -> Finding:
+    """What follows from the processor for products of 8-bit integers."""
+    if backend.is_onednn_exact():
+        text = "multiplied by oneDNN, in Python and in exports with --onednn"
+        return Finding(OK, "int8", text)
+    text = "multiplied as floats; exports with --onednn refuse to translate"
+    return Finding(NOTE, "int8", text)

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.models.saving import WEIGHTS
+from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.serving.processor import check_processor
 from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.training.loop import AVERAGED
 from keras_attnvariants.training.loop import BEST
@@ -139,8 +141,20 @@ def examine_saved_model(folder: Path) -> Diagnosis:
         found = list(_files(place, ("saved_model.pb",), place.name if numbers else ""))
         findings += found
         if all(finding.state != DAMAGED for finding in found):
-            usable.append(f"kav translate --saved-model {place}")
+            wrong = list(_processor(place))
+            findings += wrong
+            if not wrong:
+                usable.append(f"kav translate --saved-model {place}")
     return Diagnosis("a SavedModel", findings, usable)
+
+
+def _processor(folder: Path) -> Iterator[Finding]:
+    """One finding if a SavedModel cannot be used here."""
+    try:
+        check_processor(folder)
+    except (DamagedFolderError, ProcessorError) as error:
+        what, _, advice = reason(error).partition(": ")
+        yield Finding(DAMAGED, folder.name, what, advice)
 
 
 def _files(folder: Path, required: tuple[str, ...], prefix: str) -> Iterator[Finding]:

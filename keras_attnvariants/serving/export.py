@@ -67,6 +67,7 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import exact_model
 from keras_attnvariants.serving.precision import wide_model
+from keras_attnvariants.serving.processor import ProcessorError
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.slimming import share_nodes
@@ -76,6 +77,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.machine import processor
 
 # What servers run unless a request names a signature.
 DEFAULT = "serving_default"
@@ -166,6 +168,7 @@ def check_multiplies_integers(model: keras.Model) -> None:
 
     Raises:
         ValueError: it is not quantized to int8, or this TensorFlow has no oneDNN.
+        ProcessorError: translations would be wrong here.
     """
     quantization = Precision.of(model).quantization
     if quantization != "int8":
@@ -177,6 +180,12 @@ def check_multiplies_integers(model: keras.Model) -> None:
         raise ValueError(
             "`onednn` needs TensorFlow with oneDNN on a CPU, as official builds for "
             "Linux on x86-64 are. Received: a TensorFlow without its operator"
+        )
+    if not backend.is_onednn_exact():
+        raise ProcessorError(
+            "`onednn` needs a processor with AVX512-VNNI or AVX-VNNI, here and on "
+            "servers: others do not multiply 8-bit integers exactly. Received: "
+            f"{processor()}"
         )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import tensorflow as tf
 
 from keras_attnvariants import backend
@@ -19,27 +18,15 @@ def fastest_precision() -> str:
     """`"float32"`, `"bfloat16"` or `"int8"`: what multiplies matrices fastest here.
 
     Many processors have no products of bfloat16, and convert it. Integers are those
-    that `export` multiplies with `onednn`; they are candidates only where
-    `sums_integers_exactly` holds.
+    that `export` multiplies with `onednn`; they are candidates only where that is
+    exact.
     """
     precisions = ["float32", "bfloat16"]
-    if sums_integers_exactly():
+    if backend.is_onednn_exact():
         precisions.append("int8")
     products = {precision: timed_product(precision) for precision in precisions}
     seconds = shortest_seconds(products, _ROUNDS)
     return min(precisions, key=seconds.__getitem__)
-
-
-def sums_integers_exactly() -> bool:
-    """Whether oneDNN is here, on a processor that adds products of 8 bits in 32.
-
-    Processors without VNNI add pairs of them in 16 bits, which is too few for the
-    largest.
-    """
-    if not backend.has_onednn_product():
-        return False
-    found = product_of("int8")(tf.fill((_ROWS, _INPUTS), tf.constant(127, "int8")))
-    return bool(np.allclose(found, _INPUTS * 127.0, rtol=1e-3))
 
 
 def timed_product(precision: str) -> Callable[[], float]:

@@ -67,6 +67,7 @@ class Signature:
         function: takes a tensor for each input, and returns tensors by name.
         inputs: what it takes, in this order.
         max_batch: sentences in a request; more are an error.
+        requirement: makes an operator that fails where the function cannot run.
 
     Attributes:
         graph: the `tf.function`.
@@ -77,9 +78,12 @@ class Signature:
         function: Callable[..., dict[str, Tensor]],
         inputs: Sequence[Input],
         max_batch: int,
+        requirement: Callable[[], Any] | None = None,
     ) -> None:
         def checked(*values: Tensor) -> dict[str, Tensor]:
-            return function(*check_inputs(inputs, values, max_batch))
+            required = [] if requirement is None else [requirement()]
+            values = after(required, check_inputs(inputs, values, max_batch))
+            return function(*values)
 
         self.inputs = tuple(inputs)
         self.graph = tf.function(checked, [i.spec for i in inputs], autograph=False)
@@ -87,7 +91,7 @@ class Signature:
 
 def check_inputs(
     inputs: Sequence[Input], values: Sequence[Tensor], max_batch: int
-) -> list[Tensor]:
+) -> tuple[Tensor, ...]:
     """The values, unless a rank or a number of sentences is wrong.
 
     Then the graph fails with InvalidArgument, and a message that has the name of the
@@ -131,11 +135,11 @@ def axes(rank: int) -> str:
     return f"[{', '.join(_AXES[:rank])}]"
 
 
-def after(checks: Iterable[Any], values: Iterable[Tensor]) -> list[Tensor]:
+def after(checks: Iterable[Any], values: Iterable[Tensor]) -> tuple[Tensor, ...]:
     """The values, once the checks have passed."""
     # Without the dependency an operator further on could fail first.
     with tf.control_dependencies(checks):
-        return [tf.identity(value) for value in values]
+        return tuple(tf.identity(value) for value in values)
 
 
 def declare_shapes(

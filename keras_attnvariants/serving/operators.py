@@ -7,18 +7,32 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants.serving.allowed import ONEDNN_OPERATORS
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
+from keras_attnvariants.utils.files import DamagedFolderError
 
 PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 
 def read_saved_model(path: str | os.PathLike[str]) -> Any:
-    """The content of `saved_model.pb` in the folder of one version."""
+    """The content of `saved_model.pb` in the folder of one version.
+
+    Raises:
+        DamagedFolderError: it holds no graph.
+    """
     saved = saved_model_pb2.SavedModel()
-    saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    try:
+        saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+    except DecodeError:
+        saved.Clear()
+    if not saved.meta_graphs:
+        raise DamagedFolderError(
+            "saved_model.pb is not a SavedModel: restore it from a copy, or export the "
+            f"model again. Received: {os.fspath(path)}"
+        )
     return saved
 
 

@@ -20,6 +20,7 @@ from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.packed import PackedSteps
+from keras_attnvariants.serving.processor import check_in_graph
 from keras_attnvariants.serving.rows import status_of_ids
 from keras_attnvariants.serving.rows import status_of_search
 from keras_attnvariants.serving.rows import without_failed
@@ -72,7 +73,8 @@ class Signatures:
         self, function: Callable[..., dict[str, Tensor]], *inputs: Input
     ) -> Signature:
         """A method of this class as a signature that checks its inputs."""
-        return Signature(function, inputs, self.options.max_batch)
+        exact = check_in_graph if self.options.onednn else None
+        return Signature(function, inputs, self.options.max_batch, exact)
 
     def resources(self) -> tf.Module:
         """What the functions need besides their graphs."""

@@ -17,6 +17,7 @@ from keras_attnvariants.serving.operators import ancestors
 from keras_attnvariants.serving.operators import called_functions
 from keras_attnvariants.serving.operators import read_saved_model
 from keras_attnvariants.serving.operators import tokenizer_models
+from keras_attnvariants.serving.processor import check_processor
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
@@ -39,7 +40,8 @@ def verify(
     were added to `assets.extra/` are passed over. Its operators must be among those of
     `keras_attnvariants.serving.allowed`: none reads or writes a file, except where
     weights are restored or saved, and none runs Python. Its tokenizer must be a
-    SentencePiece model.
+    SentencePiece model. If it multiplies 8-bit integers, this processor must do that
+    exactly.
 
     This finds damage, and programs in the clothes of a model. It does not prove who
     exported the model: who changes a file can change the manifest as well.
@@ -52,6 +54,7 @@ def verify(
     Raises:
         DamagedFolderError: a file is missing, changed or not in the manifest.
         ValueError: an operator is not allowed, or the tokenizer is none.
+        ProcessorError: its translations would be wrong on this processor.
     """
     path = Path(path)
     check_folder(path, required=("saved_model.pb",))
@@ -69,6 +72,7 @@ def verify(
     for model in tokenizer_models(path):
         # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
         Tokenizer(model)
+    check_processor(path)
 
 
 def files_of(path: Path) -> set[str]:

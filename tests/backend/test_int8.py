@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import int8
-from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.onednn import is_onednn_exact
 from tests.quantization import quantizing
 
 
@@ -43,10 +43,17 @@ LAYERS = {
 }
 
 
+@pytest.fixture(params=["as here", "as floats"])
+def form(request, monkeypatch):
+    """How integers are multiplied: as on this processor, or as on one without VNNI."""
+    if request.param == "as floats":
+        monkeypatch.setattr(int8, "is_onednn_exact", lambda: False)
+
+
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla):
+def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla, form):
     make, ours, theirs, options = LAYERS[name]
     layer, other = make(ours, policy), make(theirs, policy)
     quantize(layer)
@@ -66,9 +73,9 @@ def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla):
 
 
 @pytest.fixture
-def multiply():
-    if backend.name() != "tensorflow" or not has_onednn_product():
-        pytest.skip("there is no such kernel here")
+def multiply(form):
+    if backend.name() != "tensorflow":
+        pytest.skip("Keras multiplies integers on other backends")
 
     def product(x, kernel, scale, transposed):
         call = backend.jit(
@@ -112,11 +119,13 @@ def test_rows_of_zeros_give_zeros(multiply):
     np.testing.assert_array_equal(result, np.zeros((2, 4)))
 
 
+@pytest.mark.skipif(
+    backend.name() != "tensorflow" or not is_onednn_exact(),
+    reason="constant integers need oneDNN",
+)
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_constant_integers_and_columns_computed_once_change_nothing(
-    name, policy, multiply
-):
+def test_constant_integers_and_columns_computed_once_change_nothing(name, policy):
     make, ours, _, options = LAYERS[name]
     layer = make(ours, policy)
     quantize(layer)

@@ -1,6 +1,10 @@
 """The product of oneDNN, and operators that enter a graph by their name."""
 
 import itertools
+import os
+import platform
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -46,7 +50,49 @@ def test_the_kernel_is_missed_where_there_is_none(monkeypatch, operator):
     onednn.has_onednn_product.cache_clear()
 
 
-@pytest.mark.skipif(not onednn.has_onednn_product(), reason="no such kernel here")
+@pytest.fixture
+def afresh():
+    """Nothing is known of the processor yet, and nothing will be afterwards."""
+    onednn.is_onednn_exact.cache_clear()
+    yield
+    onednn.is_onednn_exact.cache_clear()
+
+
+@pytest.mark.parametrize(("bits", "exact"), [(16, False), (32, True)])
+def test_sums_that_overflow_are_found(monkeypatch, afresh, bits, exact):
+    def product(rows, kernel, largest, kernel_largest):
+        """As oneDNN without VNNI: of bytes without a sign, added in pairs."""
+        rows, kernel = (tf.cast(matrix, "int64") for matrix in (rows, kernel))
+        terms = (rows + 128)[:, :, None] * kernel
+        pairs = tf.reduce_sum(tf.reshape(terms, [255, -1, 2, 255]), axis=2)
+        limit = 2 ** (bits - 1)
+        pairs = tf.clip_by_value(pairs, -limit, limit - 1)
+        sums = tf.reduce_sum(pairs, axis=1) - 128 * tf.reduce_sum(kernel, axis=0)
+        return tf.cast(sums, "float32")
+
+    monkeypatch.setattr(onednn, "has_onednn_product", lambda: True)
+    monkeypatch.setattr(onednn, "onednn_product", product)
+    assert onednn.is_onednn_exact() is exact
+
+
+def test_without_onednn_nothing_is_exact(monkeypatch, afresh):
+    monkeypatch.setattr(onednn, "has_onednn_product", lambda: False)
+    assert not onednn.is_onednn_exact()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="only x86 processors do")
+def test_a_processor_without_vnni_is_recognised():
+    code = """
+from keras_attnvariants.backend import onednn
+print(onednn.has_onednn_product() and not onednn.is_onednn_exact())
+"""
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"True\n"
+
+
+@pytest.mark.skipif(not onednn.is_onednn_exact(), reason="not on this processor")
 def test_products_are_exact_and_scaled_by_column():
     rng = np.random.default_rng(0)
     x, kernel = (rng.integers(-127, 128, shape) for shape in ((5, 16), (16, 4)))

@@ -18,6 +18,15 @@ def test_versions_devices_and_extras():
     assert "precision" not in by_name
 
 
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_follows_from_the_processor(monkeypatch, exact):
+    monkeypatch.setattr(environment, "processor_features", lambda: ["AVX2", "AMX"])
+    monkeypatch.setattr(environment.backend, "is_onednn_exact", lambda: exact)
+    found = {finding.name: finding for finding in environment._machine()}
+    assert found["processor"].text.endswith(", AVX2, AMX")
+    assert ("refuse to translate" in found["int8"].text) is not exact
+
+
 def test_an_extra_needs_all_of_its_packages(monkeypatch):
     assert environment.packages_of("tune") == [
         "keras-tuner",

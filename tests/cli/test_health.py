@@ -8,6 +8,8 @@ import pytest
 from keras_attnvariants.cli import health
 from keras_attnvariants.cli.health import DAMAGED
 from keras_attnvariants.cli.health import NOTE
+from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.utils.folders import new_folder
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -171,13 +173,27 @@ def test_kinds_of_folders(run, tmp_path):
 
 
 def test_versions_of_a_saved_model(tmp_path):
-    from keras_attnvariants.utils.folders import new_folder
+    from tensorflow.core.protobuf import saved_model_pb2
 
-    for number in ("1", "2"):
+    saved = saved_model_pb2.SavedModel()
+    saved.meta_graphs.add()
+    for number, graph in {"1": saved.SerializeToString(), "2": b"", "3": b"#"}.items():
         with new_folder(tmp_path / number) as writer:
-            writer.write_bytes("saved_model.pb", b"graph")
+            writer.write_bytes("saved_model.pb", graph)
     assert health.is_saved_model(tmp_path) and health.is_saved_model(tmp_path / "2")
-    cut(tmp_path / "2" / "saved_model.pb")
     found = health.examine_saved_model(tmp_path)
-    assert list(of_state(found, DAMAGED)) == ["2"]
+    assert list(of_state(found, DAMAGED)) == ["2", "3"]
     assert found.usable == [f"kav translate --saved-model {tmp_path / '1'}"]
+
+
+def test_a_saved_model_that_this_processor_would_run_wrongly(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise ProcessorError("Integers are not exact here: use another processor.")
+
+    monkeypatch.setattr(health, "check_processor", refuse)
+    with new_folder(tmp_path / "1") as writer:
+        writer.write_bytes("saved_model.pb", b"graph")
+    found = health.examine_saved_model(tmp_path)
+    [finding] = of_state(found, DAMAGED).values()
+    assert finding.text == "Integers are not exact here"
+    assert finding.advice == "use another processor" and not found.usable

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants import backend
-from keras_attnvariants.backend import has_onednn_product
+from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.backend import jit
 from keras_attnvariants.backend import quantized_matrices
 from keras_attnvariants.decoding import beam_search
@@ -97,7 +97,7 @@ def test_integers_become_floats_where_they_are_stored():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not has_onednn_product(), reason="no oneDNN here")
+@pytest.mark.skipif(not is_onednn_exact(), reason="not on this processor")
 def test_integers_are_multiplied_on_request(tmp_path):
     model = model_in("int8")
     path = export(model, None, tmp_path, onednn=True, **LIMITS)
@@ -120,15 +120,16 @@ def test_integers_are_multiplied_on_request(tmp_path):
 @pytest.mark.parametrize(
     ("precision", "missing", "message"),
     [
-        ("float32", False, "quantized to int8. Received: .* quantization None"),
-        ("int8", True, "TensorFlow with oneDNN"),
+        ("float32", None, "quantized to int8. Received: .* quantization None"),
+        ("int8", "has_onednn_product", "TensorFlow with oneDNN"),
+        ("int8", "is_onednn_exact", "processor with AVX512-VNNI"),
     ],
 )
 def test_integers_cannot_be_multiplied(
     precision, missing, message, tmp_path, monkeypatch
 ):
-    if missing:
-        monkeypatch.setattr(backend, "has_onednn_product", lambda: False)
+    if missing is not None:
+        monkeypatch.setattr(backend, missing, lambda: False)
     with pytest.raises(ValueError, match=message):
         export(model_in(precision), None, tmp_path, onednn=True, **LIMITS)
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,7 @@
 """Tiny models with sharp outputs, and a process that serves them once exported."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -76,13 +77,16 @@ def sharp_model(variant: str, **overrides) -> keras.Model:
 class OtherProcess:
     """A process in which some modules cannot be imported, and that runs signatures."""
 
-    def __init__(self, *blocked: str, python: str | Path = sys.executable):
+    def __init__(
+        self, *blocked: str, python: str | Path = sys.executable, **environment: str
+    ):
         script = Path(__file__).with_name("other_process.py")
         self.process = subprocess.Popen(
             [str(python), str(script), *blocked],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, **environment},
         )
 
     def call(self, path: Path, signature: str, **inputs) -> dict[str, np.ndarray]:
