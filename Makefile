@@ -40,6 +40,16 @@ ON_TENSORFLOW := KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 \
 	XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 
+# What TensorFlow, oneDNN and XLA then use of the processor is what those without AVX512
+# have, VNNI and bfloat16 included. TensorFlow's own products and NumPy are as before.
+WITHOUT_AVX512 := TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2 \
+	KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST) --xla_cpu_max_isa=AVX2" $(PYTEST)
+# What multiplies integers or bfloat16, chooses a precision, or exports.
+PRECISION_TESTS := tests/backend tests/serving tests/training/test_precision.py \
+	tests/cli/test_export.py tests/cli/test_models.py tests/decoding/test_ensemble.py \
+	tests/models/test_base.py tests/models/test_transformer_training.py \
+	tests/models/test_seq2seq_training.py tests/attention/test_conformance_keras.py
+
 # With test-demo, also what the pages of `kav demo` and of comparisons are tested with.
 TEST_EXTRAS ?= test
 
@@ -47,7 +57,7 @@ TEST_EXTRAS ?= test
 MINUTES ?=
 SENTENCES ?=
 
-.PHONY: help quickstart test test-all test-wheel lint benchmark $(REPORTS) clean
+.PHONY: help quickstart test test-all test-without-avx512 test-wheel lint benchmark $(REPORTS) clean
 
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
@@ -55,6 +65,9 @@ help:
 	@echo "make test        style and types, then the fast tests: all on TensorFlow,"
 	@echo "                 the conformance of every variant on JAX"
 	@echo "make test-all    style and types, then all tests on both"
+	@echo "make test-without-avx512"
+	@echo "                 tests of integers, precision and exports, as on processors"
+	@echo "                 that have no AVX512; ALL=1 for all tests on TensorFlow"
 	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
 	@echo "make lint        style and types alone"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
@@ -92,6 +105,9 @@ test: lint
 test-all: lint
 	$(ON_TENSORFLOW) --durations=30
 	$(ON_JAX) $(NEUTRAL_TESTS)
+
+test-without-avx512: lint
+	$(WITHOUT_AVX512) $(if $(ALL),,$(PRECISION_TESTS) -m "not slow")
 
 test-wheel: | $(BIN)/python
 	tests/wheel.sh $(BIN)/python
