@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 import keras_attnvariants as kav
-from keras_attnvariants.evaluation.panels import Panel
-from keras_attnvariants.evaluation.panels import draw
+from keras_attnvariants.evaluation.attention_maps import Panel
+from keras_attnvariants.evaluation.attention_maps import draw
 
 SENTENCE = "<s> A man in a red jacket rides a horse on the beach".split()
 HEADS = 4

@@ -12,9 +12,9 @@ import numpy as np
 import typer
 
 import keras_attnvariants as kav
-from keras_attnvariants.evaluation import reading as readings
-from keras_attnvariants.evaluation.panels import Panel
-from keras_attnvariants.evaluation.panels import draw
+from keras_attnvariants.evaluation import attention_maps as maps
+from keras_attnvariants.evaluation.attention_maps import Panel
+from keras_attnvariants.evaluation.attention_maps import draw
 
 SOURCE = "A man in a red jacket rides a horse on the beach."
 TARGET = "Ein Mann in einer roten Jacke reitet am Strand auf einem Pferd."
@@ -32,7 +32,7 @@ class Head(NamedTuple):
         return f"layer {self.depth}, head {self.number}"
 
 
-class Reading(readings.Reading):
+class Reading(maps.Reading):
     """How a model reads the sentence, for the layers of one class.
 
     Args:

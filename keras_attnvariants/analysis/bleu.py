@@ -23,9 +23,9 @@ from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.evaluation.metrics import check_tokenizer
-from keras_attnvariants.evaluation.speed import Translate
-from keras_attnvariants.evaluation.speed import count_words
-from keras_attnvariants.evaluation.speed import timed
+from keras_attnvariants.evaluation.report import Translate
+from keras_attnvariants.evaluation.report import count_words
+from keras_attnvariants.evaluation.report import timed
 from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.

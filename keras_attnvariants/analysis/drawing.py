@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from keras_attnvariants.evaluation.attention_maps import Panel
+from keras_attnvariants.evaluation.attention_maps import figure_of
+from keras_attnvariants.evaluation.attention_maps import rows_of
 from keras_attnvariants.evaluation.curves import COLORS
 from keras_attnvariants.evaluation.curves import INK
 from keras_attnvariants.evaluation.curves import decorate
-from keras_attnvariants.evaluation.panels import Panel
-from keras_attnvariants.evaluation.panels import figure_of
-from keras_attnvariants.evaluation.panels import rows_of
 
 WIDTH, HEIGHT = 4.5, 3.2
 # Of one curve.

@@ -64,8 +64,8 @@ def attention(
             raise ValueError(f"A sentence must not be empty. Received: {text!r}")
     loaded, tokenizer = load(model)
     import keras_attnvariants as kav
-    from keras_attnvariants.evaluation.panels import draw_rows
-    from keras_attnvariants.evaluation.reading import Reading
+    from keras_attnvariants.evaluation.attention_maps import Reading
+    from keras_attnvariants.evaluation.attention_maps import draw_rows
 
     if translation is None:
         search = kav.models.SearchSettings.of(loaded)

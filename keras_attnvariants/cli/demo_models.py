@@ -10,7 +10,7 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.evaluation.alignments import Hypothesis
+from keras_attnvariants.evaluation.alignment_html import Hypothesis
 from keras_attnvariants.models import SearchSettings
 
 # Source tokens of the programs that are compiled; a longer sentence is cut.

@@ -11,8 +11,8 @@ from typing import Any
 import gradio as gr
 
 from keras_attnvariants.cli.demo_models import DemoModel
-from keras_attnvariants.evaluation.alignments import CSS
-from keras_attnvariants.evaluation.alignments import alignment_html
+from keras_attnvariants.evaluation.alignment_html import CSS
+from keras_attnvariants.evaluation.alignment_html import alignment_html
 from keras_attnvariants.utils.lines import split_lines
 
 # Of one text; the rest is not translated, and the page says so.

@@ -3,17 +3,17 @@
 from keras_attnvariants.evaluation.metrics import Score
 from keras_attnvariants.evaluation.metrics import corpus_bleu
 from keras_attnvariants.evaluation.metrics import corpus_chrf
+from keras_attnvariants.evaluation.metrics import corpus_rouge
 from keras_attnvariants.evaluation.metrics import corpus_ter
+from keras_attnvariants.evaluation.metrics import word_error_rate
 from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.evaluation.report import Report
+from keras_attnvariants.evaluation.report import Speed
 from keras_attnvariants.evaluation.report import evaluate
+from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.evaluation.significance import Comparison
 from keras_attnvariants.evaluation.significance import paired_bootstrap
-from keras_attnvariants.evaluation.speed import Speed
-from keras_attnvariants.evaluation.speed import measure_speed
-from keras_attnvariants.evaluation.tasks import corpus_rouge
-from keras_attnvariants.evaluation.tasks import word_error_rate
 
 __all__ = [
     "Comparison",

@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
-from sacrebleu.significance import Result
 
 from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.metrics import References
@@ -106,34 +105,17 @@ def paired_bootstrap(
     signatures, columns = test()
     # The first column has names, all others results.
     results: Mapping[str, Sequence[Any]] = columns
-    same = [texts == named[0][1] for _, texts in named]
-    return [
-        comparison(name, metric, str(signature), result, is_same)
-        for metric, signature in signatures.items()
-        for (name, _), result, is_same in zip(named, results[metric], same, strict=True)
-    ]
-
-
-def comparison(
-    system: str, metric: str, signature: str, result: Any, same_texts: bool
-) -> Comparison:
-    """What sacrebleu found out about a system; the texts may be the baseline's own."""
-    return Comparison(
-        system=system,
-        metric=metric,
-        value=float(result.score),
-        mean=float(result.mean),
-        interval=float(result.ci),
-        p_value=p_value(result, same_texts),
-        signature=signature,
-    )
-
-
-def p_value(result: Result, same_texts: bool) -> float | None:
-    """The p-value; `None` for the baseline."""
-    # sacrebleu counts the samples that differ by more than the test set does. For a
-    # copy of the baseline there are none, and the p-value would be close to 0.
-    return 1.0 if same_texts and result.p_value is not None else result.p_value
+    rows = []
+    for metric, signature in signatures.items():
+        for (name, texts), result in zip(named, results[metric], strict=True):
+            p_value = result.p_value
+            if p_value is not None and texts == named[0][1]:
+                # sacrebleu counts the samples that differ by more than the test set
+                # does. For a copy of the baseline, there are none.
+                p_value = 1.0
+            figures = (float(result.score), float(result.mean), float(result.ci))
+            rows.append(Comparison(name, metric, *figures, p_value, str(signature)))
+    return rows
 
 
 def comparison_table(rows: Sequence[Comparison]) -> Table:

@@ -16,9 +16,9 @@ from keras_attnvariants.analysis.named import COMPARISONS
 from keras_attnvariants.analysis.named import SINGLE
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
-from keras_attnvariants.evaluation.reading import Reading
-from keras_attnvariants.evaluation.reading import label
-from keras_attnvariants.evaluation.speed import measure_speed
+from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import label
+from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.experiments.callbacks import Report
 from keras_attnvariants.experiments.findings import FINDINGS
 from keras_attnvariants.experiments.findings import Finding

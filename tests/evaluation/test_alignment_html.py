@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from keras_attnvariants.evaluation.alignments import Hypothesis
-from keras_attnvariants.evaluation.alignments import alignment_html
-from keras_attnvariants.evaluation.alignments import word_weights
-from keras_attnvariants.evaluation.alignments import words
+from keras_attnvariants.evaluation.alignment_html import Hypothesis
+from keras_attnvariants.evaluation.alignment_html import alignment_html
+from keras_attnvariants.evaluation.alignment_html import word_weights
+from keras_attnvariants.evaluation.alignment_html import words
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import keras_attnvariants as kav
-from keras_attnvariants.evaluation.reading import Reading
-from keras_attnvariants.evaluation.reading import label
+from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import label
 
 SOURCE, TARGET = "ein kleines Haus", "a small house"
 LEARNED = kav.DotProductAttention(num_heads=2)
