@@ -4,9 +4,9 @@ from keras_attnvariants.analysis.alignments import AlignedPair
 from keras_attnvariants.analysis.alignments import AlignmentErrors
 from keras_attnvariants.analysis.alignments import alignment_errors
 from keras_attnvariants.analysis.alignments import read_alignments
-from keras_attnvariants.analysis.bleu import BleuByBin
-from keras_attnvariants.analysis.bleu import bleu_by_length
-from keras_attnvariants.analysis.bleu import bleu_by_off_diagonality
+from keras_attnvariants.analysis.bleu_by_bin import BleuByBin
+from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length
+from keras_attnvariants.analysis.bleu_by_bin import bleu_by_off_diagonality
 from keras_attnvariants.analysis.contrastive import AgreementByDistance
 from keras_attnvariants.analysis.contrastive import ContrastiveAccuracy
 from keras_attnvariants.analysis.contrastive import agreement_by_distance

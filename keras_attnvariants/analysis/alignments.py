@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_attnvariants.analysis.binned import interval
 from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
@@ -149,7 +148,9 @@ def aligned(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
     links, sure, possible, gold = counts.T
     rates = 1 - (sure + possible) / np.maximum(links + gold, 1)
     has_links = links + gold > 0
-    low, high = interval(rates[1:][has_links[1:]]) if has_links[0] else rates[:2]
+    low = high = rates[0]
+    if has_links[0]:
+        low, high = np.percentile(rates[1:][has_links[1:]], (2.5, 97.5))
     return HeadAlignment(
         layer,
         head,

@@ -1,13 +1,15 @@
-"""The private parts of Keras, TensorFlow and JAX that the package cannot do without.
+"""The private parts of other packages that this one cannot do without.
 
 One function each, named for what it does. `setup.cfg` bounds the versions of these
 packages because of them.
 """
 
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 
 
 def is_in_xla_context() -> bool:
@@ -75,3 +77,21 @@ def coordination_client() -> Any:
     from jax._src import distributed
 
     return distributed.global_state.client
+
+
+def sentence_statistics(
+    metric: Any, hypotheses: Sequence[str], references: Sequence[str]
+) -> np.ndarray:
+    """What a metric of sacrebleu counts in each sentence, float64 `[n, k]`.
+
+    The counts add up: the score of a corpus is that of their sum. The public methods
+    return scores, and those of BLEU and TER some counts, those of chrF none. Without
+    this function, each sample of a bootstrap would compare all texts anew.
+    """
+    found = metric._extract_corpus_statistics(hypotheses, [references])
+    return np.array(found, "float64")
+
+
+def score_of_statistics(metric: Any, sums: np.ndarray) -> float:
+    """The score of a metric of sacrebleu from a sum of `sentence_statistics`, `[k]`."""
+    return float(metric._compute_score_from_stats(sums).score)

@@ -14,7 +14,6 @@ from keras_attnvariants.experiments.significance import Translations
 from keras_attnvariants.experiments.significance import holm
 from keras_attnvariants.experiments.significance import seed_tests
 from keras_attnvariants.experiments.significance import sentence_tests
-from keras_attnvariants.experiments.significance import statistics_of
 from keras_attnvariants.utils.checks import check_choice
 
 # Translations by name of the system, and by seed.
@@ -56,12 +55,12 @@ def score_test_set(
     for name in metrics:
         metric = make_metric(name, tokenize)
         found = {
-            system: statistics_of(metric, list(by_seed.values()), references)
+            system: Translations.of(metric, list(by_seed.values()), references)
             for system, by_seed in texts.items()
         }
         label = metric.corpus_score([references[0]], [[references[0]]]).name
         values = {
-            system: dict(zip(texts[system], found[system].seed_scores(), strict=True))
+            system: dict(zip(texts[system], found[system].scores(), strict=True))
             for system in found
         }
         for system, by_seed in values.items():
@@ -109,10 +108,7 @@ def compare(
             {
                 "difference": means[0] - means[1],
                 **over_seeds._asdict(),
-                "bootstrap": over_sentences.bootstrap,
-                "randomization": over_sentences.randomization,
-                "sentence_low": over_sentences.low,
-                "sentence_high": over_sentences.high,
+                **over_sentences._asdict(),
             },
         )
 

@@ -1,12 +1,17 @@
-"""The private parts of Keras and TensorFlow do what their functions say."""
+"""The private parts of other packages do what their functions say."""
 
 import h5py
 import keras
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.backend.private import score_of_statistics
+from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
 
 
@@ -65,3 +70,17 @@ def test_weights_in_memory_are_those_that_keras_writes(tmp_path):
         one.visit(names[0].append)
         two.visit(names[1].append)
     assert names[0] == names[1]
+
+
+@pytest.mark.parametrize("metric", [BLEU(), CHRF(word_order=2), TER()])
+def test_counts_of_sentences_add_up_to_the_score_of_a_corpus(metric):
+    hypotheses = ["the cat sat on a mat", "dogs ran", "it was red"]
+    references = ["the cat sat on the mat", "the dogs ran far", "it was blue"]
+    counts = sentence_statistics(metric, hypotheses, references)
+    assert len(counts) == 3
+    for chosen in ([0, 1, 2], [0, 0, 2]):
+        expected = metric.corpus_score(
+            [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
+        )
+        found = score_of_statistics(metric, counts[chosen].sum(0))
+        assert found == pytest.approx(expected.score, abs=1e-9)

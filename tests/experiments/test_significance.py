@@ -10,11 +10,10 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 from scipy import stats
 
-from keras_attnvariants.evaluation import significance as of_one_seed
+from keras_attnvariants.experiments.significance import Translations
 from keras_attnvariants.experiments.significance import holm
 from keras_attnvariants.experiments.significance import seed_tests
 from keras_attnvariants.experiments.significance import sentence_tests
-from keras_attnvariants.experiments.significance import statistics_of
 
 WORDS = "the cat sat on a mat and it was red or blue while dogs ran far".split()
 
@@ -35,22 +34,35 @@ def references():
 
 
 @pytest.mark.parametrize("metric", [BLEU, CHRF, TER])
-def test_with_one_seed_both_tests_are_those_of_sacrebleu(metric, references):
+def test_with_one_seed_both_tests_agree_with_sacrebleu(metric, references):
+    """Within two standard errors of 2,000 samples."""
     system, baseline = noisy(references, 0.3, 2), noisy(references, 0.33, 3)
     named = [("base", baseline), ("ours", system)]
     expected = {}
     for kind in ("bs", "ar"):
-        with of_one_seed.sacrebleu_seed(12345):
-            test = PairedTest(named, {"m": metric()}, [references], kind, n_samples=200)
+        test = PairedTest(named, {"m": metric()}, [references], kind, n_samples=2000)
         _, (_, results) = test()[1].popitem()
         expected[kind] = results.p_value
-    ours, base = (statistics_of(metric(), [t], references) for t in (system, baseline))
-    found = sentence_tests(ours, base, samples=200)
-    assert found.bootstrap == pytest.approx(expected["bs"], abs=1e-12)
-    assert found.randomization == pytest.approx(expected["ar"], abs=1e-12)
-    assert 0.0 < found.bootstrap < 1.0
+    ours, base = (
+        Translations.of(metric(), [t], references) for t in (system, baseline)
+    )
+    found = sentence_tests(ours, base, samples=2000)
+    assert found.bootstrap == pytest.approx(expected["bs"], abs=0.035)
+    assert found.randomization == pytest.approx(expected["ar"], abs=0.035)
+    assert 0.01 < found.bootstrap < 0.99
     score = metric().corpus_score(system, [references]).score
-    assert ours.seed_scores() == [pytest.approx(score, abs=1e-9)]
+    assert ours.scores() == [pytest.approx(score, abs=1e-9)]
+
+
+def test_a_seed_decides_the_draws(references):
+    ours, base = (
+        Translations.of(BLEU(), [noisy(references, 0.3, seed)], references)
+        for seed in (2, 3)
+    )
+    first, again, other = (
+        sentence_tests(ours, base, samples=100, seed=seed) for seed in (1, 1, 2)
+    )
+    assert first == again != other
 
 
 def test_copies_of_a_run_add_no_evidence(references):
@@ -59,7 +71,7 @@ def test_copies_of_a_run_add_no_evidence(references):
     one, three = (
         sentence_tests(
             *(
-                statistics_of(BLEU(), [t] * copies, references)
+                Translations.of(BLEU(), [t] * copies, references)
                 for t in (system, baseline)
             ),
             samples=200,
@@ -71,21 +83,31 @@ def test_copies_of_a_run_add_no_evidence(references):
 
 def test_equal_translations_do_not_differ(references):
     texts = [noisy(references, 0.3, seed) for seed in (1, 2)]
-    same = statistics_of(BLEU(), texts, references)
+    same = Translations.of(BLEU(), texts, references)
     found = sentence_tests(same, same, samples=50)
     assert found == (1.0, 1.0, 0.0, 0.0)
 
 
-def test_a_clear_difference_is_significant(references):
-    good = statistics_of(
-        BLEU(), [noisy(references, 0.05, s) for s in (1, 2)], references
+def test_one_sentence_leaves_nothing_to_draw():
+    ours, base = (
+        Translations.of(BLEU(), [[text]], ["the cat sat on the mat"])
+        for text in ("the cat sat on the mat", "a cat sat on the mat")
     )
-    bad = statistics_of(BLEU(), [noisy(references, 0.5, s) for s in (3, 4)], references)
+    found = sentence_tests(ours, base, samples=50)
+    assert (found.bootstrap, found.randomization) == (1.0, 1.0)
+    assert found.sentence_low == found.sentence_high > 0
+
+
+def test_a_clear_difference_is_significant(references):
+    good, bad = (
+        Translations.of(BLEU(), [noisy(references, rate, s) for s in seeds], references)
+        for rate, seeds in ((0.05, (1, 2)), (0.5, (3, 4)))
+    )
     found = sentence_tests(good, bad, samples=100)
     assert found.bootstrap == found.randomization == 1 / 101
-    assert found.low > 10
+    assert found.sentence_low > 10
     reverse = sentence_tests(bad, good, samples=100)
-    assert reverse.low == pytest.approx(-found.high)
+    assert reverse.sentence_low == pytest.approx(-found.sentence_high)
 
 
 def test_the_tests_over_seeds_are_those_of_scipy():

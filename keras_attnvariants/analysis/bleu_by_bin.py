@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 from typing import ClassVar
+from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from keras_attnvariants.analysis.binned import Binned
-from keras_attnvariants.analysis.binned import BinScore
-from keras_attnvariants.analysis.binned import statistics
 from keras_attnvariants.analysis.diagonals import sentence_values
 from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import CHUNK
@@ -22,6 +20,8 @@ from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.backend.private import score_of_statistics
+from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import count_words
@@ -30,6 +30,33 @@ from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.
 WORDS = (10, 20, 30, 40)
+
+
+class BinScore(NamedTuple):
+    """BLEU of a system on the sentences of a bin.
+
+    Attributes:
+        by: what the sentences are sorted by.
+        low, high: smallest and largest value of a sentence of the bin.
+        sentences: how many there are.
+        system: name of the system.
+        bleu: its BLEU.
+        bleu_low, bleu_high: 95 % interval, from resampled sentences.
+        difference: to the first system; `None` for itself.
+        difference_low, difference_high: its 95 % interval, from the same samples.
+    """
+
+    by: str
+    low: float
+    high: float
+    sentences: int
+    system: str
+    bleu: float
+    bleu_low: float
+    bleu_high: float
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
 
 
 @dataclass(frozen=True)
@@ -100,15 +127,14 @@ def bleu_by_length(
     steps = zip(edges, edges[1:], strict=False)
     if not edges or any(first >= second for first, second in steps):
         raise ValueError(f"`edges` must rise. Received: {edges}")
+    scorer = Scorer(systems, samples, seed, tokenize)
     lengths: list[int] = []
-    statistics = []
     for sources, references in chunks(pairs):
         lengths += map(count_words, references)
-        statistics.append(translated(systems, sources, references, tokenize))
+        scorer.translate(sources, references)
     values = np.array(lengths, "float64")
     bins = np.searchsorted(np.asarray(edges), values)
-    binned = Binned("words of the reference", values, bins, np.concatenate(statistics))
-    rows = binned.rows(list(systems), samples, seed)
+    rows = scorer.rows("words of the reference", values, bins)
     return BleuByBin(plain(rows), len(values), tokenize=tokenize)
 
 
@@ -141,26 +167,92 @@ def bleu_by_off_diagonality(
             weights.
     """
     check_integer("bins", bins)
-    stream, statistics, values = Stream(model, ()), [], []
+    scorer = Scorer(systems, samples, seed, tokenize)
+    stream, values = Stream(model, ()), []
     for sources, references in chunks(pairs):
-        statistics.append(translated(systems, sources, references, tokenize))
+        scorer.translate(sources, references)
         stream.examples = encoded(tokenizer, zip(sources, references, strict=True))
         values.append(self_attention_values(stream, len(sources)))
-    scores, by_place = np.concatenate(statistics), np.concatenate(values, axis=1)
+    by_place = np.concatenate(values, axis=1)
     rows: list[BinScore] = []
     for place, found in zip(("encoder", "decoder"), by_place, strict=True):
         known = np.flatnonzero(~np.isnan(found))
         order = known[np.argsort(found[known], kind="stable")]
         numbers = np.full(len(found), -1)
         numbers[order] = np.arange(len(order)) * bins // max(len(order), 1)
-        binned = Binned(f"off-diagonality, {place}", found, numbers, scores)
-        rows += binned.rows(list(systems), samples, seed)
+        rows += scorer.rows(f"off-diagonality, {place}", found, numbers)
     if not rows:
         raise ValueError("This model has no self-attention with weights.")
     skipped = int(np.isnan(by_place).all(0).sum())
     return BleuByBin(
         plain(rows), by_place.shape[1] - skipped, skipped, tokenize=tokenize
     )
+
+
+class Scorer:
+    """BLEU of several systems in bins of the sentences that they have translated.
+
+    Args:
+        systems: functions that translate, by name; the first is the baseline.
+        samples, seed, tokenize: see `bleu_by_length`.
+    """
+
+    def __init__(
+        self, systems: Mapping[str, Translate], samples: int, seed: int, tokenize: str
+    ) -> None:
+        if not systems:
+            raise ValueError("`systems` must name at least one system. Received: none")
+        check_tokenizer(tokenize)
+        self._systems = systems
+        self._samples = check_integer("samples", samples)
+        self._seed = seed
+        self._metric = BLEU(tokenize=tokenize)
+        self._counts: list[np.ndarray] = []  # [n, systems, 10] each
+
+    def translate(self, sources: list[str], references: list[str]) -> None:
+        """Translates some sentences with all systems."""
+        found = [
+            sentence_statistics(self._metric, timed(translate, sources)[1], references)
+            for translate in self._systems.values()
+        ]
+        self._counts.append(np.stack(found, axis=1))
+
+    def rows(self, by: str, values: np.ndarray, bins: np.ndarray) -> Iterator[BinScore]:
+        """A row for each bin that has sentences, and each system.
+
+        Args:
+            by: what `values` are.
+            values: of the sentences so far, `[n]`.
+            bins: numbers of their bins, int `[n]`; -1 for none.
+        """
+        counts = np.concatenate(self._counts)
+        for number in sorted(set(bins[bins >= 0].tolist())):
+            chosen = bins == number
+            inside = values[chosen].min(), values[chosen].max(), chosen.sum()
+            whole = self._bleu(counts[chosen])
+            drawn = self._resampled(counts[chosen])
+            limits = percentiles(drawn)
+            differences = percentiles(drawn - drawn[:, :1])
+            for index, name in enumerate(self._systems):
+                change: tuple[Any, ...] = (None, None, None)
+                if index:
+                    change = whole[index] - whole[0], *differences[index]
+                yield BinScore(by, *inside, name, whole[index], *limits[index], *change)
+
+    def _bleu(self, counts: np.ndarray) -> list[float]:
+        """BLEU of each system from counts `[n, systems, 10]`."""
+        return [score_of_statistics(self._metric, sums) for sums in counts.sum(0)]
+
+    def _resampled(self, counts: np.ndarray) -> np.ndarray:
+        """BLEU on sentences drawn with replacement, `[samples, systems]`."""
+        rng, count = np.random.default_rng(self._seed), len(counts)
+        draws = (rng.integers(count, size=count) for _ in range(self._samples))
+        return np.array([self._bleu(counts[drawn]) for drawn in draws])
+
+
+def percentiles(values: np.ndarray) -> np.ndarray:
+    """95 % intervals `[systems, 2]` of values `[samples, systems]`."""
+    return np.percentile(values, (2.5, 97.5), axis=0).T
 
 
 def self_attention_values(stream: Stream, count: int) -> np.ndarray:
@@ -185,21 +277,3 @@ def chunks(pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
         yield [source for source, _ in chunk], [target for _, target in chunk]
     if empty:
         raise ValueError("There is no sentence to translate.")
-
-
-def translated(
-    systems: Mapping[str, Translate],
-    sources: list[str],
-    references: list[str],
-    tokenize: str,
-) -> np.ndarray:
-    """What the BLEU of each system is made of: int `[n, systems, 10]`."""
-    if not systems:
-        raise ValueError("`systems` must name at least one system. Received: none")
-    check_tokenizer(tokenize)
-    metric = BLEU(tokenize=tokenize)
-    found = [
-        statistics(metric, timed(translate, sources)[1], references)
-        for translate in systems.values()
-    ]
-    return np.stack(found, axis=1)

@@ -5,7 +5,7 @@ import pytest
 
 from keras_attnvariants import analysis
 from keras_attnvariants import evaluation
-from keras_attnvariants.analysis import bleu
+from keras_attnvariants.analysis import bleu_by_bin
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
@@ -72,7 +72,7 @@ def test_a_length_at_an_edge_is_in_the_lower_bin():
 
 def test_bins_of_off_diagonality_are_of_equal_size(monkeypatch):
     """Each sentence has as many off-diagonal tokens as its letters after the second."""
-    monkeypatch.setattr(bleu, "CHUNK", 2)
+    monkeypatch.setattr(bleu_by_bin, "CHUNK", 2)
     model = KnownWeights(encoder_0={"self": looks(*[0] * 9)})
     sources = ["a b c d e f g h", "a b", "a b c d", "a", "a b c d e f", "a b c"]
     pairs = [(source, "six seven four three") for source in sources]
@@ -120,3 +120,17 @@ def test_wrong_arguments():
         analysis.bleu_by_off_diagonality(
             KnownWeights(encoder_0={}), Words(), {"a": base}, PAIRS[:3]
         )
+
+
+def test_the_interval_is_that_of_resampled_sentences():
+    """Half of the sentences are right: BLEU varies with how many are drawn."""
+    right = [("a b c d e", "a b c d e")] * 50
+    wrong = [("a b c d e", "v w x y z")] * 50
+    table = analysis.bleu_by_length({"a": lambda x: x}, right + wrong, samples=2000)
+    [row] = table
+    # Precisions are the share of sentences that are right: 50 % with deviation 5.
+    assert row.bleu == pytest.approx(50)
+    assert (row.bleu_low, row.bleu_high) == pytest.approx((50 - 9.8, 50 + 9.8), abs=1)
+    assert table == analysis.bleu_by_length(
+        {"a": lambda x: x}, right + wrong, samples=2000
+    )
