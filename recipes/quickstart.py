@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 import keras_attnvariants as kav
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.utils.importing import import_tensorflow
 
 CORPUS, SOURCE, TARGET = "bible-de-en", "en", "de"

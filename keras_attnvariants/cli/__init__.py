@@ -1,9 +1,40 @@
 """The command `kav`: train, evaluate, translate, export, list presets and corpora.
 
-Each command has a module of its own. Keras and TensorFlow are imported by the work,
-not by the options: `kav train --help` needs neither.
+Keras and TensorFlow are imported by the work, not by the options: `kav train --help`
+needs neither.
 """
 
-from keras_attnvariants.cli.app import app
+from keras_attnvariants.cli import analyse
+from keras_attnvariants.cli import compare
+from keras_attnvariants.cli import corpora
+from keras_attnvariants.cli import demo
+from keras_attnvariants.cli import doctor
+from keras_attnvariants.cli import evaluate
+from keras_attnvariants.cli import export
+from keras_attnvariants.cli import presets
+from keras_attnvariants.cli import serve
+from keras_attnvariants.cli import shortlist
+from keras_attnvariants.cli import train
+from keras_attnvariants.cli import translate
+from keras_attnvariants.cli import tune
+from keras_attnvariants.cli.commands import program
 
 __all__ = ["app"]
+
+app = program(
+    train.train,
+    tune.tune,
+    compare.compare,
+    evaluate.evaluate,
+    translate.translate,
+    shortlist.shortlist,
+    export.export,
+    serve.serve,
+    demo.demo,
+    compare.plot,
+    analyse.attention,
+    analyse.analyse,
+    presets.presets,
+    corpora.corpora,
+    doctor.doctor,
+)

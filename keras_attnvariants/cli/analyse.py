@@ -1,4 +1,4 @@
-"""`kav analyse`: what heads look at and what systems translate well."""
+"""`kav analyse` and `kav attention`: tables and pictures of what models attend to."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -11,14 +11,17 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_matplotlib
-from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.options import RequiredModel
+from keras_attnvariants.cli.options import check_matplotlib
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import check_output_folder
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
-from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
     import keras
@@ -56,43 +59,30 @@ COMPARISONS = (Analysis.BLEU_BY_LENGTH, Analysis.BLEU_BY_OFF_DIAGONALITY)
 Runs = Annotated[
     list[Path],
     typer.Argument(
-        help="Folders of runs or models; BLEU compares the others with the first.",
-        show_default=False,
+        help="Folders of runs or models; BLEU compares the others with the first."
     ),
 ]
-Name = Annotated[
-    Analysis, typer.Option("--analysis", help="Which analysis.", show_default=False)
-]
+Name = Annotated[Analysis, typer.Option("--analysis", help="Which analysis.")]
 Data = Annotated[
     str,
     typer.Option(
         help="A corpus, as for `kav train`; for alignment-errors a folder with "
         "test.align too; for contrastive and agreement a folder with "
         "<category>.src.en, <category>.correct.de, <category>.incorrect.de, … or the "
-        "JSON of LingEval97.",
-        show_default=False,
+        "JSON of LingEval97."
     ),
 ]
 Source = Annotated[
     str | None,
-    typer.Option(
-        help="Language to translate from; not for contrastive pairs.",
-        show_default=False,
-    ),
+    typer.Option(help="Language to translate from; not for contrastive pairs."),
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
-        help="Language to translate into; not for contrastive pairs.",
-        show_default=False,
-    ),
+    typer.Option(help="Language to translate into; not for contrastive pairs."),
 ]
 Split = Annotated[
     str | None,
-    typer.Option(
-        help="Which part of the corpus (test); not for contrastive pairs.",
-        show_default=False,
-    ),
+    typer.Option(help="Which part of the corpus (test); not for contrastive pairs."),
 ]
 MaxInvalid = Annotated[
     float | None,
@@ -101,16 +91,11 @@ MaxInvalid = Annotated[
         "not for contrastive pairs and alignment-errors.",
         min=0,
         max=1,
-        show_default=False,
     ),
 ]
 Sentences = Annotated[
     int | None,
-    typer.Option(
-        help="Only that many sentences or pairs, from the start.",
-        min=1,
-        show_default=False,
-    ),
+    typer.Option(help="Only that many sentences or pairs, from the start.", min=1),
 ]
 Output = Annotated[
     Path, typer.Option(help="Folder for tables (.csv) and pictures (.png).")
@@ -128,6 +113,7 @@ def analyse(
     sentences: Sentences = None,
     max_invalid: MaxInvalid = None,
     output: Output = Path("analysis"),
+    imports: Imports = None,
 ) -> None:
     """Look inside models: a table and a picture of each, or one that compares them.
 
@@ -147,12 +133,15 @@ def analyse(
     check_matplotlib()
     folders = named(runs)
     check_output_folder("--output", output)
-    import_tensorflow()
+    import_modules(imports)
+    from rich.console import Console
+
     read = reader(analysis, data, source, target, split or "test", max_invalid)
     systems = {name: load(folder) for name, folder in folders.items()}
     output.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False)
     for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
-        typer.echo(table)
+        console.print(table)
         for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
             path = output / (name + suffix)
             write(path)
@@ -237,3 +226,60 @@ def comparison(analysis: Analysis, systems: Systems, read: Read) -> "Table":
         return kav.analysis.bleu_by_length(translate, read())
     model, tokenizer = next(iter(systems.values()))
     return kav.analysis.bleu_by_off_diagonality(model, tokenizer, translate, read())
+
+
+Sentence = Annotated[str, typer.Argument(help="The sentence to read.")]
+Translation = Annotated[
+    str | None,
+    typer.Option(help="A translation of the sentence; default: that of the model."),
+]
+Layer = Annotated[
+    int | None,
+    typer.Option(
+        help="Number of the layer, from 1 at the bottom; default: the highest that has "
+        "weights.",
+        min=1,
+    ),
+]
+Picture = Annotated[Path, typer.Option(help="The picture, a .png file.")]
+
+
+@command
+def attention(
+    sentence: Sentence,
+    model: RequiredModel,
+    translation: Translation = None,
+    layer: Layer = None,
+    output: Picture = Path("attention.png"),
+    imports: Imports = None,
+) -> None:
+    """Draw the attention weights of one layer, all heads, on a sentence.
+
+    A row of a panel is what one token attends to: of the sentence, of the translation
+    so far, and, in cross-attention, the token that is predicted next.
+
+    [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
+    """
+    check_matplotlib()
+    check_folders(model, None)
+    if output.suffix != ".png":
+        raise ValueError(f"--output must end in .png. Received: {output}")
+    check_output_file(output)
+    for text in (sentence, translation):
+        if text is not None and not text.strip():
+            raise ValueError(f"A sentence must not be empty. Received: {text!r}")
+    import_modules(imports)
+    loaded, tokenizer = load(model)
+    import keras_attnvariants as kav
+    from keras_attnvariants.evaluation.attention_maps import Reading
+    from keras_attnvariants.evaluation.attention_maps import draw_rows
+
+    if translation is None:
+        search = kav.models.SearchSettings.of(loaded)
+        translator = kav.Translator(
+            loaded, tokenizer, search.beam_size, search.length_penalty, xla=False
+        )
+        [translation] = translator.translate([sentence])
+    rows = Reading(loaded, tokenizer, sentence, translation).rows(layer)
+    draw_rows(rows, output)
+    typer.echo(f"{translation}\n{output}")

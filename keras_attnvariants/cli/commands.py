@@ -1,15 +1,26 @@
-"""What makes a function a command: groups of options, and errors in one line."""
+"""What makes functions a command line: groups of options, and errors in one line."""
 
 import dataclasses
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
 from inspect import Parameter
+from typing import Annotated
 from typing import Any
 from typing import get_type_hints
 
-from keras_attnvariants.cli.errors import clear_errors
+import typer
+from typer.core import TyperCommand
+from typer.core import TyperGroup
+
+import keras_attnvariants
+
+# How pydantic, which reads the values of options for typer, begins some messages.
+CHECKER = "Value error, "
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -70,3 +81,102 @@ def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
         yield parameter.replace(
             kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]
         )
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Context that turns what is wrong with the input into one line and exit code 2.
+
+    Other exceptions are mistakes of the program and keep their traceback.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader of our output has enough: no error of the input
+    except (ValueError, OSError, ArithmeticError) as error:
+        typer.echo(f"Error: {one_line(str(error))}", err=True)
+        raise typer.Exit(2) from error
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.split())
+
+
+class BareFlags:
+    """Commands whose help shows no type for options that take no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, as typer lists them."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_bool_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(BareFlags, TyperCommand):
+    """One command."""
+
+
+class Program(BareFlags, TyperGroup):
+    """Commands whose usage errors are one line, as their other errors are."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        run = functools.partial(
+            super().main,
+            args,
+            prog_name,
+            complete_var,
+            standalone_mode=False,
+            windows_expand_args=windows_expand_args,
+            **extra,
+        )
+        if not standalone_mode:
+            return run()
+        try:
+            code = run()
+        except typer.TyperException as error:
+            message = one_line(error.format_message()).replace(CHECKER, "")
+            typer.echo(f"Error: {message}", err=True)
+            sys.exit(error.exit_code)
+        except typer.Abort:
+            sys.exit(1)
+        # What a command returns is no status; `typer.Exit` gives one.
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def program(*commands: Callable[..., None]) -> typer.Typer:
+    """The program that has these commands, and its version."""
+    app = typer.Typer(
+        cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
+    )
+    app.callback(invoke_without_command=True)(root)
+    for function in commands:
+        app.command(cls=Command)(function)
+    return app
+
+
+def root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Translation models with attention variants: train, score, use and serve them.
+
+    [bold]kav COMMAND --help[/bold] explains a command.
+    """
+    if version:
+        typer.echo(keras_attnvariants.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,4 +1,4 @@
-"""`kav compare`: systems trained alike, scored alike, and tested for significance."""
+"""`kav compare` and `kav plot`: systems side by side, by score and as they learn."""
 
 import shlex
 from pathlib import Path
@@ -7,30 +7,31 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_output_folder
-from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.options import check_matplotlib
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import check_output_folder
+from keras_attnvariants.cli.options import checked
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
 
 File = Annotated[
     Path | None,
-    typer.Argument(help="TOML file that describes the comparison.", show_default=False),
+    typer.Argument(help="TOML file that describes the comparison."),
 ]
 Folder = Annotated[
     Path | None,
     typer.Option(
         help="Folder of the comparison. If it holds the same one already, that is "
-        "continued.",
-        show_default=False,
+        "continued."
     ),
 ]
 Only = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="SYSTEM",
-        help="Train this system only; may be given several times.",
-        show_default=False,
+        metavar="SYSTEM", help="Train this system only; may be given several times."
     ),
 ]
 Minutes = Annotated[
@@ -38,7 +39,6 @@ Minutes = Annotated[
     typer.Option(
         help="Stop after so long; the same command goes on later.",
         callback=checked(check_positive),
-        show_default=False,
     ),
 ]
 ScoreOnly = Annotated[
@@ -46,10 +46,7 @@ ScoreOnly = Annotated[
 ]
 Init = Annotated[
     Path | None,
-    typer.Option(
-        help="Write a file to begin with, in which every key is explained.",
-        show_default=False,
-    ),
+    typer.Option(help="Write a file to begin with, in which every key is explained."),
 ]
 
 
@@ -61,6 +58,7 @@ def compare(
     minutes: Minutes = None,
     score_only: ScoreOnly = False,
     init: Init = None,
+    imports: Imports = None,
 ) -> None:
     """Compare systems: train each with several seeds, score, test, write a report.
 
@@ -83,7 +81,7 @@ def compare(
     check_output_folder("--folder", folder)
     if not file.is_file():
         raise FileNotFoundError(f"There is no such file. Received: {file}")
-    import_tensorflow()
+    import_modules(imports)
     import keras_attnvariants as kav
 
     comparison = kav.experiments.Comparison.from_file(file, folder)
@@ -114,3 +112,43 @@ def show(result: Any, folder: Path) -> None:
     if result.missing:
         typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
     typer.echo(f"Results: {folder}")
+
+
+Runs = Annotated[list[Path], typer.Argument(help="Folders of runs.")]
+Curves = Annotated[
+    Path,
+    typer.Option(help="Name of the two files, without .png and .html."),
+]
+
+
+@command
+def plot(runs: Runs, output: Curves = Path("curves")) -> None:
+    """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
+
+    Writes a picture (.png) and a page that needs no other file (.html).
+
+    [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
+    """
+    check_matplotlib()
+    logs = {str(run): run / "log.jsonl" for run in runs}
+    for run, log in logs.items():
+        if not log.is_file():
+            raise FileNotFoundError(
+                f"`runs` must be folders of runs, with log.jsonl. Received: {run}"
+            )
+    picture, page = (
+        output.with_name(output.name + suffix) for suffix in (".png", ".html")
+    )
+    for path in (picture, page):
+        check_output_file(path)
+    import_tensorflow()
+    from keras_attnvariants.evaluation.curves import draw_curves
+    from keras_attnvariants.evaluation.curves import save_page
+    from keras_attnvariants.evaluation.curves import save_png
+    from keras_attnvariants.training.runs import read_log
+
+    events = {run: read_log(log) for run, log in logs.items()}
+    figure = draw_curves(events)
+    save_png(figure, picture)
+    save_page(figure, events, page)
+    typer.echo(f"{picture}\n{page}")

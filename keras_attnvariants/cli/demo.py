@@ -1,20 +1,46 @@
-"""`kav demo`: a page that translates and shows what models attend to."""
+"""`kav demo`: a page that translates and shows what models attend to, by Gradio."""
 
+import html
+import itertools
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Annotated
+from typing import Any
+from typing import NamedTuple
 
 import typer
 
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import BeamSize
-from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.packages import check_extra
 
-Models = Annotated[
-    list[Path],
-    typer.Argument(help="Folders of runs or models.", show_default=False),
-]
+if TYPE_CHECKING:
+    import gradio as gr
+
+    from keras_attnvariants.evaluation.alignment_html import Hypothesis
+
+# Source tokens of the programs that are compiled; a longer sentence is cut.
+LENGTHS = (16, 32, 64, 128, 256)
+# Of one text; the rest is not translated, and the page says so.
+MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
+ONE_ONLY = "none"
+# Pixels of a column; where two have no room they are one above the other.
+NARROWEST = 300
+# Fonts that the device has: nothing is loaded from elsewhere.
+FONTS = {
+    "font": ["system-ui", "sans-serif"],
+    "font_mono": ["ui-monospace", "monospace"],
+}
+_numbers = itertools.count()
+
+Models = Annotated[list[Path], typer.Argument(help="Folders of runs or models.")]
 NBest = Annotated[
     int, typer.Option(help="Translations of a sentence, at most the beam size.", min=1)
 ]
@@ -31,6 +57,7 @@ def demo(
     n_best: NBest = 3,
     host: Host = "127.0.0.1",
     port: Port = 7860,
+    imports: Imports = None,
 ) -> None:
     """Show a page to translate with models, one or two side by side.
 
@@ -39,9 +66,7 @@ def demo(
     for folder in models:
         check_folders(folder, None)
     check_extra("The page", "demo", ("gradio",))
-    import_tensorflow()
-    from keras_attnvariants.cli.demo_models import DemoModel
-
+    import_modules(imports)
     loaded = {
         name: DemoModel(path, beam_size, n_best)
         for name, path in short_names(models).items()
@@ -49,9 +74,6 @@ def demo(
     for model in loaded.values():
         # So that nobody waits for what is compiled.
         model.read(".")
-    from keras_attnvariants.cli.demo_page import build_page
-    from keras_attnvariants.cli.demo_page import open_page
-
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
     open_page(build_page(loaded), host, port)
 
@@ -63,3 +85,200 @@ def short_names(paths: list[Path]) -> dict[str, Path]:
         str(path) if last.count(name) > 1 else name: path
         for name, path in zip(last, paths, strict=True)
     }
+
+
+class Reading(NamedTuple):
+    """A sentence, its translations and how long they took.
+
+    Attributes:
+        source: the pieces of the sentence that the model read.
+        hypotheses: best first; none for an empty sentence.
+        seconds: for translating it, once the program for its length is compiled.
+        is_cut: whether the model cannot read the whole sentence.
+    """
+
+    source: list[str]
+    hypotheses: "list[Hypothesis]"
+    seconds: float
+    is_cut: bool
+
+
+class DemoModel:
+    """A trained model that shows what it attends to.
+
+    Args:
+        folder: of a run or of a model.
+        beam_size: of the search; `None` for that of the model.
+        n_best: translations of a sentence, at most the beam size.
+
+    Raises:
+        OSError: there is no model.
+        ValueError: a file of it is damaged.
+    """
+
+    def __init__(self, folder: Path, beam_size: int | None, n_best: int) -> None:
+        self.model, self.tokenizer = load(folder)
+        from keras_attnvariants import backend
+        from keras_attnvariants.decoding import beam_search
+        from keras_attnvariants.models import SearchSettings
+
+        settings = SearchSettings.of(self.model, beam_size=beam_size)
+        self.pieces = self.tokenizer.pieces
+        self.lengths = sorted({min(n, self.model.max_length) for n in LENGTHS})
+        self._compiled: set[int] = set()
+        self._searches = {
+            length: backend.jit(
+                lambda ids: beam_search(
+                    self.model,
+                    ids,
+                    beam_size=settings.beam_size,
+                    n_best=min(n_best, settings.beam_size),
+                    return_alignments=True,
+                ),
+                xla=False,
+            )
+            for length in self.lengths
+        }
+
+    def read(self, text: str) -> Reading:
+        """Translates a sentence."""
+        import numpy as np
+        from keras import ops
+
+        from keras_attnvariants.evaluation.alignment_html import Hypothesis
+
+        [all_ids] = self.tokenizer.encode([text])
+        ids = all_ids[: self.lengths[-1]]
+        source = self.tokenizer.split([text])[0][: len(ids)]
+        if not ids:
+            return Reading(source, [], 0.0, False)
+        length = next(n for n in self.lengths if n >= len(ids))
+        row = np.full((1, length), self.tokenizer.pad_id, "int32")
+        row[0, : len(ids)] = ids
+        search = self._searches[length]
+        if length not in self._compiled:
+            search(ops.convert_to_tensor(row))
+            self._compiled.add(length)
+        start = time.perf_counter()
+        found = search(ops.convert_to_tensor(row))
+        tokens, scores, lengths, weights = (
+            ops.convert_to_numpy(values)[0]
+            for values in (found.ids, found.scores, found.lengths, found.alignments)
+        )
+        seconds = time.perf_counter() - start
+        hypotheses = [
+            Hypothesis(
+                [self.pieces[i] for i in tokens[rank, : end - 1]],
+                float(scores[rank]),
+                weights[rank, : end - 1, : len(ids)],
+            )
+            for rank, end in enumerate(lengths)
+            if end > 0
+        ]
+        return Reading(source, hypotheses, seconds, len(ids) < len(all_ids))
+
+
+def build_page(models: Mapping[str, DemoModel]) -> "gr.Blocks":
+    """The page: a text, one or two models, and what they make of it.
+
+    Args:
+        models: by the names that the page shows.
+    """
+    import gradio as gr
+
+    names = list(models)
+    others = [ONE_ONLY, *names]
+
+    def show(text: str, first: str, second: str) -> tuple[str, str, Any]:
+        other = "" if second == ONE_ONLY else column(second, models[second], text)
+        return column(first, models[first], text), other, gr.update(visible=bool(other))
+
+    with gr.Blocks(analytics_enabled=False, title="Translation models") as page:
+        text = gr.Textbox(
+            label="Text, one sentence per line",
+            lines=3,
+            max_length=MOST_CHARACTERS,
+            autofocus=True,
+            elem_id="text",
+        )
+        with gr.Row():
+            first = gr.Dropdown(
+                names,
+                value=names[0],
+                label="Model",
+                elem_id="first",
+                min_width=NARROWEST,
+            )
+            second = gr.Dropdown(
+                others,
+                value=others[2] if len(names) > 1 else ONE_ONLY,
+                label="Compare with",
+                elem_id="second",
+                min_width=NARROWEST,
+            )
+        button = gr.Button("Translate", variant="primary", elem_id="translate")
+        with gr.Row():
+            with gr.Column(min_width=NARROWEST):
+                left = gr.HTML(elem_id="left")
+            with gr.Column(min_width=NARROWEST, visible=len(names) > 1) as side:
+                right = gr.HTML(elem_id="right")
+        gr.on(
+            [button.click, text.submit],
+            show,
+            [text, first, second],
+            [left, right, side],
+        )
+    return page
+
+
+def open_page(page: "gr.Blocks", host: str, port: int) -> None:
+    """Serves the page until the process is ended.
+
+    Raises:
+        OSError: the port is not free.
+    """
+    import gradio as gr
+
+    from keras_attnvariants.evaluation.alignment_html import CSS
+
+    page.launch(
+        server_name=host,
+        server_port=port,
+        share=False,
+        run_history=False,
+        ssr_mode=False,
+        mcp_server=False,
+        enable_monitoring=False,
+        footer_links=[],
+        css=CSS,
+        theme=gr.themes.Default(**FONTS),
+        quiet=True,
+    )
+
+
+def column(name: str, model: DemoModel, text: str) -> str:
+    """What one model makes of a text, as HTML."""
+    from keras_attnvariants.evaluation.alignment_html import alignment_html
+
+    lines = [line for line in split_lines(text[:MOST_CHARACTERS]) if line.strip()]
+    parts, seconds, has_weights = [], 0.0, False
+    notes = set()
+    for line in lines[:MOST_SENTENCES]:
+        reading = model.read(line)
+        seconds += reading.seconds
+        identifier = f"kav{next(_numbers)}"
+        parts.append(alignment_html(reading.source, reading.hypotheses, identifier))
+        has_weights |= any(found.weights.any() for found in reading.hypotheses)
+        if reading.is_cut:
+            notes.add("A sentence was too long for the model and was cut.")
+    if len(lines) > MOST_SENTENCES:
+        notes.add(f"Only the first {MOST_SENTENCES} sentences are translated.")
+    if not lines:
+        notes.add("Type a sentence.")
+    elif not has_weights:
+        notes.add("This model has no attention to the source.")
+    else:
+        notes.add("Point at a word of a translation to see what it attends to.")
+    told = "".join(f"<p>{note}</p>" for note in sorted(notes))
+    heading = f'<h3 class="kav-name">{html.escape(name)}</h3><p>{seconds:.2f} s</p>'
+    return f"{heading}{''.join(parts)}{told}"

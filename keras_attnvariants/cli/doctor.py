@@ -1,16 +1,75 @@
-"""`kav doctor`: what is there, what is damaged, what still works, what to do."""
+"""`kav doctor`: examines a place or the environment, and says what to do."""
 
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Annotated
+from typing import NamedTuple
 
 import typer
+from packaging.requirements import Requirement
 
+import keras_attnvariants
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.machine import processor_features
+from keras_attnvariants.utils.packages import install_command
+from keras_attnvariants.utils.packages import installed
 
-if TYPE_CHECKING:
-    from keras_attnvariants.cli.health import Diagnosis
+OK, NOTE, DAMAGED = "ok", "note", "damaged"
+# Extras of this package, and what they are for.
+EXTRAS = {
+    "plot": "kav plot, kav attention and kav analyse",
+    "tensorboard": "the logs that TensorBoard shows",
+    "tune": "kav tune",
+    "compare": "kav compare",
+    "demo": "kav demo",
+    "jax": "KERAS_BACKEND=jax, and several devices",
+    "beam": "corpora and translation beyond one machine",
+    "mlserver": "serving with MLServer",
+}
+
+
+class Finding(NamedTuple):
+    """A statement about one file, folder or package.
+
+    Attributes:
+        state: `"ok"`, `"note"` or `"damaged"`.
+        name: of the file or folder.
+        text: its state in words.
+        advice: what to do, for what is damaged.
+    """
+
+    state: str
+    name: str
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Findings in one place.
+
+    Attributes:
+        kind: what it is, such as `"a run"`.
+        findings: about its files and folders.
+        usable: what still works, a command or a sentence each.
+    """
+
+    kind: str
+    findings: list[Finding]
+    usable: list[str]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether nothing is damaged."""
+        return all(finding.state != DAMAGED for finding in self.findings)
+
 
 Place = Annotated[
     str | None,
@@ -18,7 +77,6 @@ Place = Annotated[
         metavar="[RUN | MODEL | CORPUS]",
         help="Folder of a run, a model, a SavedModel or a corpus, a TSV file, or the "
         "name of a registered corpus; without any, the environment is examined.",
-        show_default=False,
     ),
 ]
 Precision = Annotated[
@@ -42,24 +100,18 @@ def doctor(place: Place = None, precision: Precision = False) -> None:
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
     import_tensorflow()
-    if place is None:
-        from keras_attnvariants.cli.environment import examine_environment
-
-        found = examine_environment(precision)
-    else:
-        found = examine(place)
+    found = examine_environment(precision) if place is None else examine(place)
     show(place or "environment", found)
     if not found.is_healthy:
         raise typer.Exit(1)
 
 
-def examine(place: str) -> "Diagnosis":
+def examine(place: str) -> Diagnosis:
     """What is found in a place of any kind.
 
     Raises:
         ValueError: there is nothing there that could be examined.
     """
-    from keras_attnvariants.cli import corpus_health
     from keras_attnvariants.cli import health
     from keras_attnvariants.data import registry
 
@@ -68,20 +120,20 @@ def examine(place: str) -> "Diagnosis":
         (health.is_run, health.examine_run),
         (health.is_saved_model, health.examine_saved_model),
         (health.is_model, health.examine_model),
-        (corpus_health.is_corpus, corpus_health.examine_corpus),
-        (Path.is_file, corpus_health.examine_table),
+        (health.is_corpus, health.examine_corpus),
+        (Path.is_file, health.examine_table),
     ):
         if fits(path):
             return examine_kind(path)
     if place in registry.names():
-        return corpus_health.examine_cached(place)
+        return health.examine_cached(place)
     raise ValueError(
         "Give the folder of a run, a model, a SavedModel or a corpus, a TSV file or "
         f"a name that `kav corpora` lists. Received: {place}"
     )
 
 
-def show(name: str, found: "Diagnosis") -> None:
+def show(name: str, found: Diagnosis) -> None:
     """Prints what was found, a line each, what still works, and a verdict."""
     typer.echo(f"{name}: {found.kind}")
     width = max((len(finding.name) for finding in found.findings), default=0)
@@ -93,5 +145,90 @@ def show(name: str, found: "Diagnosis") -> None:
         typer.echo("What works:")
         for line in found.usable:
             typer.echo(f"  {line}")
-    damaged = sum(finding.state == "damaged" for finding in found.findings)
+    damaged = sum(finding.state == DAMAGED for finding in found.findings)
     typer.echo(f"Damaged: {damaged}." if damaged else "All is well.")
+
+
+def examine_environment(measure_precision: bool) -> Diagnosis:
+    """What is installed and what the machine has.
+
+    Args:
+        measure_precision: whether to measure which precision is faster.
+    """
+    findings = [
+        Finding(OK, "keras_attnvariants", keras_attnvariants.__version__),
+        Finding(OK, "python", f"{platform.python_version()} on {platform.platform()}"),
+        *_packages(),
+        *_extras(),
+        *_machine(),
+        Finding(OK, "cache", f"{default_cache()} (environment: KAV_CACHE)"),
+    ]
+    if measure_precision:
+        from keras_attnvariants.training.precision import faster_precision
+
+        text = f"{faster_precision()} is faster here"
+        findings.append(Finding(OK, "precision", text))
+    return Diagnosis("what is installed, and the machine", findings, [])
+
+
+def _packages() -> Iterator[Finding]:
+    for requirement in requirements():
+        name, version = requirement.name, installed(requirement.name)
+        if version is None:
+            advice = f"pip install '{requirement}'"
+            yield Finding(DAMAGED, name, "not installed", advice)
+        elif version not in requirement.specifier:
+            text = f"{version}, and {requirement} is needed"
+            yield Finding(DAMAGED, name, text, f"pip install '{requirement}'")
+        else:
+            yield Finding(OK, name, version)
+
+
+def _extras() -> Iterator[Finding]:
+    for extra, purpose in EXTRAS.items():
+        versions = {found.name: installed(found.name) for found in requirements(extra)}
+        missing = [name for name, version in versions.items() if version is None]
+        if missing:
+            text = f"not installed: {', '.join(missing)}; for {purpose}"
+            yield Finding(NOTE, extra, text, install_command(extra))
+        else:
+            listed = ", ".join(f"{name} {versions[name]}" for name in versions)
+            yield Finding(OK, extra, f"{listed}; for {purpose}")
+
+
+def requirements(extra: str = "") -> list[Requirement]:
+    """The packages that this package needs always, or for one of its extras."""
+    every = map(Requirement, metadata.requires("keras_attnvariants") or ())
+    if not extra:
+        return [found for found in every if found.marker is None]
+    return [
+        found
+        for found in every
+        if found.marker and found.marker.evaluate({"extra": extra})
+    ]
+
+
+def _machine() -> Iterator[Finding]:
+    import keras
+    import tensorflow as tf
+
+    yield Finding(OK, "processor", ", ".join([processor(), *processor_features()]))
+    yield _integers()
+    yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
+    threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
+    text = f"{cores()} cores; TensorFlow's threads: {threads}"
+    yield Finding(OK, "threads", text)
+    kinds = [device.device_type for device in tf.config.list_physical_devices()]
+    counted = (f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    yield Finding(OK, "devices", ", ".join(counted))
+
+
+def _integers() -> Finding:
+    """What follows from the processor for products of 8-bit integers."""
+    from keras_attnvariants import backend
+
+    if backend.is_onednn_exact():
+        text = "multiplied by oneDNN, in Python and in exports with --onednn"
+        return Finding(OK, "int8", text)
+    text = "multiplied as floats; exports with --onednn refuse to translate"
+    return Finding(NOTE, "int8", text)

@@ -6,33 +6,28 @@ from typing import Annotated
 
 import typer
 
-from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.corpora import CorpusOptions
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import translators
-from keras_attnvariants.cli.options import CorpusOptions
+from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import Model
-from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import SourceTag
-from keras_attnvariants.cli.options import Split
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
-from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.lines import on_one_line
 
 if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
 
-
+Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
 Sentences = Annotated[
     int | None,
-    typer.Option(
-        help="Only that many sentences, from the start of the split.",
-        min=1,
-        show_default=False,
-    ),
+    typer.Option(help="Only that many sentences, from the start of the split.", min=1),
 ]
 Tokenize = Annotated[
     str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
@@ -40,15 +35,12 @@ Tokenize = Annotated[
 SpeedRuns = Annotated[
     int,
     typer.Option(
-        help="Translate the test set that many times more, to measure the speed.",
-        min=0,
+        help="Translate the test set that many times more, to measure the speed.", min=0
     ),
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        help="File to write the translations to, one per line.", show_default=False
-    ),
+    typer.Option(help="File to write the translations to, one per line."),
 ]
 
 
@@ -66,6 +58,7 @@ def evaluate(
     tokenize: Tokenize = "13a",
     speed_runs: SpeedRuns = 0,
     output: Output = None,
+    imports: Imports = None,
 ) -> None:
     """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
 
@@ -74,8 +67,13 @@ def evaluate(
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
     --data multi30k --source en --target de --split test2016
     """
-    check_options(model, saved_model, precision, output)
-    import_tensorflow()
+    if model is None and saved_model is None:
+        raise ValueError("Give --model, --saved-model, or both to compare them.")
+    check_folders(model, saved_model, precision)
+    if output is not None and model is not None and saved_model is not None:
+        raise ValueError("--output takes the translations of one system only.")
+    check_output_file(output)
+    import_modules(imports)
     import keras_attnvariants as kav
     from keras_attnvariants.evaluation.metrics import check_tokenizer
 
@@ -96,26 +94,6 @@ def evaluate(
         if output is not None:
             text = "".join(f"{on_one_line(x)}\n" for x in report.translations)
             output.write_text(text, "utf-8", newline="\n")
-
-
-def check_options(
-    model: Path | None,
-    saved_model: Path | None,
-    precision: Precision | None,
-    output: Path | None,
-) -> None:
-    """Raises before any work if the options do not go together or a folder is missing.
-
-    Raises:
-        ValueError: there is no system, or one file for the translations of two.
-        OSError: a folder is missing or not what it should be.
-    """
-    if model is None and saved_model is None:
-        raise ValueError("Give --model, --saved-model, or both to compare them.")
-    check_folders(model, saved_model, precision)
-    if output is not None and model is not None and saved_model is not None:
-        raise ValueError("--output takes the translations of one system only.")
-    check_output_file(output)
 
 
 def show(report: "Report") -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_output_folder
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.export_options import GraphOptions
 from keras_attnvariants.cli.models import check_folders
@@ -18,6 +17,7 @@ from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import RequiredModel
 from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:

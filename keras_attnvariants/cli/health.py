@@ -1,16 +1,24 @@
-"""What is in a run, a model or a SavedModel, what of it is damaged, what still works.
+"""Health of runs, models, SavedModels and corpora: damage, and what still works.
 
 Nothing is changed.
 """
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
+from keras_attnvariants.cli.doctor import DAMAGED
+from keras_attnvariants.cli.doctor import NOTE
+from keras_attnvariants.cli.doctor import OK
+from keras_attnvariants.cli.doctor import Diagnosis
+from keras_attnvariants.cli.doctor import Finding
+from keras_attnvariants.data.encoding import check_text_file
+from keras_attnvariants.data.files import read_byte_lines
+from keras_attnvariants.data.folders import find_splits
+from keras_attnvariants.data.folders import split_files
 from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.models.saving import WEIGHTS
 from keras_attnvariants.serving.processor import ProcessorError
@@ -24,53 +32,21 @@ from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
 from keras_attnvariants.training.state import PROGRESS
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import find_damage
 
-OK, NOTE, DAMAGED = "ok", "note", "damaged"
-
-
-class Finding(NamedTuple):
-    """What was found about one file or folder.
-
-    Attributes:
-        state: `"ok"`, `"note"` or `"damaged"`.
-        name: of the file or folder.
-        text: what was found.
-        advice: what to do, for what is damaged.
-    """
-
-    state: str
-    name: str
-    text: str
-    advice: str = ""
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """What was found in one place.
-
-    Attributes:
-        kind: what it is, such as `"a run"`.
-        findings: about its files and folders.
-        usable: what still works, a command or a sentence each.
-    """
-
-    kind: str
-    findings: list[Finding]
-    usable: list[str]
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether nothing is damaged."""
-        return all(finding.state != DAMAGED for finding in self.findings)
-
 
 def reason(error: Exception) -> str:
-    """What is wrong, without what was received."""
+    """The message of an error without what was received."""
     return str(error).split(" Received: ")[0].rstrip(".")
+
+
+def translate(option: str, folder: Path) -> str:
+    """The command that translates with a model."""
+    return shlex.join(["kav", "translate", option, str(folder)])
 
 
 def is_run(folder: Path) -> bool:
@@ -92,7 +68,7 @@ def is_saved_model(folder: Path) -> bool:
 
 
 def examine_run(folder: Path) -> Diagnosis:
-    """What is in the folder of a run."""
+    """Examines the folder of a run."""
     states, step = _states(folder)
     models = [
         finding
@@ -113,19 +89,19 @@ def examine_run(folder: Path) -> Diagnosis:
         )
         for path in sorted(folder.glob(f"{TEMPORARY}*"))
     ]
-    usable = [f"kav translate --model {folder / name}" for name in intact]
+    usable = [translate("--model", folder / name) for name in intact]
     if step is not None and all(f.state != DAMAGED for f in settings):
         usable.append(f"kav train with the same options continues at update {step:,}")
     return Diagnosis("a run", findings, usable)
 
 
 def examine_model(folder: Path) -> Diagnosis:
-    """What is in a model folder."""
+    """Examines a model folder."""
     findings = list(_files(folder, (CONFIG, WEIGHTS), ""))
     usable = []
     if all(finding.state != DAMAGED for finding in findings):
         if (folder / TOKENIZER).is_file():
-            usable = [f"kav translate --model {folder}"]
+            usable = [translate("--model", folder)]
         else:
             findings.append(Finding(NOTE, TOKENIZER, "none: takes token ids alone"))
             usable = [f"keras_attnvariants.load_model({str(folder)!r})"]
@@ -133,7 +109,7 @@ def examine_model(folder: Path) -> Diagnosis:
 
 
 def examine_saved_model(folder: Path) -> Diagnosis:
-    """What is in a SavedModel, or in all versions of it."""
+    """Examines a SavedModel, or all versions of it."""
     numbers = versions(folder)
     places = [folder / str(n) for n in numbers] if numbers else [folder]
     findings, usable = [], []
@@ -144,7 +120,7 @@ def examine_saved_model(folder: Path) -> Diagnosis:
             wrong = list(_processor(place))
             findings += wrong
             if not wrong:
-                usable.append(f"kav translate --saved-model {place}")
+                usable.append(translate("--saved-model", place))
     return Diagnosis("a SavedModel", findings, usable)
 
 
@@ -175,7 +151,7 @@ def _files(folder: Path, required: tuple[str, ...], prefix: str) -> Iterator[Fin
 
 
 def _settings(folder: Path) -> Iterator[Finding]:
-    """Of the settings of a run, and of its tokenizer."""
+    """Examines the settings of a run, and its tokenizer."""
     settings: dict[str, Any] = {}
     try:
         settings = read_json(folder / CONFIG)
@@ -201,12 +177,12 @@ def _settings(folder: Path) -> Iterator[Finding]:
         return
     else:
         text = "missing"
-    advice = f"Copy {folder / BEST / TOKENIZER} there"
+    advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
     yield Finding(DAMAGED, TOKENIZER, text, advice)
 
 
 def _log(path: Path) -> Finding:
-    """Of the log of a run."""
+    """Examines the log of a run."""
     if not path.is_file():
         advice = "Give the folder of a model, best/ or averaged/, instead of the run"
         return Finding(DAMAGED, LOG, "missing", advice)
@@ -229,7 +205,7 @@ def _log(path: Path) -> Finding:
 
 
 def _states(folder: Path) -> tuple[list[Finding], int | None]:
-    """Of the saved states; and the update that a resume starts from."""
+    """Examines the saved states, and finds the update that a resume starts from."""
     findings: list[Finding] = []
     step = None
     for path in TrainingState(folder / STATES).paths():
@@ -251,7 +227,7 @@ def _states(folder: Path) -> tuple[list[Finding], int | None]:
 
 
 def _checkpoints(folder: Path) -> Iterator[Finding]:
-    """Of the weights that are averaged at the end."""
+    """Examines the weights that are averaged at the end."""
     paths = sorted((folder / CHECKPOINTS).glob("step-*"))
     damaged = {path: next(find_damage(path), None) for path in paths}
     intact = sum(damage is None for damage in damaged.values())
@@ -266,3 +242,96 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
             text = reason(damage)
             name = f"{CHECKPOINTS}/{path.name}"
             yield Finding(DAMAGED, name, text, "The average leaves it out")
+
+
+def is_corpus(folder: Path) -> bool:
+    """Whether a folder has a split in two languages."""
+    return folder.is_dir() and any(len(by) > 1 for by in split_files(folder).values())
+
+
+def examine_corpus(folder: Path) -> Diagnosis:
+    """Examines a folder of parallel text files."""
+    splits = split_files(folder)
+    languages = {language for by in splits.values() if len(by) > 1 for language in by}
+    findings = []
+    for split, by in splits.items():
+        if len(by) > 1:
+            findings += _split(split, [path for paths in by.values() for path in paths])
+        elif set(by) <= languages:
+            findings.append(Finding(NOTE, split, f"left out: only {', '.join(by)}"))
+    if "train" not in splits:
+        findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
+    source, target = sorted(languages)[:2]
+    try:
+        find_splits(folder, (source, target))
+    except ValueError as error:
+        text, _, advice = reason(error).partition(": ")
+        findings.append(Finding(DAMAGED, folder.name, text, advice.capitalize()))
+    usable = []
+    if not any(finding.state == DAMAGED for finding in findings):
+        data = ["--data", str(folder), "--source", source, "--target", target]
+        usable = [shlex.join(data)]
+    return Diagnosis("a corpus", findings, usable)
+
+
+def _split(split: str, paths: list[Path]) -> list[Finding]:
+    """Examines the files of one split."""
+    findings = [_text(path) for path in paths]
+    if all(finding.state == OK for finding in findings):
+        counts = {path.name: sum(1 for _ in read_byte_lines(path)) for path in paths}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{count:,} in {name}" for name, count in counts.items())
+            advice = "Line i of one must translate line i of the other"
+            text = f"unequal numbers of lines: {listed}"
+            findings.append(Finding(DAMAGED, split, text, advice))
+    return findings
+
+
+def examine_table(path: Path) -> Diagnosis:
+    """Examines a TSV file."""
+    finding = _text(path)
+    if finding.state == OK:
+        cells = [line.count(b"\t") + 1 for line in read_byte_lines(path)]
+        wrong = sum(count != 2 for count in cells)
+        if not cells or wrong > len(cells) / 2:
+            text = f"{wrong:,} of {len(cells):,} lines have not two columns"
+            advice = "A TSV file has a source, a tab and a target in each line"
+            finding = Finding(DAMAGED, path.name, text, advice)
+        elif wrong:
+            text = f"{wrong:,} of {len(cells):,} lines are left out: not two columns"
+            finding = Finding(NOTE, path.name, text)
+    usable = [] if finding.state == DAMAGED else [shlex.join(["--data", str(path)])]
+    return Diagnosis("a corpus in one file", [finding], usable)
+
+
+def examine_cached(name: str) -> Diagnosis:
+    """Examines what the cache has of a registered corpus."""
+    findings = []
+    for kind in ("sources", "corpora"):
+        for folder in sorted((default_cache() / kind).glob(f"{name}-*")):
+            for damage in find_damage(folder):
+                text = reason(damage)
+                advice = "It is made anew when it is next used"
+                findings.append(Finding(DAMAGED, folder.name, text, advice))
+            if not any(finding.name == folder.name for finding in findings):
+                findings.append(Finding(OK, folder.name, "as written"))
+    if not findings:
+        findings = [Finding(NOTE, name, "not fetched yet; its first use does")]
+    return Diagnosis("a registered corpus", findings, [f"--data {name}"])
+
+
+def _text(path: Path) -> Finding:
+    """Examines one text file."""
+    try:
+        check_text_file(path)
+        filled = [bool(line.strip()) for line in read_byte_lines(path)]
+    except ValueError as error:
+        problem, _, _ = str(error).partition(" Received: ")
+        text, _, advice = problem.partition(". ")
+        advice = advice or "Restore it from a copy"
+        return Finding(DAMAGED, path.name, text.rstrip("."), advice)
+    if not any(filled):
+        return Finding(DAMAGED, path.name, "empty", "Restore it from a copy")
+    empty = filled.count(False)
+    rest = f", {empty:,} of them empty" if empty else ""
+    return Finding(OK, path.name, f"{len(filled):,} lines{rest}")

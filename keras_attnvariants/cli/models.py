@@ -1,15 +1,19 @@
-"""Trained models by their folders, and what translates with them."""
+"""Trained models by their folders, and functions that translate with them."""
 
 import functools
 import hashlib
+import re
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Annotated
+
+import typer
 
 from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.cli.sampling import Sampling
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.garbage import no_collection
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     import keras
 
     from keras_attnvariants import Tokenizer
+    from keras_attnvariants import Translator
+    from keras_attnvariants.serving import SavedTranslator
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -30,6 +36,74 @@ NO_TAG = (
 
 # Hypotheses that are searched at once, unless one sentence has more.
 MAX_HYPOTHESES = 512
+# How Keras begins when a class of a model is not registered.
+UNKNOWN_CLASS = re.compile(r"Could not locate class '([^']*)'")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Whether translations are drawn at random, and how.
+
+    Raises:
+        ValueError: options of sampling are given without it.
+    """
+
+    sample: Annotated[
+        bool,
+        typer.Option(
+            "--sample",
+            help="Draw each translation from the probabilities of the model instead of "
+            "searching for the best, for back-translation for instance. A sentence has "
+            "the same translation wherever it stands; another --seed gives another "
+            "one.",
+        ),
+    ] = False
+    temperature: Annotated[
+        float,
+        typer.Option(
+            help="With --sample: below 1, probable words become more so; 0 is greedy "
+            "search.",
+            min=0,
+        ),
+    ] = 1.0
+    top_k: Annotated[
+        int,
+        typer.Option(help="With --sample: how many words may be drawn; 0: all.", min=0),
+    ] = 0
+    top_p: Annotated[
+        float,
+        typer.Option(
+            help="With --sample: draw from the fewest words that have this share of "
+            "the probability together.",
+            min=0,
+            max=1,
+        ),
+    ] = 1.0
+    seed: Annotated[
+        int, typer.Option(help="With --sample: of the random numbers.", min=0)
+    ] = 0
+
+    def __post_init__(self) -> None:
+        how = (self.temperature, self.top_k, self.top_p, self.seed)
+        if not self.sample and how != (1.0, 0, 1.0, 0):
+            raise ValueError(
+                "--temperature, --top-k, --top-p and --seed need --sample. "
+                f"Received: {', '.join(map(str, how))}"
+            )
+
+    def translations(
+        self, translator: "Translator | SavedTranslator", texts: list[str]
+    ) -> list[str]:
+        """A drawn translation of each text, whatever the other texts are."""
+        how = (self.temperature, self.top_k, self.top_p)
+        seeds = [seed_of(self.seed, text) for text in texts]
+        return [drawn.text for drawn in translator.sample(texts, *how, seed=seeds)]
+
+
+def seed_of(seed: int, text: str) -> int:
+    """A seed for one text, from the seed of all."""
+    digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def check_folders(
@@ -100,14 +174,24 @@ def load(
 
     Raises:
         FileNotFoundError: there is no model, or it has no tokenizer.
-        ValueError: a file is not the one that was saved.
+        ValueError: a file is not the one that was saved, or a class is unknown.
     """
     import_tensorflow()
     import keras_attnvariants as kav
 
     is_run = (folder / "log.jsonl").is_file()
-    with no_collection():
-        model, tokenizer = (kav.training.load_run if is_run else kav.load_model)(folder)
+    try:
+        with no_collection():
+            load = kav.training.load_run if is_run else kav.load_model
+            model, tokenizer = load(folder)
+    except TypeError as error:
+        unknown = UNKNOWN_CLASS.search(str(error))
+        if unknown is None:
+            raise
+        raise ValueError(
+            f"The model has a class {unknown[1]!r} that is not of this package: name "
+            f"the module that defines it by --import. Received: {folder}"
+        ) from error
     if tokenizer is None:
         raise FileNotFoundError(
             f"The model folder must have a tokenizer.model. Received: {folder}"
@@ -135,10 +219,10 @@ def translators(
     search: SearchOptions,
     precision: Precision | None = None,
     no_repeat_ngram: int = 0,
-    sampling: Sampling | None = None,
+    sampling: SamplingOptions | None = None,
     source_tag: str | None = None,
 ) -> dict[Path, Translate]:
-    """What translates lists of texts, by the folder that it comes from.
+    """Functions that translate lists of texts, by the folder of their model.
 
     Raises:
         ValueError: the vocabulary of a model has no such tag.
@@ -147,10 +231,9 @@ def translators(
         raise ValueError(NO_TAG)
     found: dict[Path, Translate] = {}
     if model is not None:
-        import_tensorflow()
+        loaded, tokenizer = load(model, precision)
         import keras_attnvariants as kav
 
-        loaded, tokenizer = load(model, precision)
         if source_tag is not None and source_tag not in tokenizer.tags:
             known = ", ".join(map(repr, tokenizer.tags)) or "none"
             raise ValueError(
@@ -179,9 +262,9 @@ def translators(
 
 
 def exported(
-    folder: Path, no_repeat_ngram: int = 0, sampling: Sampling | None = None
+    folder: Path, no_repeat_ngram: int = 0, sampling: SamplingOptions | None = None
 ) -> Translate:
-    """What translates lists of texts with a SavedModel.
+    """A function that translates lists of texts with a SavedModel.
 
     Raises:
         ValueError: its files have changed, or it is for token ids alone.
@@ -209,7 +292,7 @@ def _tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
 
 
 def served(place: str) -> Translate:
-    """What translates lists of texts on a server, without TensorFlow here.
+    """A function that translates lists of texts on a server, without TensorFlow here.
 
     Args:
         place: as `keras_attnvariants.serving.client.places.parse_place` reads it.

@@ -1,19 +1,38 @@
-"""Options that several commands have."""
+"""Options that several commands have, and checks of what they are given."""
 
+import os
+import sys
+from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.commands import one_line
 from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.packages import check_extra
 
-if TYPE_CHECKING:
-    from keras_attnvariants.data import Corpus
+
+def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """The callback of an option whose value has to pass a check, unless it is `None`.
+
+    Args:
+        check: raises `ValueError` for a name and a wrong value.
+    """
+
+    def callback(param: typer.CallbackParam, value: Any) -> Any:
+        try:
+            return value if value is None else check(str(param.name), value)
+        except ValueError as error:
+            raise typer.BadParameter(one_line(str(error))) from error
+
+    return callback
 
 
 class Precision(StrEnum):
@@ -24,46 +43,21 @@ class Precision(StrEnum):
     INT8 = "int8"
 
 
-MaxInvalid = Annotated[
-    float,
-    typer.Option(
-        help="Largest share of the lines of a file that may be invalid UTF-8.",
-        min=0,
-        max=1,
-    ),
-]
-Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
 _MODEL = typer.Option(
     "--model",
     "--run",
     help="Folder of a run, of which the better model is taken (best validation "
     "or averaged weights), or a model folder.",
-    show_default=False,
 )
 Model = Annotated[Path | None, _MODEL]
 RequiredModel = Annotated[Path, _MODEL]
-SourceTag = Annotated[
-    str | None,
-    typer.Option(
-        help="Word in front of each source, with which --model was trained.",
-        show_default=False,
-    ),
-]
 SavedModel = Annotated[
     Path | None,
-    typer.Option(
-        help="Folder that `kav export` wrote. Its beam size is fixed.",
-        show_default=False,
-    ),
+    typer.Option(help="Folder that `kav export` wrote. Its beam size is fixed."),
 ]
-Server = Annotated[
+SourceTag = Annotated[
     str | None,
-    typer.Option(
-        help="Model on TensorFlow Serving, such as localhost:8500/en-de, with "
-        "/versions/2 or /labels/stable if it shall not be the newest. An address "
-        "that begins with http:// is one of REST.",
-        show_default=False,
-    ),
+    typer.Option(help="Word in front of each source, with which --model was trained."),
 ]
 # A thousand is what studies of very wide beams use; memory grows with the width.
 BeamSize = Annotated[
@@ -72,21 +66,21 @@ BeamSize = Annotated[
         help="Hypotheses kept per sentence, at most 1000; default: as in the preset.",
         min=1,
         max=1000,
-        show_default=False,
-    ),
-]
-NoRepeatNgram = Annotated[
-    int,
-    typer.Option(
-        help="No so many tokens in a row twice in a translation; 0: no limit.", min=0
     ),
 ]
 PrecisionOption = Annotated[
     Precision | None,
     typer.Option(
-        "--precision",
-        help="What the model computes in; default: as in training.",
-        show_default=False,
+        "--precision", help="What the model computes in; default: as in training."
+    ),
+]
+Imports = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="Module to import first, such as package.module, installed or in the "
+        "working directory: variants and presets of your own. May be repeated.",
     ),
 ]
 
@@ -101,48 +95,87 @@ class SearchOptions:
         typer.Option(
             help="Exponent of the length normalisation; default: as in the preset.",
             callback=checked(check_finite),
-            show_default=False,
         ),
     ] = None
 
     def given(self) -> dict[str, Any]:
         """What was given, by the names of the arguments of searches."""
-        return given(beam_size=self.beam_size, length_penalty=self.length_penalty)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Which corpus, and what it is read as."""
-
-    data: Annotated[
-        str,
-        typer.Option(
-            help="A folder with train.en, train.de, validation.en, … (also .gz), a TSV "
-            "file with two columns, or a name that `kav corpora` lists.",
-            show_default=False,
-        ),
-    ]
-    source: Annotated[
-        str, typer.Option(help="Language to translate from.", show_default=False)
-    ]
-    target: Annotated[
-        str, typer.Option(help="Language to translate into.", show_default=False)
-    ]
-    max_invalid: MaxInvalid = 0.01
-
-    def load(self) -> "Corpus":
-        """The corpus.
-
-        Raises:
-            ValueError, OSError: there is none, or it cannot be read.
-        """
-        from keras_attnvariants.data import load_corpus
-
-        return load_corpus(
-            self.data, self.source, self.target, max_invalid=self.max_invalid
-        )
+        return given(**vars(self))
 
 
 def given(**options: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in options.items() if value is not None}
+
+
+def import_modules(modules: Sequence[str] | None) -> None:
+    """Imports TensorFlow, and then the modules that the user names.
+
+    Raises:
+        ValueError: one of them cannot be imported.
+    """
+    import_tensorflow()
+    for module in modules or ():
+        imported("--import", module)
+
+
+def imported(option: str, place: str) -> Any:
+    """A module of the user, found as Python finds modules or in the working directory.
+
+    Args:
+        option: that names it.
+        place: the module, or `module:name` for what is in it.
+
+    Raises:
+        ValueError: there is no such module, or it is no Python.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return import_module(place.partition(":")[0])
+    except (ImportError, SyntaxError) as error:
+        raise ValueError(
+            f"`{option}` cannot be imported: {error}. Received: {place}"
+        ) from error
+
+
+def check_matplotlib() -> None:
+    """Raises unless pictures can be drawn.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    check_extra("A picture", "plot", ("matplotlib",))
+
+
+def check_output_file(path: Path | None) -> None:
+    """Raises unless a file can be written there.
+
+    Raises:
+        OSError: its folder is missing or read-only, or it is a folder itself.
+    """
+    if path is None:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"`--output` must be a file. Received: {path}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"No such folder. Received: {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(f"No permission to write there. Received: {path}")
+
+
+def check_output_folder(option: str, path: Path) -> None:
+    """Raises unless a folder is there, or can be made there.
+
+    Raises:
+        OSError: it is a file, within a file, or within a read-only folder.
+    """
+    nearest = next(here for here in (path, *path.absolute().parents) if here.exists())
+    if not nearest.is_dir():
+        raise NotADirectoryError(
+            f"`{option}` must be a folder, and {nearest} is a file. Received: {path}"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(
+            f"No permission to write into {nearest}. Received: {path}"
+        )

@@ -1,4 +1,4 @@
-"""Where translations go: a stream, or a file that can be continued after a kill."""
+"""Translations written to a stream, or to a file that is continued after a kill."""
 
 import fcntl
 import hashlib
@@ -231,8 +231,13 @@ def output_to(
         path: of the file. A pipe, a device or an open file is written to at once.
         settings: see `PartialFile`.
         resume: likewise.
+
+    Raises:
+        OSError: the file cannot be written, or standard output is closed.
     """
     if path is None:
+        if sys.stdout is None:
+            raise OSError("Standard output is closed: give --output.")
         yield LineWriter(sys.stdout)
     elif is_stream(path):
         with open_stream(path, "w", encoding="utf-8", newline="\n") as stream:

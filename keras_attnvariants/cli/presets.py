@@ -4,10 +4,11 @@ from typing import Annotated
 
 import typer
 
-from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.options import checked
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.importing import import_tensorflow
 
 MILLION = 1_000_000
 POSITIVE = checked(check_positive)
@@ -17,7 +18,7 @@ POSITIVE = checked(check_positive)
 def presets(
     name: Annotated[
         str,
-        typer.Argument(help="Part of the name, such as iwslt16.", show_default=False),
+        typer.Argument(help="Part of the name, such as iwslt16."),
     ] = "",
     paper: Annotated[
         str,
@@ -38,6 +39,7 @@ def presets(
         float | None,
         typer.Option(help="At most that many million parameters.", callback=POSITIVE),
     ] = None,
+    imports: Imports = None,
 ) -> None:
     """List the published configurations: size, parameters, published figures.
 
@@ -46,7 +48,7 @@ def presets(
 
     [bold]Example:[/bold] kav presets iwslt16 --paper you2020 --max-parameters 20
     """
-    import_tensorflow()
+    import_modules(imports)
     from rich.console import Console
 
     import keras_attnvariants as kav
@@ -55,14 +57,9 @@ def presets(
         name,
         paper=paper,
         variant=variant,
-        min_parameters=in_units(min_parameters),
-        max_parameters=in_units(max_parameters),
+        min_parameters=min_parameters and round(min_parameters * MILLION),
+        max_parameters=max_parameters and round(max_parameters * MILLION),
     )
     if not found:
         raise ValueError("No preset fits. `kav presets` without options lists all.")
     Console(highlight=False).print(found)
-
-
-def in_units(millions: float | None) -> int | None:
-    """The number that an option in millions stands for."""
-    return None if millions is None else round(millions * MILLION)

@@ -8,23 +8,20 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import checked
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_saved_model
+from keras_attnvariants.cli.options import checked
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.packages import check_extra
 
 Saved = Annotated[
     Path,
-    typer.Argument(help="Folder that `kav export` wrote.", show_default=False),
+    typer.Argument(help="Folder that `kav export` wrote."),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(
-        help="Of the model in addresses; default: the name of the folder.",
-        show_default=False,
-    ),
+    typer.Option(help="Of the model in addresses; default: the name of the folder."),
 ]
 Host = Annotated[
     str,

@@ -9,17 +9,18 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.corpora import CorpusOptions
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import CorpusOptions
+from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import RequiredModel
-from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import import_modules
 
 Output = Annotated[
     Path,
-    typer.Option(help="File to write, such as shortlist.npz.", show_default=False),
+    typer.Option(help="File to write, such as shortlist.npz."),
 ]
 Candidates = Annotated[
     int, typer.Option(help="Likely translations of each token, at most.", min=1)
@@ -49,6 +50,7 @@ def shortlist(
     output: Output,
     candidates: Candidates = 50,
     common: Common = 200,
+    imports: Imports = None,
 ) -> None:
     """Learn which tokens translations may have, by those of their sources.
 
@@ -61,7 +63,7 @@ def shortlist(
     check_folders(model, None)
     check_output_file(output)
     texts = corpus.load()
-    import_tensorflow()
+    import_modules(imports)
     from keras_attnvariants.data import Shortlist
     from keras_attnvariants.data import TokenizedCorpus
 

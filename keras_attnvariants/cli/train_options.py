@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.options import checked
 from keras_attnvariants.cli.options import given
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
@@ -38,20 +38,19 @@ class Subwords(StrEnum):
 def size(help: str, **options: Any) -> Any:
     """An option for a size of the model."""
     panel = "Size (default: the preset's)"
-    return typer.Option(help=help, show_default=False, rich_help_panel=panel, **options)
+    return typer.Option(help=help, rich_help_panel=panel, **options)
 
 
 def setting(help: str, **options: Any) -> Any:
     """An option for how the model is trained."""
     panel = "Training (default: the preset's)"
-    return typer.Option(help=help, show_default=False, rich_help_panel=panel, **options)
+    return typer.Option(help=help, rich_help_panel=panel, **options)
 
 
 Run = Annotated[
     Path,
     typer.Option(
-        help="Folder of the run. If it holds a run already, that run is continued.",
-        show_default=False,
+        help="Folder of the run. If it holds a run already, that run is continued."
     ),
 ]
 PresetName = Annotated[str, typer.Option(help="Which model; `kav presets` lists them.")]
@@ -82,7 +81,6 @@ BleuSentences = Annotated[
         "best model is then that of highest BLEU instead of lowest loss. Default: 200 "
         "for information, when they take less than 5 % of the time.",
         min=0,
-        show_default=False,
     ),
 ]
 Samples = Annotated[
@@ -94,8 +92,7 @@ Samples = Annotated[
 Callback = Annotated[
     list[str] | None,
     typer.Option(
-        help="package.module:function that returns Keras callbacks. May be repeated.",
-        show_default=False,
+        help="package.module:function that returns Keras callbacks. May be repeated."
     ),
 ]
 

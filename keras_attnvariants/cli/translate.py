@@ -6,32 +6,31 @@ from typing import Annotated
 
 import typer
 
-from keras_attnvariants.cli.checks import check_output_file
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.inputs import Shard
-from keras_attnvariants.cli.inputs import Source
-from keras_attnvariants.cli.inputs import sentences
 from keras_attnvariants.cli.models import NO_TAG
+from keras_attnvariants.cli.models import SamplingOptions
 from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import model_digest
 from keras_attnvariants.cli.models import served
 from keras_attnvariants.cli.models import translators
+from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import Model
-from keras_attnvariants.cli.options import NoRepeatNgram
 from keras_attnvariants.cli.options import PrecisionOption
 from keras_attnvariants.cli.options import SavedModel
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.cli.options import Server
 from keras_attnvariants.cli.options import SourceTag
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
-from keras_attnvariants.cli.progress import LineProgress
-from keras_attnvariants.cli.sampling import Sampling
-from keras_attnvariants.cli.sampling import SamplingOptions
 from keras_attnvariants.cli.texts import LARGEST_CHUNK
+from keras_attnvariants.cli.texts import LineProgress
+from keras_attnvariants.cli.texts import Shard
+from keras_attnvariants.cli.texts import Source
 from keras_attnvariants.cli.texts import chunks
+from keras_attnvariants.cli.texts import sentences
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import is_stream
 
@@ -42,24 +41,41 @@ Texts = Annotated[
         show_default=False,
     ),
 ]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        help="Model on TensorFlow Serving, such as localhost:8500/en-de, with "
+        "/versions/2 or /labels/stable if it shall not be the newest. An address "
+        "that begins with http:// is one of REST."
+    ),
+]
+NoRepeatNgram = Annotated[
+    int,
+    typer.Option(
+        help="No so many tokens in a row twice in a translation; 0: no limit.", min=0
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Files to read and to write, in the place of standard input and output."""
+    """Files to read and to write, in the place of standard input and output.
+
+    Raises:
+        ValueError: the translations would overwrite the sentences, or an option
+            needs a file that was not given.
+        OSError: a file or its folder is missing, or is no file.
+    """
 
     input: Annotated[
         Path | None,
-        typer.Option(
-            help="File to read instead, one sentence per line.", show_default=False
-        ),
+        typer.Option(help="File to read instead, one sentence per line."),
     ] = None
     output: Annotated[
         Path | None,
         typer.Option(
             help="File to write to; default: standard output. It appears when it is "
-            "complete; until then, its lines are in a file with .part at the end.",
-            show_default=False,
+            "complete; until then, its lines are in a file with .part at the end."
         ),
     ] = None
     resume: Annotated[
@@ -76,18 +92,10 @@ class FileOptions:
             "--shard",
             help="Only a part of --input, such as 3/8 for the third of eight. The "
             "outputs of all parts, one after another, are that of the whole.",
-            show_default=False,
         ),
     ] = None
 
-    def check(self) -> None:
-        """Raises before any work if a file cannot be read or written.
-
-        Raises:
-            ValueError: the translations would overwrite the sentences, or an option
-                needs a file that was not given.
-            OSError: a file or its folder is missing, or is no file.
-        """
+    def __post_init__(self) -> None:
         check_output_file(self.output)
         source, result = self.input, self.output
         if source and result and result.exists() and result.samefile(source):
@@ -128,20 +136,26 @@ def translate(
     source_tag: SourceTag = None,
     sampling: SamplingOptions,
     precision: PrecisionOption = None,
+    imports: Imports = None,
 ) -> None:
     """Translate sentences: one line in, one line out.
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
-    check_system(model, saved_model, server, search)
+    drawn = sampling if sampling.sample else None
+    if sum(system is not None for system in (model, saved_model, server)) != 1:
+        raise ValueError("Give one of --model, --saved-model and --server.")
+    if model is None and (search.given() or imports):
+        raise ValueError(
+            "--beam-size, --length-penalty and --import apply to --model: an exported "
+            "model has its own."
+        )
     if texts and files.input:
         raise ValueError("Give either sentences or --input.")
     check_folders(model, saved_model, precision)
-    drawn = sampling.chosen()
-    if source_tag is not None and (saved_model or server):
+    if source_tag is not None and model is None:
         raise ValueError(NO_TAG)
     check_search(saved_model, server, drawn, no_repeat_ngram)
-    files.check()
     settings: Settings = {
         "--server": server,
         "--shard": files.shard,
@@ -161,6 +175,8 @@ def translate(
             if server is not None:
                 system = served(server)
             else:
+                if model is not None:
+                    import_modules(imports)
                 [system] = translators(model, saved_model, *how).values()
             translate_all(system, rest, writer)
 
@@ -180,30 +196,10 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
             progress.update(writer.lines, source.stream.done)
 
 
-def check_system(
-    model: Path | None,
-    saved_model: Path | None,
-    server: str | None,
-    search: SearchOptions,
-) -> None:
-    """Raises unless one system is given, with options that it has.
-
-    Raises:
-        ValueError: none or several are given, or an option of another.
-    """
-    if sum(system is not None for system in (model, saved_model, server)) != 1:
-        raise ValueError("Give one of --model, --saved-model and --server.")
-    if model is None and search.given():
-        raise ValueError(
-            "--beam-size and --length-penalty apply to --model: an exported model has "
-            "its own."
-        )
-
-
 def check_search(
     saved_model: Path | None,
     server: str | None,
-    sampling: Sampling | None,
+    sampling: SamplingOptions | None,
     no_repeat_ngram: int,
 ) -> None:
     """Raises if a system does not have such a search.
@@ -227,7 +223,7 @@ def check_search(
 def origin(
     model: Path | None, saved_model: Path | None, input: Path | None
 ) -> Settings:
-    """What translations come from: digests of the model and of the sentences."""
+    """Digests of the model and of the sentences, by option."""
     folders = {"--model": model, "--saved-model": saved_model}
     found: Settings = {
         f"{option} with sha256": model_digest(folder)

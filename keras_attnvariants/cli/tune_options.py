@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.options import checked
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_positive
 

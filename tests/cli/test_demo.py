@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from keras_attnvariants.cli.demo import DemoModel
 from keras_attnvariants.cli.demo import short_names
-from keras_attnvariants.cli.demo_models import DemoModel
 from tests.chromium import chromium
 from tests.chromium import errors_of
 from tests.chromium import requests_of

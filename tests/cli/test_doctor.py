@@ -1,7 +1,14 @@
-"""`kav doctor`: what it prints, and its exit codes."""
+"""`kav doctor`: output, exit codes, and the doctor."""
 
 import shutil
 
+import pytest
+import tensorflow as tf
+
+from keras_attnvariants import backend
+from keras_attnvariants.cli import doctor
+from keras_attnvariants.cli.doctor import DAMAGED
+from keras_attnvariants.training import precision
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -33,3 +40,65 @@ def test_damage_is_exit_code_one(kav, run_folder, tmp_path):
 
 def test_nothing_to_examine(kav, tmp_path):
     check_error(kav("doctor", tmp_path), "Give the folder of a run")
+
+
+def test_versions_devices_and_extras():
+    found = doctor.examine_environment(measure_precision=False)
+    by_name = {finding.name: finding for finding in found.findings}
+    assert found.is_healthy
+    assert by_name["tensorflow"].text == tf.__version__
+    assert {"sentencepiece", "sacrebleu", *doctor.EXTRAS} <= set(by_name)
+    assert "tensorflow" in by_name["backend"].text
+    assert "CPU" in by_name["devices"].text
+    assert "precision" not in by_name
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_what_follows_from_the_processor(monkeypatch, exact):
+    monkeypatch.setattr(doctor, "processor_features", lambda: ["AVX2", "AMX"])
+    monkeypatch.setattr(backend, "is_onednn_exact", lambda: exact)
+    found = {finding.name: finding for finding in doctor._machine()}
+    assert found["processor"].text.endswith(", AVX2, AMX")
+    assert ("refuse to translate" in found["int8"].text) is not exact
+
+
+def test_an_extra_needs_all_of_its_packages(monkeypatch):
+    packages = [found.name for found in doctor.requirements("tune")]
+    assert packages == ["keras-tuner", "tensorboard", "scikit-learn"]
+    assert [found.name for found in doctor.requirements("jax")] == ["jax"]
+    there = {"keras-tuner": "1.4.8", "tensorboard": "2.20.0", "scikit-learn": "1.7.1"}
+    for name in there:
+        without = {**there, name: None}
+        monkeypatch.setattr(doctor, "installed", without.get)
+        findings = {finding.name: finding for finding in doctor._extras()}
+        assert findings["tune"].text == f"not installed: {name}; for kav tune"
+        assert "keras_attnvariants[tune]" in findings["tune"].advice
+    monkeypatch.setattr(doctor, "installed", there.get)
+    [found] = [f for f in doctor._extras() if f.name == "tune"]
+    assert found.text.startswith("keras-tuner 1.4.8, tensorboard 2.20.0")
+
+
+def test_the_precision_is_measured_on_request(monkeypatch):
+    monkeypatch.setattr(precision, "faster_precision", lambda: "float32")
+    found = doctor.examine_environment(measure_precision=True)
+    assert found.findings[-1].text == "float32 is faster here"
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "phrase"),
+    [
+        ("tensorflow-text", "2.12.1", "tensorflow-text~=2.21"),
+        ("sentencepiece", "0.2.0", "sentencepiece>=0.2.3 is needed"),
+        ("keras", None, "not installed"),
+    ],
+)
+def test_what_does_not_go_together(name, version, phrase, monkeypatch):
+    found_version = doctor.installed
+    monkeypatch.setattr(
+        doctor,
+        "installed",
+        lambda package: version if package == name else found_version(package),
+    )
+    found = doctor.examine_environment(measure_precision=False)
+    [finding] = [finding for finding in found.findings if finding.state == DAMAGED]
+    assert finding.name == name and phrase in finding.text and finding.advice

@@ -2,7 +2,6 @@
 
 import pytest
 
-from keras_attnvariants.cli.presets import in_units
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -20,6 +19,7 @@ def test_filters_narrow_the_table(kav):
     [
         (("--variant", "NeuralNgram"), "loem2022/neural-ngram/", "you2020/"),
         (("iwslt16", "--max-parameters", 16), "hc-sa/iwslt16-en-de", "100M"),
+        (("iwslt16", "--max-parameters", 15.5), "hc-sa/iwslt16-en-de", "100M"),
     ],
 )
 def test_each_filter(kav, filters, some, none):
@@ -29,8 +29,3 @@ def test_each_filter(kav, filters, some, none):
 
 def test_nothing_fits(kav):
     check_error(kav("presets", "no-such-preset"), "No preset fits")
-
-
-def test_millions():
-    assert in_units(None) is None
-    assert in_units(2.5) == 2_500_000

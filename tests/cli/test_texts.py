@@ -1,11 +1,20 @@
-"""Chunks of lines, and their stream from input to output."""
+"""Texts: read from files, parts of files and pipes, in chunks, with progress."""
 
+import io
+import random
+import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from keras_attnvariants.cli import texts
+from keras_attnvariants.cli.texts import LineProgress
+from keras_attnvariants.cli.texts import Shard
+from keras_attnvariants.cli.texts import sentences
+from keras_attnvariants.utils import lines
 
 
 def test_chunks_grow_up_to_the_largest():
@@ -80,3 +89,124 @@ def test_progress_is_on_standard_error(capsys):
     translate = texts.with_progress(lambda chunk: chunk, "Translating")
     assert translate(["a", "b"]) == ["a", "b"]
     assert capsys.readouterr().out == ""
+
+
+PIECES = ("a", "Bär ", "\n", "\n\n", "\r\n", "\ufeff", "\u2028", "\x85", "long " * 9)
+
+
+def test_shards_of_any_file_are_its_lines(tmp_path):
+    draw = random.Random(5)
+    path = tmp_path / "text"
+    for _ in range(300):
+        path.write_text("".join(draw.choices(PIECES, k=draw.randrange(30))), newline="")
+        with sentences(None, path, None) as source:
+            whole = list(source.texts)
+            assert source.stream.done == source.size == path.stat().st_size
+        for count in (1, 2, 3, 8, 200):
+            parts, sizes = [], 0
+            for number in range(1, count + 1):
+                with sentences(None, path, Shard(number, count)) as source:
+                    parts += source.texts
+                    assert source.stream.done >= source.size
+                    sizes += source.stream.done
+            assert parts == whole
+            assert sizes == path.stat().st_size
+
+
+def test_shards_are_of_about_equal_size(tmp_path):
+    path = tmp_path / "text"
+    path.write_text("".join(f"line {number}\n" for number in range(10_000)))
+    counts = []
+    for number in range(1, 9):
+        with sentences(None, path, Shard(number, 8)) as source:
+            counts.append(len(list(source.texts)))
+    assert sum(counts) == 10_000
+    assert max(counts) - min(counts) < 150
+
+
+def test_a_long_line_is_of_one_shard(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "LONGEST_LINE", 16)
+    path = tmp_path / "text"
+    path.write_text("x" * 1000 + "\nend\n")
+    found = []
+    for number in range(1, 6):
+        with sentences(None, path, Shard(number, 5)) as source:
+            found.append([len(text) for text in source.texts])
+    assert found == [[1000], [], [], [], [3]]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "0/8", "9/8", "3/0", "-1/8", "3/8/9", "a/b", "1/99999999", "٣/٨"]
+)
+def test_what_is_no_shard(text):
+    with pytest.raises(ValueError, match="--shard must be a number, a slash"):
+        Shard.parse(text)
+
+
+def test_a_shard_by_its_name():
+    assert Shard.parse("3/8") == Shard(3, 8)
+    assert [Shard(n, 3).bounds(10) for n in (1, 2, 3)] == [(0, 3), (3, 6), (6, 10)]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still unless it is moved."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(texts.time, "monotonic", lambda: clock.now)
+    return clock
+
+
+def console(terminal):
+    return Console(
+        file=io.StringIO(),
+        force_terminal=terminal,
+        force_interactive=terminal,
+        width=80,
+    )
+
+
+def test_a_file_gets_a_line_a_minute_without_control_codes(clock):
+    screen = console(terminal=False)
+    with LineProgress(10_000, console=screen) as bar:
+        bar.update(100, 1000)  # compiled, which tells nothing about the others
+        for lines in range(110, 501, 10):
+            clock.now += 4.0
+            bar.update(lines, 10 * lines)
+    assert screen.file.getvalue().splitlines() == [
+        "25%, 250 lines, 2.5 lines/s, 5:00 left",
+        "40%, 400 lines, 2.5 lines/s, 4:00 left",
+    ]
+
+
+def test_the_length_of_a_pipe_is_not_known(clock):
+    screen = console(terminal=False)
+    with LineProgress(None, "name", screen) as bar:
+        bar.update(32, 320)
+        clock.now += 64.0
+        bar.update(96, 960)
+    assert screen.file.getvalue() == "name: 96 lines, 1.0 lines/s\n"
+
+
+@pytest.mark.parametrize("size", [None, 0, 1000])
+def test_a_terminal_gets_a_bar_that_is_erased(clock, size):
+    screen = console(terminal=True)
+    with LineProgress(size, console=screen) as bar:
+        bar.update(32, 0)
+        clock.now += 2.0
+        bar.update(96, size or 0)
+        bar._bar.refresh()
+    written = screen.file.getvalue()
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
+    assert "96 lines, 32.0 lines/s" in plain
+    assert max(map(len, re.split(r"[\r\n]+", plain))) <= 80
+    assert written.rstrip().endswith("\x1b[2K")
+    assert written.count("\x1b[?25h") == written.count("\x1b[?25l") > 0
+
+
+def test_a_resumed_text_is_as_fast_as_it_is_now(clock):
+    screen = console(terminal=False)
+    with LineProgress(100_000, console=screen) as bar:
+        bar.update(5000, 50_000)
+        clock.now += 100.0
+        bar.update(6000, 60_000)
+    assert screen.file.getvalue() == "60%, 6,000 lines, 10.0 lines/s, 6:40 left\n"

@@ -1,11 +1,21 @@
 """`kav train`: from files to a run; what a newcomer gets wrong is one clear line."""
 
+import inspect
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import keras
 import pytest
 
+from keras_attnvariants.cli import train as command
 from keras_attnvariants.cli.options import given
+from keras_attnvariants.cli.train import OPTIONS
+from keras_attnvariants.cli.train import load_callbacks
+from keras_attnvariants.cli.train import named_by_options
+from keras_attnvariants.training import DifferentSettingsError
+from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.utils.locks import lock_folder
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
@@ -160,3 +170,68 @@ def test_a_run_with_other_options_or_in_use_or_diverging(kav, tmp_path, folder):
     result = kav("train", *small, "--heads", 2, "--steps", 8, *wild)
     assert result.exit_code == 2
     assert "the training has diverged" in result.stderr.splitlines()[-1]
+
+
+def test_refusals_name_options():
+    differences = [
+        Difference("num_heads", 4, 3),
+        Difference("batch_tokens", 4096, 2048),
+        Difference("epsilon", 1e-9, 1e-8),
+    ]
+    expected = (
+        "Received: --heads 3 instead of 4, --batch-tokens 2048 instead of 4096, "
+        "`epsilon` 1e-08 instead of 1e-09"
+    )
+    with pytest.raises(ValueError, match=expected), named_by_options():
+        raise DifferentSettingsError(Path("runs/first"), differences)
+
+
+def test_options_that_are_named_exist():
+    names = {option.split(",")[0][2:].replace("-", "_") for option in OPTIONS.values()}
+    assert names <= inspect.signature(command.train).parameters.keys()
+
+
+MODULE = """
+import keras
+from keras.callbacks import Callback
+
+def two():
+    return [Callback(), keras.callbacks.TerminateOnNaN()]
+
+def none():
+    return 7
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """A module in the working directory."""
+    name = f"callbacks_of_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    return name
+
+
+def test_functions_and_classes_make_callbacks(module):
+    callbacks = load_callbacks([f"{module}:two", "keras.callbacks:TerminateOnNaN"])
+    kinds = [type(callback).__name__ for callback in callbacks]
+    assert kinds == ["Callback", "TerminateOnNaN", "TerminateOnNaN"]
+    assert all(isinstance(c, keras.callbacks.Callback) for c in callbacks)
+    assert load_callbacks([]) == []
+
+
+@pytest.mark.parametrize(
+    ("factory", "problem"),
+    [
+        ("two", "must be `package.module:function`"),
+        ("no_such_module:two", "No module named 'no_such_module'"),
+        ("{module}:three", "has no attribute 'three'"),
+        ("{module}:none", "which gives 7"),
+    ],
+)
+def test_what_makes_no_callbacks(module, factory, problem):
+    factory = factory.format(module=module)
+    with pytest.raises(ValueError, match=f"`--callback`.*{problem}") as caught:
+        load_callbacks([factory])
+    assert factory in str(caught.value) and "\n" not in str(caught.value)

@@ -6,7 +6,6 @@ import pytest
 
 from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
-from keras_attnvariants.cli import attention
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import shortlist
@@ -382,7 +381,6 @@ def no_work(monkeypatch):
         (translate, "translators"),
         (export, "load"),
         (shortlist, "load"),
-        (attention, "load"),
         (analyse, "load"),
     ):
         monkeypatch.setattr(module, name, work)

@@ -26,7 +26,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.training import run
 from keras_attnvariants.training.loop import TrainingLoop
 from tests.training import faults

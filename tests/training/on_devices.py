@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attnvariants as kav
-from keras_attnvariants.cli.errors import clear_errors
+from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.training import several_devices
 from tests.training import toy
 

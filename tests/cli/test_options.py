@@ -7,9 +7,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from keras_attnvariants.cli.checks import check_output_file
-from keras_attnvariants.cli.checks import check_output_folder
-from keras_attnvariants.cli.checks import checked
+from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import check_output_folder
+from keras_attnvariants.cli.options import checked
 from keras_attnvariants.utils.checks import check_positive
 
 
