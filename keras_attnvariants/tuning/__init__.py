@@ -41,12 +41,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "RunTuner":
-        from keras_attnvariants.tuning.tuner import RunTuner
+    if name in ("PresetHyperModel", "RunTuner"):
+        from keras_attnvariants.tuning import tuner
 
-        return RunTuner
-    if name == "PresetHyperModel":
-        from keras_attnvariants.tuning.hypermodel import PresetHyperModel
-
-        return PresetHyperModel
+        return getattr(tuner, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

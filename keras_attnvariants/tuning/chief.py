@@ -1,67 +1,30 @@
 """The chief: hands out trials to workers, and takes them back from silent ones."""
 
 import contextlib
+import multiprocessing
+import pickle  # noqa: S403 (between processes of ours)
+import socket
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.tuning import private
+from keras_attnvariants.tuning.workers import CHIEF
 from keras_attnvariants.tuning.workers import WORKERS
-from keras_attnvariants.tuning.workers import LocalWorkers
-from keras_attnvariants.tuning.workers import free_address
+from keras_attnvariants.utils.processes import call_quietly
+from keras_attnvariants.utils.processes import shared_machine
 
 # Seconds without a sign of life until a worker counts as dead.
 SILENCE = 60.0
 # Seconds between two looks at the workers.
 PAUSE = 0.5
+# How often processes are started again in a search.
+MAX_RESTARTS = 10
 
 
-def hand_out(
-    oracle: Any,
-    folder: Path,
-    join: Callable[[str, str], None],
-    workers: int,
-    address: str | None = None,
-) -> None:
-    """Hand out trials until there are none and all workers know it.
-
-    Args:
-        oracle: a new `Recoverable` oracle; it goes on where that of the folder stopped.
-        folder: of the search.
-        join: what a process on this machine runs; see `LocalWorkers`.
-        workers: number of those processes.
-        address: `"host:port"` for workers on other machines as well.
-
-    Raises:
-        OSError: the address is in use.
-        SearchFailedError: too many trials in a row failed.
-        WorkersDiedError: processes on this machine die again and again.
-    """
-    oracle.keeps_ongoing = True
-    whole = folder.resolve()
-    oracle._set_project_dir(whole.parent, whole.name)
-    if Path(oracle._get_oracle_fname()).exists():
-        oracle.reload()
-    chief = address or free_address()
-    watchdog = Watchdog(oracle, folder)
-    with serving(oracle, chief), LocalWorkers(join, chief, workers) as local:
-        while oracle.failure is None and not has_ended(oracle, local, workers):
-            time.sleep(PAUSE)
-            watchdog.look()
-            local.look()
-    if oracle.failure is not None:
-        raise oracle.failure
-
-
-def has_ended(oracle: Any, local: Any, workers: int) -> bool:
-    """Whether no trial is left, and no worker waits for one."""
-    if workers and not local.have_ended:
-        return False
-    if oracle.ongoing_trials or oracle.tuner_ids:
-        return False
-    return bool(workers) or bool(oracle.has_stopped)
+class WorkersDiedError(ValueError):
+    """The processes of the workers end again and again."""
 
 
 class Watchdog:
@@ -70,62 +33,139 @@ class Watchdog:
     Clocks of machines may differ: what counts is when this process saw a change.
 
     Args:
-        oracle: a `Recoverable` oracle.
-        folder: of the search.
+        oracle: a `ResumableOracle`.
         silence: seconds without a sign of life until a worker counts as dead.
     """
 
-    def __init__(self, oracle: Any, folder: Path, silence: float = SILENCE) -> None:
+    def __init__(self, oracle: Any, silence: float = SILENCE) -> None:
         self._oracle = oracle
-        self._folder = folder / WORKERS
         self._silence = silence
         self._seen: dict[str, tuple[str, float]] = {}
 
-    def look(self) -> list[str]:
-        """Look at all workers that have a trial, or may still ask for one.
-
-        Returns:
-            The names of those that are dead.
-        """
-        dead = []
+    def look(self) -> None:
+        """Look at all workers that have a trial, or may still ask for one."""
         now = time.monotonic()
-        for name in {*self._oracle.ongoing_trials, *self._oracle.tuner_ids}:
-            path = self._folder / name
+        known = {*self._oracle.ongoing_trials, *self._oracle.tuner_ids}
+        for name in known - self._oracle.gone:
+            path = self._oracle.folder / WORKERS / name
             sign = path.read_text() if path.exists() else ""
-            if self._seen.get(name, ("", 0.0))[0] != sign or name not in self._seen:
+            before, since = self._seen.get(name, (None, now))
+            if sign != before:
                 self._seen[name] = sign, now
-            elif now - self._seen[name][1] > self._silence:
-                dead.append(name)
+            elif now - since > self._silence:
                 del self._seen[name]
                 if (trial := self._oracle.give_back(name)) is not None:
                     print(f"Worker {name} is gone; another continues trial {trial}.")
-        return dead
+
+
+class LocalWorkers:
+    """Processes on this machine, started again under their names if they die.
+
+    Args:
+        run: called in each process with the address of the chief and the name of the
+            worker; can be pickled.
+        address: of the chief.
+        count: number of processes, which share the cores.
+    """
+
+    def __init__(
+        self, run: Callable[[str, str], None], address: str, count: int
+    ) -> None:
+        self._run = pickle.dumps(run)
+        self._address = address
+        host = socket.gethostname().replace(CHIEF, "host")
+        self._names = [f"{host}-{i + 1}" for i in range(count)]
+        self._processes: dict[str, Any] = {}
+        self._restarts = 0
+
+    def __enter__(self) -> "LocalWorkers":
+        for name in self._names:
+            self._start(name)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for process in self._processes.values():
+            process.terminate()  # the state is saved first
+        for process in self._processes.values():
+            process.join()
+
+    def look(self) -> None:
+        """Start those again that have died.
+
+        Raises:
+            WorkersDiedError: that has happened too often.
+        """
+        for name, process in list(self._processes.items()):
+            if process.exitcode in (None, 0):
+                continue
+            self._restarts += 1
+            if self._restarts > MAX_RESTARTS:
+                raise WorkersDiedError(
+                    f"Workers died {self._restarts} times, the last with exit status "
+                    f"{process.exitcode}: see what they printed"
+                )
+            print(f"Worker {name} died ({process.exitcode}) and is started again.")
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        arguments = (self._run, self._address, name)
+        process = context.Process(
+            target=call_quietly, args=arguments, name=name, daemon=True
+        )
+        with shared_machine(len(self._names)):
+            process.start()
+        self._processes[name] = process
+
+
+def hand_out(
+    oracle: Any,
+    join: Callable[[str, str], None],
+    workers: int,
+    address: str | None = None,
+) -> None:
+    """Hand out trials until there are none and all workers know it.
+
+    Args:
+        oracle: a `ResumableOracle`; notes why the search has failed if it has.
+        join: what a process on this machine runs; see `LocalWorkers`.
+        workers: number of those processes.
+        address: `"host:port"` for workers on other machines as well.
+
+    Raises:
+        OSError: the address is in use.
+        WorkersDiedError: processes on this machine die again and again.
+    """
+    address = address or free_address()
+    watchdog = Watchdog(oracle)
+    with serving(oracle, address), LocalWorkers(join, address, workers) as local:
+        while oracle.failure is None and not oracle.has_ended:
+            time.sleep(PAUSE)
+            watchdog.look()
+            local.look()
 
 
 @contextlib.contextmanager
 def serving(oracle: Any, address: str) -> Iterator[None]:
-    """Context in which keras-tuner's service answers workers.
+    """Context in which workers can ask an oracle.
 
     Raises:
         OSError: the address is in use.
     """
-    import grpc
-    from keras_tuner.src import protos
-    from keras_tuner.src.distribute.oracle_chief import OracleServicer
-
-    # Otherwise two chiefs could share a port.
-    options = [("grpc.so_reuseport", 0)]
-    server = grpc.server(ThreadPoolExecutor(max_workers=8), options=options)
-    servicer = OracleServicer(oracle)
-    protos.get_service_grpc().add_OracleServicer_to_server(servicer, server)
+    server = private.oracle_server(oracle)
     try:
-        bound = server.add_insecure_port(address)
+        server.add_insecure_port(address)
     except RuntimeError as error:
         raise OSError(f"`chief` must be a free address. Received: {address}") from error
-    if not bound:
-        raise OSError(f"`chief` must be a free address. Received: {address}")
     server.start()
     try:
         yield
     finally:
         server.stop(grace=1).wait()
+
+
+def free_address() -> str:
+    """An address on this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"

@@ -1,184 +1,193 @@
-"""keras-tuner's oracles, so that they survive kills, lost workers and failed trials."""
+"""keras-tuner's oracles, so that searches survive kills and lost workers."""
 
 import contextlib
+import copy
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from keras_tuner import HyperParameters
 from keras_tuner import Oracle
+from keras_tuner import synchronized
+from keras_tuner.engine.trial import Trial
+from keras_tuner.engine.trial import TrialStatus
 from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
-from keras_tuner.src.engine import conditions
-from keras_tuner.src.engine.oracle import LOCKS
-from keras_tuner.src.engine.oracle import THREADS
-from keras_tuner.src.engine.trial import TrialStatus
 
+from keras_attnvariants.tuning import private
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 
-# Draws without a new point after which a random search takes the space for exhausted.
-MAX_COLLISIONS = 2000
-# It prints the value of each condition that is sent to a worker.
-conditions.print = lambda *values: None
-
-ENDED = (TrialStatus.COMPLETED, TrialStatus.FAILED)
+STATE = "oracle.json"
+# Times that an oracle is asked for a point until its space counts as exhausted. Each
+# time, keras-tuner draws up to 20 points.
+DRAWS = 100
 
 
 class SearchFailedError(ValueError):
     """Several trials in a row failed: the search has stopped."""
 
 
-@contextlib.contextmanager
-def exclusive(oracle: Any) -> Iterator[None]:
-    """Context that one thread enters at a time, and leaves however it ends.
+class ResumableOracle(Oracle):
+    """A mixin for oracles that are saved as one file, which is whole at any moment.
 
-    `keras_tuner.synchronized` keeps the lock for ever when what it guards raises; what
-    runs within this context does not take the lock again.
-    """
-    name = threading.current_thread().name
-    if THREADS[oracle] == name:
-        yield
-        return
-    with LOCKS[oracle]:
-        THREADS[oracle] = name
-        try:
-            yield
-        finally:
-            THREADS[oracle] = None
+    After a restart, workers keep the trials that they have. Trials reach workers
+    without their space: keras-tuner would print each condition that it sends.
 
-
-class Recoverable(Oracle):
-    """A mixin for oracles: files that are whole, and trials that are never lost.
+    Args:
+        folder: of the search.
+        **options: of keras-tuner's oracle.
 
     Attributes:
-        keeps_ongoing: whether trials that others were running stay theirs on `reload`,
-            as for a chief whose workers go on; otherwise they are run again.
-        has_stopped: whether the last that asked was told that there are no more trials.
-        failure: why the search has failed, or None.
+        failure: the error that has stopped the search, or `None`.
+        gone: names of workers whose trials others may continue.
+        has_stopped: whether a worker was told that there are no more trials.
     """
 
-    keeps_ongoing = False
-    has_stopped = False
-    failure: SearchFailedError | None = None
     trials: dict[str, Any]
     ongoing_trials: dict[str, Any]
     end_order: list[str]
-    _retry_queue: list[str]
+    tuner_ids: set[str]
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(**options)
-        self._max_collisions = MAX_COLLISIONS
-        self._display.verbose = 0
+        self.verbose = 0
+        self.folder = folder
+        self.failure: Exception | None = None
+        self.gone: set[str] = set()
+        self.has_stopped = False
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether no trial is left, and all workers know it."""
+        return self.has_stopped and not self.ongoing_trials and not self.tuner_ids
+
+    def populate_space(self, trial_id: str) -> dict[str, Any]:
+        """A new point, also where few of a small space are left."""
+        for _ in range(DRAWS):
+            found = super().populate_space(trial_id)
+            if found["status"] != TrialStatus.STOPPED:
+                break
+        return found
+
+    @synchronized
     def create_trial(self, tuner_id: str) -> Any:
-        """As keras-tuner's; a worker waits while others may lose their trials."""
-        with exclusive(self):
-            trial = super().create_trial(tuner_id)
-            if trial.status == TrialStatus.STOPPED and self.ongoing_trials:
-                trial.status = TrialStatus.IDLE
-            self.has_stopped = trial.status == TrialStatus.STOPPED
-            return trial
+        """The trial of a worker: its own, that of one that is gone, or a new one.
 
-    def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:
-        """As keras-tuner's."""
-        with exclusive(self):
-            return super().update_trial(trial_id, metrics, step)
-
-    def end_trial(self, trial: Any) -> None:
-        """As keras-tuner's; what is saved no longer has the trial among the ongoing.
-
-        A worker that got no answer says it again: a trial ends once.
-
-        Raises:
-            SearchFailedError: too many trials in a row failed.
+        While others may lose their trials, a worker without one is told to wait.
         """
-        with exclusive(self):
-            if trial.trial_id in self.end_order:
-                return
+        self.gone.discard(tuner_id)
+        lost = sorted(self.gone & self.ongoing_trials.keys())
+        if lost and tuner_id not in self.ongoing_trials:
+            self.ongoing_trials[tuner_id] = self.ongoing_trials.pop(lost[0])
+        trial = Trial(HyperParameters(), status=TrialStatus.STOPPED)
+        if self.failure is None:
+            with self._noting_failure():
+                trial = super().create_trial(tuner_id)
+                if trial.status == TrialStatus.STOPPED and self.ongoing_trials:
+                    trial.status = TrialStatus.IDLE
+                    self.tuner_ids.add(tuner_id)
+        self.has_stopped = trial.status == TrialStatus.STOPPED
+        return without_space(trial)
+
+    def get_trial(self, trial_id: str) -> Any:
+        """A trial by its number."""
+        return without_space(super().get_trial(trial_id))
+
+    @synchronized
+    def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:
+        """The trial, with these metrics."""
+        with self._noting_failure():
+            super().update_trial(trial_id, metrics, step)
+        return self.get_trial(trial_id)
+
+    @synchronized
+    def end_trial(self, trial: Any) -> None:
+        """Record the end of a trial, once even if two workers had it."""
+        if trial.trial_id in self.end_order:
+            return
+        trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
+        with self._noting_failure():
             super().end_trial(trial)
+            # keras-tuner saves while it still counts the trial among the ongoing.
             self.save()
 
+    @synchronized
     def give_back(self, tuner_id: str) -> str | None:
         """Let another worker continue the trial of one that is gone.
 
         Returns:
-            Its number, or None if the worker had none.
+            Its number, or `None` if the worker had none.
         """
-        with exclusive(self):
-            self.tuner_ids.discard(tuner_id)
-            trial = self.ongoing_trials.pop(tuner_id, None)
-            if trial is None:
-                return None
-            self._retry_queue.append(trial.trial_id)
-            self.save()
-            return str(trial.trial_id)
+        self.gone.add(tuner_id)
+        self.tuner_ids.discard(tuner_id)
+        trial = self.ongoing_trials.get(tuner_id)
+        return None if trial is None else str(trial.trial_id)
+
+    def get_state(self) -> dict[str, Any]:
+        """The state with all trials."""
+        trials = [trial.get_state() for trial in self.trials.values()]
+        return {**super().get_state(), "trials": trials}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Take over a state with all trials."""
+        trials = [Trial.from_state(trial) for trial in state["trials"]]
+        self.trials = {trial.trial_id: trial for trial in trials}
+        super().set_state(state)
+        for name, trial in list(self.ongoing_trials.items()):
+            if trial.trial_id in self.end_order:
+                del self.ongoing_trials[name]
 
     def save(self) -> None:
-        """Write the state; the file is whole at any moment."""
-        write_json(Path(self._get_oracle_fname()), self.get_state())
-
-    def _save_trial(self, trial: Any) -> None:
-        path = Path(self._get_trial_dir(trial.trial_id)) / "trial.json"
-        write_json(path, trial.get_state())
+        """Write the state into the folder."""
+        write_file(self.folder / STATE, json.dumps(self.get_state()).encode())
 
     def reload(self) -> None:
-        """As keras-tuner's, without trials that were not begun or have ended."""
-        super().reload()
-        # A kill may have come between the file of a trial and that of the oracle: the
-        # trial is drawn again, from the same seed.
-        known = sorted(set(self.start_order) & self.trials.keys())
-        self.trials = {number: self.trials[number] for number in known}
-        queue = dict.fromkeys(self._retry_queue)
-        open_trials = [n for n in queue if self.trials[n].status not in ENDED]
-        # Of which the oracle does not know yet that they have ended.
-        open_trials += [n for n in queue if n not in (*self.end_order, *open_trials)]
-        if self.keeps_ongoing:
-            saved = json.loads(Path(self._get_oracle_fname()).read_text("utf-8"))
-            self.ongoing_trials = {
-                name: self.trials[number]
-                for name, number in saved["ongoing_trials"].items()
-                if number in open_trials
-            }
-            held = {trial.trial_id for trial in self.ongoing_trials.values()}
-            open_trials = [number for number in open_trials if number not in held]
-        self._retry_queue = open_trials
+        """Take over the state in the folder, if there is one.
 
-    def _check_consecutive_failures(self) -> None:
+        Raises:
+            DamagedFolderError: it cannot be read.
+        """
+        if (self.folder / STATE).exists():
+            self.set_state(read_json(self.folder / STATE))
+
+    @contextlib.contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """Note an error, which would leave keras-tuner's lock taken for ever."""
         try:
-            super()._check_consecutive_failures()
+            yield
         except RuntimeError as error:
             self.failure = SearchFailedError(
                 f"{self.max_consecutive_failed_trials} trials in a row failed; their "
-                f"errors are in {self._project_dir}"
+                f"errors are in {self.folder}"
             )
-            raise self.failure from error
+            self.failure.__cause__ = error
+        except Exception as error:
+            self.failure = error
 
 
-class RandomOracle(Recoverable, RandomSearchOracle):
+class RandomOracle(ResumableOracle, RandomSearchOracle):
     """Random points without repetition."""
 
 
-class BayesianOracle(Recoverable, BayesianOptimizationOracle):
+class BayesianOracle(ResumableOracle, BayesianOptimizationOracle):
     """A Gaussian process over the points so far."""
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
         """The next point, the same whether or not the search was killed before."""
-        self._random_state = np.random.RandomState(self.seed + len(self.trials))
+        private.restart_draws(self, self.seed + len(self.trials))
         return super().populate_space(trial_id)
 
 
-class Hyperband(Recoverable, HyperbandOracle):
+class Hyperband(ResumableOracle, HyperbandOracle):
     """Many short trials, of which the best are continued."""
 
-    def random_trials(self) -> int:
-        """Number of points that one pass over all brackets needs."""
-        brackets = range(self._get_num_brackets())
-        return sum(self._get_size(bracket, 0) for bracket in brackets)
 
-
-def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file that is either whole or as it was before."""
-    write_file(path, json.dumps(value).encode())
+def without_space(trial: Any) -> Any:
+    """A trial with its values alone."""
+    found = copy.copy(trial)
+    found.hyperparameters = HyperParameters()
+    found.hyperparameters.values = dict(trial.hyperparameters.values)
+    return found

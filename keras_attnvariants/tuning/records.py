@@ -23,6 +23,8 @@ from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.tables import write_csv
 
 RECORD = "record.json"
+# Why a trial failed, in its folder.
+ERROR = "error.txt"
 # By objective, the validation metric and whether more of it is better.
 OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
 # What a trial costs, and whether more of it is better.
@@ -70,6 +72,24 @@ class TrialRecord:
     def spread(self) -> float:
         """Standard deviation over the seeds; 0 for one."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else 0.0
+
+    @property
+    def formatted_score(self) -> str:
+        """The score, and its spread over several seeds."""
+        spread = f" ± {self.spread:.2g}" if len(self.scores) > 1 else ""
+        return f"{self.score:.4g}{spread}"
+
+    def describe(self, metric: str) -> str:
+        """One line with the score under this name, and what the trial cost."""
+        return (
+            f"Trial {self.trial}: {metric} {self.formatted_score}, "
+            f"{self.parameters:,} parameters, {self.updates:,} updates, "
+            f"{self.minutes:.1f} min"
+        )
+
+    def run_folder(self, folder: Path) -> Path:
+        """The folder of the best run, in that of the trial."""
+        return folder / f"seed-{self.best_seed}"
 
     def write(self, folder: Path) -> None:
         """Write it into the folder of the trial."""
@@ -147,7 +167,7 @@ class SearchResult:
     def run_folder(self, record: TrialRecord | None = None) -> Path:
         """The folder of the best run of a trial; by default, of the best trial."""
         chosen = record or self.best()
-        return self.folder / f"trial_{chosen.trial}" / f"seed-{chosen.best_seed}"
+        return chosen.run_folder(self.folder / f"trial_{chosen.trial}")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all trials, one a line."""
@@ -173,11 +193,10 @@ class SearchResult:
             table.add_column(name, justify="right")
         table.add_column("values", overflow="fold")
         for r in self.records:
-            spread = f" ± {r.spread:.2g}" if len(r.scores) > 1 else ""
             table.add_row(
                 "*" if r in front else "",
                 r.trial,
-                f"{r.score:.4g}{spread}",
+                r.formatted_score,
                 f"{r.parameters:,}",
                 f"{r.tokens_per_second:,.0f}",
                 f"{r.memory_mib:,.0f} MiB",

@@ -11,6 +11,8 @@ from typing import Any
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.tuning.private import random_trials
+from keras_attnvariants.tuning.records import ERROR
 from keras_attnvariants.tuning.records import OBJECTIVES
 from keras_attnvariants.tuning.records import SearchResult
 from keras_attnvariants.tuning.records import read_result
@@ -18,7 +20,6 @@ from keras_attnvariants.tuning.settings import METHODS
 from keras_attnvariants.tuning.settings import check_packages
 from keras_attnvariants.tuning.settings import check_same_search
 from keras_attnvariants.tuning.settings import describe
-from keras_attnvariants.tuning.settings import wait_for_search
 from keras_attnvariants.tuning.settings import write_settings
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.trials import Trials
@@ -76,13 +77,25 @@ class Search:
         check_integer("workers", workers, minimum=1 if chief is None else 0)
         with lock_folder(self.folder):
             self._open()
-            if workers == 1 and chief is None:
-                self._tuner().search()
-            else:
-                from keras_attnvariants.tuning.chief import hand_out
-
-                hand_out(self.oracle(), self.folder, self.join, workers, chief)
+            self._run_trials(workers, chief)
             return self.result()
+
+    def _run_trials(self, workers: int, chief: str | None) -> None:
+        from keras_attnvariants.tuning.tuner import RunTuner
+
+        tuner = RunTuner(self.oracle(), self.trials, self.folder)
+        oracle = tuner.oracle
+        oracle.reload()
+        if workers == 1 and chief is None:
+            # No other process is left.
+            oracle.gone.update(oracle.ongoing_trials)
+            tuner.search()
+        else:
+            from keras_attnvariants.tuning.chief import hand_out
+
+            hand_out(oracle, self.join, workers, chief)
+        if oracle.failure is not None:
+            raise oracle.failure
 
     def join(self, chief: str, name: str) -> None:
         """Be a worker: run trials of a chief until there are none.
@@ -95,22 +108,21 @@ class Search:
         Raises:
             ValueError: the folder holds another search, or no chief answers.
         """
-        from keras_attnvariants.tuning.workers import Heartbeat
+        from keras_attnvariants.tuning.workers import WorkerTuner
         from keras_attnvariants.tuning.workers import check_worker_name
-        from keras_attnvariants.tuning.workers import keras_tuner_names
+        from keras_attnvariants.tuning.workers import heartbeat
+        from keras_attnvariants.tuning.workers import wait_for_search
 
         check_worker_name(name)
         check_packages(self.method)
-        with keras_tuner_names(chief, name):
-            wait_for_search(self.folder, chief)
-            check_same_search(self.folder, self.settings())
-            with Heartbeat(self.folder, name):
-                self._tuner().search()
+        wait_for_search(self.folder, chief)
+        check_same_search(self.folder, self.settings())
+        tuner = WorkerTuner(self.oracle(), self.trials, self.folder, chief, name)
+        with heartbeat(self.folder, name):
+            tuner.search()
 
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
-        from keras_attnvariants.tuning.tuner import ERROR
-
         failed = {
             path.parent.name.removeprefix("trial_"): path.read_text().strip()
             for path in sorted(self.folder.glob(f"trial_*/{ERROR}"))
@@ -126,6 +138,7 @@ class Search:
 
         name, higher_is_better = OBJECTIVES[self.trials.objective]
         options = {
+            "folder": self.folder,
             "objective": Objective(name, "max" if higher_is_better else "min"),
             "hyperparameters": self.trials.space.hyperparameters(self.trials.preset),
             "allow_new_entries": False,
@@ -168,7 +181,7 @@ class Search:
             )
         trials.space.check(trials.preset, trials.vocabulary_size)
         if self.method == "hyperband":
-            needed = self.oracle().random_trials()
+            needed = random_trials(self.oracle())
             points = trials.space.points(trials.preset)
             if points < needed:
                 raise ValueError(
@@ -176,11 +189,6 @@ class Search:
                     f"{needed} different points: take another method, or fewer "
                     f"validations. Received: a space with {points}"
                 )
-
-    def _tuner(self) -> Any:
-        from keras_attnvariants.tuning.tuner import RunTuner
-
-        return RunTuner(self.oracle(), self.trials, self.folder)
 
     def _open(self) -> None:
         """Check and write the settings, and what all trials need."""

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,19 +21,6 @@ NEEDED = ("keras_tuner", "tensorboard")
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 # A search may be given more trials.
 FREE_TO_CHANGE = ("max_trials",)
-# Seconds that a worker waits for a chief that has not begun, or is started again.
-PATIENCE = 600.0
-PAUSE = 1.0
-
-
-class ChiefGoneError(ValueError):
-    """No chief has answered for a long time."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(
-            f"No chief has answered for {PATIENCE:g} seconds: start it again, and then "
-            f"this worker; its trial is kept. Received: {address!r}"
-        )
 
 
 def describe(trials: Trials, **oracle: Any) -> dict[str, Any]:
@@ -71,21 +57,6 @@ def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write the settings of a search into its folder."""
     text = json.dumps(settings, indent=1)
     write_file(folder / SETTINGS, f"{text}\n".encode())
-
-
-def wait_for_search(folder: Path, chief: str) -> None:
-    """Wait until a chief has begun a search.
-
-    Raises:
-        ChiefGoneError: it does not begin.
-    """
-    end = time.monotonic() + PATIENCE
-    if not (folder / SETTINGS).exists():
-        print(f"Waiting for the chief at {chief} to begin a search in {folder}.")
-    while not (folder / SETTINGS).exists():
-        if time.monotonic() > end:
-            raise ChiefGoneError(chief)
-        time.sleep(PAUSE)
 
 
 def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:

@@ -1,35 +1,35 @@
-"""The tuner: a trial is a run of ours, which a kill does not lose."""
+"""The tuner, whose trials are runs of ours; and a model builder for other tuners."""
 
 import time
 from pathlib import Path
 from typing import Any
 
 import keras
+import keras_tuner
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.errors import FailedTrialError
 from keras_tuner.errors import FatalError
-from keras_tuner.src.engine.trial import TrialStatus
 
+from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.training import load_run
-from keras_attnvariants.tuning.records import OBJECTIVES
+from keras_attnvariants.tuning.records import ERROR
 from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.trials import Trials
-from keras_attnvariants.tuning.workers import chief_address
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import FolderInUseError
 
-ERROR = "error.txt"
-# Seconds until a worker without a trial asks again.
+# Seconds until an oracle without a trial is asked again.
 PAUSE = 1.0
 
 
 class RunTuner(BaseTuner):
-    """Runs the trials that an oracle proposes.
+    """Trains the trials that an oracle proposes, each as a run that can be resumed.
 
     Args:
-        oracle: knows the whole space.
+        oracle: knows the whole space, and saves itself.
         trials: what all trials share.
         folder: of the search; each trial has a folder in it.
     """
@@ -38,47 +38,41 @@ class RunTuner(BaseTuner):
 
     def __init__(self, oracle: Any, trials: Trials, folder: Path) -> None:
         self._trials = trials
+        self._is_waiting = False
         folder = folder.resolve()
         super().__init__(oracle, directory=folder.parent, project_name=folder.name)
-        if self._is_worker():
-            from keras_attnvariants.tuning.client import PatientOracle
-
-            self.oracle = PatientOracle(self.oracle, chief_address())
-
-    def _populate_initial_space(self) -> None:
-        """The space was declared with the oracle; what is left is its state."""
-        if not self._is_worker() and Path(self.oracle._get_oracle_fname()).exists():
-            self.oracle.reload()
 
     def save(self) -> None:
-        """Only an oracle has a state."""
-        if not self._is_worker():
-            self.oracle.save()
+        """Write nothing: only an oracle has a state."""
 
     def search(self) -> None:
-        """Run trials until the oracle has no more.
+        """Train trials until the oracle has no more.
 
         Raises:
-            ChiefGoneError: this is a worker, and no chief answers.
             OSError: the disk is full, or a folder cannot be written.
-            SearchFailedError: too many trials in a row failed.
             SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
         """
-        while True:
-            trial = self.oracle.create_trial(self.tuner_id)
-            if trial.status == TrialStatus.STOPPED:
-                return
-            if trial.status == TrialStatus.IDLE:
-                time.sleep(PAUSE)
-                continue
-            try:
-                self._try_run_and_update_trial(trial)
-            except FatalError as error:
-                raise error.__cause__ or error from None
-            self.on_trial_end(trial)
+        try:
+            super().search()
+        except FatalError as error:
+            raise error.__cause__ or error from None
+
+    def pre_create_trial(self) -> None:
+        """Wait a little if the last answer was to ask again."""
+        if self._is_waiting:
+            time.sleep(PAUSE)
+        self._is_waiting = True
+
+    def on_trial_begin(self, trial: Any) -> None:
+        """Note that the answer was a trial."""
+        self._is_waiting = False
 
     def run_trial(self, trial: Any) -> dict[str, float]:
-        """Train a trial, or continue it where it was killed."""
+        """Train a trial, or continue it where it was killed.
+
+        Returns:
+            The score by the name of the objective.
+        """
         folder = Path(self.get_trial_dir(trial.trial_id))
         try:
             record = self._run(folder, trial.hyperparameters.values)
@@ -92,7 +86,7 @@ class RunTuner(BaseTuner):
                 raise FailedTrialError(message) from error
             raise
         (folder / ERROR).unlink(missing_ok=True)
-        print(line(record, OBJECTIVES[self._trials.objective][0]))
+        print(record.describe(self.oracle.objective.name))
         return {self.oracle.objective.name: record.score}
 
     def _run(self, folder: Path, values: dict[str, Any]) -> TrialRecord:
@@ -106,8 +100,7 @@ class RunTuner(BaseTuner):
     def load_model(self, trial: Any) -> keras.Model:
         """The model of the best run of a trial."""
         folder = Path(self.get_trial_dir(trial.trial_id))
-        seed = TrialRecord.read(folder).best_seed
-        return load_run(folder / f"seed-{seed}").model
+        return load_run(TrialRecord.read(folder).run_folder(folder)).model
 
 
 def is_due_to_the_point(error: Exception) -> bool:
@@ -116,11 +109,31 @@ def is_due_to_the_point(error: Exception) -> bool:
     return isinstance(error, kinds) or type(error).__name__ == "ResourceExhaustedError"
 
 
-def line(record: TrialRecord, metric: str) -> str:
-    """What a trial showed, in one line."""
-    spread = f" ± {record.spread:.2g}" if len(record.scores) > 1 else ""
-    return (
-        f"Trial {record.trial}: {metric} {record.score:.4g}{spread}, "
-        f"{record.parameters:,} parameters, {record.updates:,} updates, "
-        f"{record.minutes:.1f} min"
-    )
+class PresetHyperModel(keras_tuner.HyperModel):
+    """Builds the models of a space, for use with tuners other than `RunTuner`.
+
+    `hypermodel.space.hyperparameters(preset)` is the whole space; give it to the tuner
+    as `hyperparameters`, so that it is declared before the search starts.
+
+    Args:
+        preset: what is built where the space says nothing else.
+        space: what varies; its `training` part is no part of the model.
+        vocabulary_size: of the joint vocabulary; `None` for the preset's.
+    """
+
+    def __init__(
+        self, preset: Preset, space: SearchSpace, vocabulary_size: int | None = None
+    ) -> None:
+        super().__init__()
+        self.preset = preset
+        self.space = space
+        self.vocabulary_size = vocabulary_size
+
+    def declare_hyperparameters(self, hp: Any) -> None:
+        """Add all dimensions."""
+        hp.merge(self.space.hyperparameters(self.preset))
+
+    def build(self, hp: Any) -> keras.Model:
+        """The model of a point, not compiled."""
+        arguments = self.space.arguments(self.preset, hp.values)
+        return self.preset.build(self.vocabulary_size, **arguments.sizes)

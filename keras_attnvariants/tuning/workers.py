@@ -1,71 +1,112 @@
-"""Workers: signs of life, names, and processes that are started again."""
+"""Workers: they train the trials that a chief hands out."""
 
 import contextlib
 import multiprocessing
 import os
-import pickle  # noqa: S403 (between processes of ours)
 import re
 import signal
-import socket
 import threading
+import time
 import uuid
-from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
+from keras_tuner.errors import FatalError
+
+from keras_attnvariants.tuning.settings import SETTINGS
+from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.tuning.tuner import RunTuner
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.processes import call_quietly
-from keras_attnvariants.utils.processes import shared_machine
+from keras_attnvariants.utils.processes import environment
 
 WORKERS = "workers"
 # Seconds between two signs of life.
 BEAT = 5.0
-# How often a process is started again in a search.
-MAX_RESTARTS = 10
+# Seconds that a worker waits for a chief that has not begun, or is started again.
+PATIENCE = 600.0
+# Seconds between two looks at something awaited.
+PAUSE = 0.5
 # keras-tuner takes whoever has this in its name for the chief.
 CHIEF = "chief"
 
 
-class WorkersDiedError(ValueError):
-    """The processes of the workers end again and again."""
+class ChiefGoneError(ValueError):
+    """No chief has answered for a long time."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"No chief has answered for {PATIENCE:g} seconds: start it again, and then "
+            f"this worker; its trial is kept. Received: {address!r}"
+        )
 
 
-class Heartbeat:
-    """Context in which a worker gives signs of life, as a file that changes.
-
-    A process that a chief has started ends with the chief, its state saved.
+class WorkerTuner(RunTuner):
+    """Trains the trials that a chief hands out, and waits for a chief that is away.
 
     Args:
-        folder: of the search, which chief and workers share.
-        name: of the worker.
+        oracle, trials, folder: as for `RunTuner`; the oracle is that of the chief's
+            search, and proposes nothing here.
+        chief: address of the chief, `"host:port"`.
+        name: of this worker.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self._path = folder / WORKERS / name
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+    def __init__(
+        self, oracle: Any, trials: Trials, folder: Path, chief: str, name: str
+    ) -> None:
+        self._chief = chief
+        self._channel = grpc.insecure_channel(chief)
+        host, port = check_address("address", chief)
+        # keras-tuner has no other way to say that this is a worker.
+        with environment(
+            KERASTUNER_ORACLE_IP=host,
+            KERASTUNER_ORACLE_PORT=str(port),
+            KERASTUNER_TUNER_ID=name,
+        ):
+            super().__init__(oracle, trials, folder)
 
-    def __enter__(self) -> "Heartbeat":
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._thread.start()
-        return self
+    def search(self) -> None:
+        """Train trials until the chief has no more.
 
-    def __exit__(self, *error: Any) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _beat(self) -> None:
+        Raises:
+            ChiefGoneError: no chief answers.
+            OSError: the disk is full, or a folder cannot be written.
+            SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
+        """
         while True:
-            with contextlib.suppress(OSError):
-                write_file(self._path, uuid.uuid4().hex.encode())
-            if self._ended.wait(BEAT):
-                return
-            chief = multiprocessing.parent_process()
-            if chief is not None and not chief.is_alive():
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
+            try:
+                return super().search()
+            except grpc.RpcError as error:
+                # A chief that ended while it was asked gives the same trial again.
+                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                    raise
+
+    def pre_create_trial(self) -> None:
+        """Wait for the chief."""
+        super().pre_create_trial()
+        self._wait_for_chief()
+
+    def run_trial(self, trial: Any) -> dict[str, float]:
+        """Train a trial, and wait until the chief can be told."""
+        scores = super().run_trial(trial)
+        try:
+            self._wait_for_chief()
+        except ChiefGoneError as error:
+            raise FatalError(str(error)) from error
+        return scores
+
+    def _wait_for_chief(self) -> None:
+        ready = grpc.channel_ready_future(self._channel)
+        with contextlib.suppress(grpc.FutureTimeoutError):
+            return ready.result(timeout=min(PAUSE, PATIENCE))
+        print(f"The chief at {self._chief} does not answer: waiting for it.")
+        try:
+            ready.result(timeout=PATIENCE)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            raise ChiefGoneError(self._chief) from None
 
 
 def check_worker_name(name: str) -> None:
@@ -81,106 +122,50 @@ def check_worker_name(name: str) -> None:
         )
 
 
+def wait_for_search(folder: Path, chief: str) -> None:
+    """Wait until a chief has begun a search.
+
+    Raises:
+        ChiefGoneError: it does not begin.
+    """
+    end = time.monotonic() + PATIENCE
+    if not (folder / SETTINGS).exists():
+        print(f"Waiting for the chief at {chief} to begin a search in {folder}.")
+    while not (folder / SETTINGS).exists():
+        if time.monotonic() > end:
+            raise ChiefGoneError(chief)
+        time.sleep(PAUSE)
+
+
 @contextlib.contextmanager
-def keras_tuner_names(address: str, name: str) -> Iterator[None]:
-    """Context in which keras-tuner knows its chief and the name of this process."""
-    host, port = check_address("address", address)
-    names = {
-        "KERASTUNER_ORACLE_IP": host,
-        "KERASTUNER_ORACLE_PORT": str(port),
-        "KERASTUNER_TUNER_ID": name,
-    }
-    before = {key: os.environ.get(key) for key in names}
-    os.environ.update(names)
+def heartbeat(folder: Path, name: str) -> Iterator[None]:
+    """Context in which a worker gives signs of life, as a file that changes.
+
+    A process that a chief has started ends with the chief, its state saved.
+
+    Args:
+        folder: of the search, which chief and workers share.
+        name: of the worker.
+    """
+    path = folder / WORKERS / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ended = threading.Event()
+
+    def beat() -> None:
+        while True:
+            with contextlib.suppress(OSError):
+                write_file(path, uuid.uuid4().hex.encode())
+            if ended.wait(BEAT):
+                return
+            chief = multiprocessing.parent_process()
+            if chief is not None and not chief.is_alive():
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        for key, value in before.items():
-            if value is None:
-                del os.environ[key]
-            else:
-                os.environ[key] = value
-
-
-def chief_address() -> str:
-    """The address that `keras_tuner_names` was given."""
-    return ":".join(os.environ[f"KERASTUNER_ORACLE_{part}"] for part in ("IP", "PORT"))
-
-
-class LocalWorkers:
-    """Processes on this machine, started again under their names if they die.
-
-    Args:
-        run: called in each process with the address of the chief and the name of the
-            worker; can be pickled.
-        address: of the chief.
-        count: number of processes, which share the cores.
-    """
-
-    def __init__(
-        self, run: Callable[[str, str], None], address: str, count: int
-    ) -> None:
-        self._run = run
-        self._address = address
-        host = socket.gethostname().replace(CHIEF, "host")
-        self._names = [f"{host}-{i + 1}" for i in range(count)]
-        self._processes: dict[str, Any] = {}
-        self._restarts = 0
-
-    def __enter__(self) -> "LocalWorkers":
-        for name in self._names:
-            self._start(name)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for process in self._processes.values():
-            process.terminate()  # the state is saved first
-        for process in self._processes.values():
-            process.join()
-
-    @property
-    def have_ended(self) -> bool:
-        """Whether all processes have ended as they should."""
-        return all(process.exitcode == 0 for process in self._processes.values())
-
-    @property
-    def process_ids(self) -> dict[str, int]:
-        """The process of each worker, by its name."""
-        return {name: process.pid for name, process in self._processes.items()}
-
-    def look(self) -> None:
-        """Start those again that have died.
-
-        Raises:
-            WorkersDiedError: that has happened too often.
-        """
-        for name, process in list(self._processes.items()):
-            if process.exitcode in (None, 0):
-                continue
-            self._restarts += 1
-            if self._restarts > MAX_RESTARTS:
-                raise WorkersDiedError(
-                    f"Workers died {self._restarts} times, the last with exit status "
-                    f"{process.exitcode}: see what they printed"
-                )
-            print(f"Worker {name} died ({process.exitcode}) and is started again.")
-            self._start(name)
-
-    def _start(self, name: str) -> None:
-        with shared_machine(len(self._names)):
-            context = multiprocessing.get_context("spawn")
-            process = context.Process(
-                target=call_quietly,
-                args=(pickle.dumps(self._run), self._address, name),
-                name=name,
-                daemon=True,
-            )
-            process.start()
-        self._processes[name] = process
-
-
-def free_address() -> str:
-    """An address on this machine that nothing listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
+        ended.set()
+        thread.join()

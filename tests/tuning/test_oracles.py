@@ -1,8 +1,11 @@
 """Oracles that lose no trial: after a kill, a lost worker, and failures."""
 
 import json
+import threading
 
 import pytest
+
+from keras_attnvariants.tuning import oracles
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -10,12 +13,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def make(folder, kind="RandomOracle", trials=4, **options):
     from keras_tuner import HyperParameters
     from keras_tuner import Objective
-
-    from keras_attnvariants.tuning import oracles
+    from keras_tuner.engine.base_tuner import BaseTuner
 
     space = HyperParameters()
     space.Choice("n", [1, 2, 3, 4, 5])
     oracle = getattr(oracles, kind)(
+        folder=folder / "search",
         objective=Objective("val_loss", "min"),
         hyperparameters=space,
         allow_new_entries=False,
@@ -23,7 +26,7 @@ def make(folder, kind="RandomOracle", trials=4, **options):
         max_trials=trials,
         **options,
     )
-    oracle._set_project_dir(folder, "search")
+    BaseTuner(oracle, directory=folder, project_name="search")
     return oracle
 
 
@@ -55,8 +58,7 @@ def test_a_search_killed_after_each_trial_proposes_the_same_points(tmp_path, kin
         end(whole, whole.create_trial("a"))
     for _ in range(4):
         killed = make(tmp_path, kind, **options)
-        if (tmp_path / "search/oracle.json").exists():
-            killed.reload()
+        killed.reload()
         end(killed, killed.create_trial("a"))
     assert points(killed) == points(whole)
 
@@ -101,8 +103,8 @@ def test_another_worker_continues_the_trial_of_one_that_is_gone(tmp_path):
     # There is no other trial, but there may be this one.
     assert oracle.create_trial("b").status == "IDLE"
     assert oracle.give_back("a") == lost.trial_id
-    assert oracle.give_back("a") is None
     trial = oracle.create_trial("b")
+    assert oracle.give_back("a") is None
     assert trial.trial_id == lost.trial_id
     end(oracle, trial)
     assert oracle.create_trial("b").status == "STOPPED"
@@ -119,20 +121,58 @@ def test_a_trial_that_is_reported_twice_ends_once(tmp_path):
 def test_a_restarted_chief_leaves_workers_their_trials(tmp_path):
     lost = make(tmp_path).create_trial("a")
     chief = make(tmp_path)
-    chief.keeps_ongoing = True
     chief.reload()
     assert chief.create_trial("b").trial_id != lost.trial_id
     assert chief.create_trial("a").trial_id == lost.trial_id
 
 
-def test_at_the_limit_of_failures_the_lock_is_free(tmp_path):
-    from keras_tuner.src.engine.oracle import LOCKS
+def test_a_chief_ends_when_all_workers_know_that_nothing_is_left(tmp_path):
+    oracle = make(tmp_path, trials=1)
+    trial = oracle.create_trial("a")
+    assert oracle.create_trial("b").status == "IDLE"
+    end(oracle, trial)
+    assert oracle.create_trial("a").status == "STOPPED" and not oracle.has_ended
+    assert oracle.create_trial("b").status == "STOPPED" and oracle.has_ended
 
+
+def test_the_limit_of_failures_ends_the_search(tmp_path):
     from keras_attnvariants.tuning.oracles import SearchFailedError
 
     oracle = make(tmp_path, max_consecutive_failed_trials=2)
     end(oracle, oracle.create_trial("a"), "FAILED")
+    end(oracle, oracle.create_trial("a"), "FAILED")
+    assert isinstance(oracle.failure, SearchFailedError)
+    assert "2 trials in a row" in str(oracle.failure)
+    assert oracle.create_trial("a").status == "STOPPED"
+
+
+def test_no_error_keeps_other_workers_waiting(tmp_path, monkeypatch):
+    """keras-tuner would never open its lock again."""
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    oracle = make(tmp_path)
+    monkeypatch.setattr(oracles, "write_file", full)
+    oracle.create_trial("a")
+    found = []
+    other = threading.Thread(target=lambda: found.append(oracle.create_trial("b")))
+    other.start()
+    other.join(timeout=20)
+    assert [trial.status for trial in found] == ["STOPPED"]
+    assert "No space" in str(oracle.failure)
+
+
+def test_workers_are_sent_no_conditions(tmp_path, capsys):
+    """keras-tuner prints each of them."""
+    oracle = make(tmp_path)
+    with oracle.hyperparameters.conditional_scope("n", [1, 2, 3, 4, 5]):
+        oracle.hyperparameters.Choice("m", ["x", "y"])
     trial = oracle.create_trial("a")
-    with pytest.raises(SearchFailedError, match="2 trials in a row"):
-        end(oracle, trial, "FAILED")
-    assert not LOCKS[oracle].locked() and oracle.failure is not None
+    trial.to_proto()
+    oracle.get_trial(trial.trial_id).to_proto()
+    oracle.update_trial(trial.trial_id, {"val_loss": 0.0}).to_proto()
+    assert capsys.readouterr().out == ""
+    trial.status = "COMPLETED"
+    oracle.end_trial(trial)
+    assert len(oracle.trials["0"].hyperparameters.space) == 2

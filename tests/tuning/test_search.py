@@ -85,8 +85,8 @@ def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path, monkeyp
     """Two trials of two updates, of which the better goes on from there."""
 
     class FirstBracket(oracles.Hyperband):
-        def __init__(self, **options):
-            super().__init__(**options)
+        def __init__(self, folder, **options):
+            super().__init__(folder, **options)
             self.max_trials = 3
 
     monkeypatch.setattr(oracles, "Hyperband", FirstBracket)

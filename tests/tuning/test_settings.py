@@ -2,15 +2,14 @@
 
 import dataclasses
 
-import grpc
 import pytest
 
 from keras_attnvariants import tuning
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.tuning import settings
-from keras_attnvariants.tuning.client import PatientOracle
-from keras_attnvariants.tuning.workers import free_address
+from keras_attnvariants.tuning import workers
+from keras_attnvariants.tuning.chief import free_address
 from tests.tuning.toy import bare_preset
 from tests.tuning.toy import toy_search
 
@@ -32,8 +31,8 @@ def search(corpus, tmp_path):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(settings, "PATIENCE", 0.2)
-    monkeypatch.setattr(settings, "PAUSE", 0.05)
+    monkeypatch.setattr(workers, "PATIENCE", 0.2)
+    monkeypatch.setattr(workers, "PAUSE", 0.05)
 
 
 OTHER = [
@@ -100,35 +99,6 @@ def test_a_chief_that_is_gone(search, impatient, has_begun):
         (search.folder / settings.SETTINGS).unlink()
     with pytest.raises(ValueError, match=r"^No chief has answered for 0.2 seconds"):
         search.join(free_address(), "a")
-
-
-class Away(grpc.RpcError):
-    """What grpc raises while nobody listens."""
-
-    def code(self):
-        return grpc.StatusCode.UNAVAILABLE
-
-
-class Restarted:
-    """Answers the third question."""
-
-    max_trials = 7
-    asked = 0
-
-    def get_trial(self, number):
-        self.asked += 1
-        if self.asked < 3:
-            raise Away
-        return f"trial {number}"
-
-
-def test_a_chief_is_asked_again_while_it_is_started_again(monkeypatch, capsys):
-    monkeypatch.setattr(settings, "PAUSE", 0.01)
-    oracle = PatientOracle(Restarted(), "here:1")
-    assert oracle.get_trial(5) == "trial 5"
-    assert oracle.max_trials == 7
-    said = "The chief at here:1 does not answer: waiting for it.\n"
-    assert capsys.readouterr().out == said
 
 
 @pytest.mark.parametrize("name", ["", "../a", "the-chief", "a b"])
