@@ -22,7 +22,7 @@ from measuring import Report
 from measuring import TableRow
 
 import keras_attnvariants as kav
-from keras_attnvariants.models.sizes import without_arrays
+from keras_attnvariants.presets.counting import without_arrays
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -3,7 +3,7 @@
 >>> import keras_attnvariants as kav
 >>> layer = kav.HardCodedAttention(num_heads=2, offsets=(-1, 1))
 
-The rooms of the package (`kav.attention`, `kav.models`, `kav.presets`, …) and the
+The folders of the package (`kav.attention`, `kav.models`, `kav.presets`, …) and the
 classes and functions listed in `kav.__all__` are imported when they are first used:
 neither Keras nor TensorFlow starts before something needs them. Keras can load saved
 files that hold our classes as soon as this package is imported.
@@ -16,23 +16,14 @@ from keras_attnvariants.utils import registration
 
 __version__ = "0.1.0"
 
-_ROOMS = (
-    "utils",
-    "backend",
-    "data",
-    "attention",
-    "models",
-    "presets",
-    "decoding",
-    "training",
-    "evaluation",
-    "analysis",
-    "serving",
-    "beam",
-    "tuning",
-    "experiments",
-    "cli",
-)
+# A folder imports only from folders that stand before it.
+FLOORS = {
+    "zoo": ("backend", "attention", "models", "presets", "decoding"),
+    "practice": ("data", "training", "evaluation", "serving", "beam"),
+    "laboratory": ("analysis", "tuning", "experiments"),
+}
+
+_FOLDERS = ["utils", *(name for floor in FLOORS.values() for name in floor), "cli"]
 
 _HOME = {
     "AlibiAttention": "attention",
@@ -52,8 +43,8 @@ _HOME = {
     "RelativeBiasAttention": "attention",
     "Seq2SeqLSTM": "models",
     "Transformer": "models",
-    "load_model": "models",
-    "save_model": "models",
+    "load_model": "data",
+    "save_model": "data",
     "swap_attention": "models",
     "Translator": "decoding",
     "beam_search": "decoding",
@@ -61,12 +52,12 @@ _HOME = {
     "Tokenizer": "data",
 }
 
-__all__ = ["__version__", *_ROOMS, *_HOME]
+__all__ = ["__version__", *_FOLDERS, *_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a room, or the room that a public name lives in, on first use."""
-    if name in _ROOMS:
+    """Import a folder, or the folder that a public name lives in, on first use."""
+    if name in _FOLDERS:
         return import_module(f"{__name__}.{name}")
     if name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -95,3 +95,15 @@ def sentence_statistics(
 def score_of_statistics(metric: Any, sums: np.ndarray) -> float:
     """The score of a metric of sacrebleu from a sum of `sentence_statistics`, `[k]`."""
     return float(metric._compute_score_from_stats(sums).score)
+
+
+def forget_variables_without_values() -> None:
+    """Drops variables that were created in a scope without values from Keras' list.
+
+    Keras gives all of them values when it next leaves a `StatelessScope`, and has no
+    public way to say that they are not wanted. Without this function, the arrays of a
+    model that was only counted, or refused for its size, would be allocated later.
+    """
+    from keras.src.backend.common import global_state
+
+    global_state.set_global_attribute("uninitialized_variables", [])

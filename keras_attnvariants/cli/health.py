@@ -19,8 +19,8 @@ from keras_attnvariants.data.encoding import check_text_file
 from keras_attnvariants.data.files import read_byte_lines
 from keras_attnvariants.data.folders import find_splits
 from keras_attnvariants.data.folders import split_files
-from keras_attnvariants.models.saving import TOKENIZER
-from keras_attnvariants.models.saving import WEIGHTS
+from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.data.model_folders import WEIGHTS
 from keras_attnvariants.serving.processor import ProcessorError
 from keras_attnvariants.serving.processor import check_processor
 from keras_attnvariants.serving.versions import versions

@@ -1,8 +1,10 @@
-"""Corpora, the tokenizer and the `tf.data` pipeline.
+"""Corpora, the tokenizer, the `tf.data` pipeline, and folders of models.
 
-TensorFlow is imported when `TokenizedCorpus` is first used, not before.
+TensorFlow and Keras are imported when `TokenizedCorpus` or the functions for models
+are first used, not before.
 """
 
+from importlib import import_module
 from typing import Any
 
 from keras_attnvariants.data.batching import BatchPlan
@@ -24,6 +26,7 @@ __all__ = [
     "BatchShape",
     "Corpus",
     "FetchError",
+    "LoadedModel",
     "Mixture",
     "ParallelFiles",
     "RegisteredCorpus",
@@ -32,14 +35,21 @@ __all__ = [
     "Tokenizer",
     "corpus_names",
     "load_corpus",
+    "load_model",
     "mix_corpora",
     "register_corpus",
+    "save_model",
 ]
+
+_LATE = {
+    "LoadedModel": "model_folders",
+    "TokenizedCorpus": "pipeline",
+    "load_model": "model_folders",
+    "save_model": "model_folders",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "TokenizedCorpus":
-        from keras_attnvariants.data.pipeline import TokenizedCorpus
-
-        return TokenizedCorpus
+    if name in _LATE:
+        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

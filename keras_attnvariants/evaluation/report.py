@@ -19,6 +19,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import Score
@@ -30,7 +31,6 @@ from keras_attnvariants.evaluation.metrics import corpus_chrf
 from keras_attnvariants.evaluation.metrics import corpus_ter
 from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
-from keras_attnvariants.models.saving import load_model
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.packages import versions

@@ -2,9 +2,6 @@
 
 from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
-from keras_attnvariants.models.saving import LoadedModel
-from keras_attnvariants.models.saving import load_model
-from keras_attnvariants.models.saving import save_model
 from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
 from keras_attnvariants.models.swapping import SwappedLayer
@@ -16,7 +13,6 @@ from keras_attnvariants.models.transformer import Transformer
 
 __all__ = [
     "ConcatenatedPositions",
-    "LoadedModel",
     "SearchSettings",
     "Seq2SeqLSTM",
     "SinusoidalPositions",
@@ -24,8 +20,6 @@ __all__ = [
     "SwappedModel",
     "Transformer",
     "highest",
-    "load_model",
     "lowest",
-    "save_model",
     "swap_attention",
 ]

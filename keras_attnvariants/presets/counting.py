@@ -9,13 +9,14 @@ longer than a shallow one.
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Mapping
 from typing import Any
 
 import keras
 
+from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models.sizes import without_arrays
 from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
 
@@ -131,13 +132,27 @@ def build_without_arrays(model: type[keras.Model], config: str) -> keras.Model:
         config: its arguments, as JSON.
     """
 
-    # Here, because another thread does not see scopes of custom objects.
+    def build() -> keras.Model:
+        arguments = {k: deserialize(v) for k, v in json.loads(config).items()}
+        return model.from_config(arguments)
+
+    return without_arrays(build)
+
+
+def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:
+    """A model whose weights have names and shapes, and no values.
+
+    Args:
+        build: builds the model.
+    """
+    # The seeds that layers draw would change the seeds of whatever is built next.
     state = random.getstate()
     try:
-        arguments = {k: deserialize(value) for k, value in json.loads(config).items()}
+        with keras.StatelessScope(initialize_variables=False):
+            return build()
     finally:
         random.setstate(state)
-    return without_arrays(lambda: model.from_config(arguments))
+        forget_variables_without_values()
 
 
 def to_json(config: Any) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 import keras
 
 from keras_attnvariants import backend
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
-from keras_attnvariants.models import load_model
-from keras_attnvariants.models import save_model
 from keras_attnvariants.training.averaging import CheckpointAverager
 from keras_attnvariants.training.callbacks import JsonLinesLogger
 from keras_attnvariants.training.callbacks import Progress

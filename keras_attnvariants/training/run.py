@@ -14,8 +14,8 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import accumulating_train_function
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.tokenizer import Tokenizer
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.devices import check_devices
 from keras_attnvariants.training.devices import current_team

@@ -15,11 +15,11 @@ import keras
 from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.data.model_folders import LoadedModel
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
-from keras_attnvariants.models import LoadedModel
-from keras_attnvariants.models import load_model
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.devices import current_team

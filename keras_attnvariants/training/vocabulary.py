@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.vocabularies import learn_vocabulary
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.utils.files import write_file
 
 

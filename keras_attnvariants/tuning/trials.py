@@ -14,7 +14,7 @@ import keras
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.models.saving import TOKENIZER
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Seq2SeqLSTM
-from keras_attnvariants.models import load_model
-from keras_attnvariants.models import save_model
 from tests.models import naive_lstm
 from tests.models import tiny
 from tests.models.stepping import BEAMS

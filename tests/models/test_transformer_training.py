@@ -6,8 +6,8 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.models import load_model
-from keras_attnvariants.models import save_model
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.training import LabelSmoothedCrossEntropy
 from keras_attnvariants.training import Perplexity
 from keras_attnvariants.training import TokenCount

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants import backend
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import LabelSmoothedCrossEntropy
 from keras_attnvariants.training import several_devices
 from tests.forks import with_jax

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays

@@ -8,7 +8,7 @@ import signal
 import keras
 import pytest
 
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays

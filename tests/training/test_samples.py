@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training.samples import SampleTranslations
 from keras_attnvariants.training.samples import translations_to_read

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import sacrebleu
 
-from keras_attnvariants.models import load_model
+from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import validation
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.state import to_arrays

@@ -2,8 +2,8 @@
 
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import mix_corpora
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.vocabularies import learn_vocabulary
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.vocabulary import copy_vocabulary
 from keras_attnvariants.training.vocabulary import prepare_vocabulary
 

@@ -10,9 +10,9 @@ from keras_attnvariants import tuning
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import mix_corpora
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
-from keras_attnvariants.models.saving import TOKENIZER
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning import trials

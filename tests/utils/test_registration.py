@@ -15,13 +15,13 @@ from keras_attnvariants.utils.registration import stand_in
 
 
 def home(cls):
-    """The room that a class is defined in."""
+    """The folder that a class is defined in."""
     return cls.__module__.split(".")[1]
 
 
-def test_every_registered_class_is_announced_by_its_room():
-    for room in kav._ROOMS:
-        getattr(kav, room)
+def test_every_registered_class_is_announced_by_its_folder():
+    for folder in kav._FOLDERS:
+        getattr(kav, folder)
     ours = {
         name.partition(">")[2]: cls
         for name, cls in keras.saving.get_custom_objects().items()

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from keras_attnvariants import Tokenizer
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models import load_model
-from keras_attnvariants.models import save_model
 from tests.models import tiny
 from tests.training.faults import full_disk_after
 
@@ -237,6 +237,27 @@ def test_a_model_larger_than_its_weights_is_not_built(copy, change):
         pytest.raises(ValueError, match="do not fit the configuration.*Received: "),
     ):
         load_model(copy)
+
+
+def test_a_load_builds_the_model_once(saved, monkeypatch):
+    builds = []
+    build = Transformer.build
+
+    def counted(self, input_shape=None):
+        builds.append(self)
+        return build(self, input_shape)
+
+    monkeypatch.setattr(Transformer, "build", counted)
+    load_model(saved)
+    assert len(builds) == 1
+
+
+def test_a_refused_model_is_not_allocated_later(copy):
+    rewrite_config(copy, {"vocabulary_size": 10**9})
+    with pytest.raises(ValueError, match="do not fit"):
+        load_model(copy)
+    with within_memory(megabytes=400), keras.StatelessScope():
+        pass
 
 
 def nested(depth):

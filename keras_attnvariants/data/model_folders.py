@@ -1,19 +1,21 @@
 """Model folders: a model and its tokenizer, saved as one folder."""
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 
+import h5py
 import keras
 import numpy as np
 
 from keras_attnvariants.backend import local_values
+from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
-from keras_attnvariants.models.sizes import check_sizes
-from keras_attnvariants.models.sizes import contents
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
@@ -25,6 +27,9 @@ from keras_attnvariants.utils.folders import restore
 CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.model"
+
+# Numbers in a table of positions, which is in no weights file.
+LARGEST_TABLE = 1 << 24
 
 
 class LoadedModel(NamedTuple):
@@ -119,20 +124,94 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
 def build_model(folder: Path) -> keras.Model:
     """The model of a folder with new weights, unless it is larger than the saved ones.
 
+    The model is built of variables without arrays, which it gets if its size fits.
+
     Raises:
         ValueError: it is larger, or the configuration is not that of a model.
     """
     config = read_json(folder / CONFIG)
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
         raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
+    # Its values are quantized, so it has to have some.
+    quantization = config["config"].pop("quantization", None)
     try:
         with fitting(folder):
-            check_sizes(config, folder / WEIGHTS)
-        return keras.saving.deserialize_keras_object(config, safe_mode=True)
+            arrays, numbers = contents(folder / WEIGHTS)
+            check_integers(config, arrays, numbers)
+        with keras.StatelessScope(initialize_variables=False):
+            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        with fitting(folder):
+            check_size(model, numbers)
+        with keras.StatelessScope():
+            pass  # Keras gives all variables their arrays when it leaves this scope.
     except RecursionError as error:
         raise DamagedFolderError(
             f"{CONFIG} is nested too deeply. Received: {folder}"
         ) from error
+    finally:
+        forget_variables_without_values()
+    if quantization is not None:
+        model.quantize(quantization)
+    return model
+
+
+def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
+    """Raises before a model is built that takes long, or has too long a table.
+
+    Args:
+        config: what `keras.saving.serialize_keras_object` returned for the model.
+        arrays: how many arrays its weights file has.
+        numbers: how many numbers they have.
+    """
+    largest: dict[str, int] = {}
+    for name, value in entries(config):
+        if isinstance(value, int):
+            largest[name] = max(value, largest.get(name, value))
+    for name, value in largest.items():
+        if "layers" in name and value > arrays:
+            raise ValueError(f"`{name}` is {value:,}, and there are {arrays} arrays")
+    table = largest.get("max_length", 1) * largest.get("hidden_dim", 1)
+    if table > max(numbers, LARGEST_TABLE):
+        raise ValueError(
+            f"`max_length` times `hidden_dim` is {table:,}, over {LARGEST_TABLE:,}"
+        )
+
+
+def check_size(model: keras.Model, numbers: int) -> None:
+    """Raises if a model has more parameters than its weights file has numbers."""
+    # Two numbers of a model in 4 bits are one of the file.
+    if model.count_params() > 2 * numbers:
+        raise ValueError(
+            f"{model.count_params():,} parameters, and {numbers:,} numbers in the file"
+        )
+
+
+def entries(config: Any) -> Iterator[tuple[str, Any]]:
+    """Names and values in a configuration, at any depth."""
+    if isinstance(config, dict):
+        for name, value in config.items():
+            yield name, value
+            yield from entries(value)
+    elif isinstance(config, list):
+        for value in config:
+            yield from entries(value)
+
+
+def contents(weights: Path) -> tuple[int, int]:
+    """How many arrays a weights file holds, and how many numbers.
+
+    Raises:
+        ValueError: arrays are longer than the file.
+        OSError: it is no HDF5 file.
+    """
+    found: list[h5py.Dataset | h5py.Group] = []
+    with h5py.File(weights) as file:
+        file.visititems(lambda _, item: found.append(item))
+        arrays = [item for item in found if isinstance(item, h5py.Dataset)]
+        size = sum(array.nbytes for array in arrays)
+        if size > weights.stat().st_size:
+            raise ValueError(f"arrays of {size:,} bytes in a file that is shorter")
+        return len(arrays), sum(math.prod(array.shape) for array in arrays)
 
 
 @contextlib.contextmanager
