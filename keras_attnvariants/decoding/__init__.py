@@ -5,7 +5,6 @@ positions, `V` vocabulary.
 """
 
 from keras_attnvariants.decoding.beam_search import beam_search
-from keras_attnvariants.decoding.ensemble import Ensemble
 from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
@@ -14,8 +13,9 @@ from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.translation import Translation
+from keras_attnvariants.decoding.texts import Translation
 from keras_attnvariants.decoding.translator import Translator
+from keras_attnvariants.models.ensemble import Ensemble
 
 __all__ = [
     "IMPOSSIBLE",

@@ -23,23 +23,23 @@ from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
-from keras_attnvariants.decoding.beams import Beams
-from keras_attnvariants.decoding.beams import collect_alignments
-from keras_attnvariants.decoding.beams import extended
-from keras_attnvariants.decoding.beams import joined
-from keras_attnvariants.decoding.beams import select
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import greedy_search
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.hypotheses import Beams
 from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.hypotheses import LengthNormalization
+from keras_attnvariants.decoding.hypotheses import collect_alignments
+from keras_attnvariants.decoding.hypotheses import extended
 from keras_attnvariants.decoding.hypotheses import is_possible
-from keras_attnvariants.decoding.length_normalization import LengthNormalization
+from keras_attnvariants.decoding.hypotheses import joined
+from keras_attnvariants.decoding.hypotheses import select
+from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import StagedSearch
-from keras_attnvariants.decoding.states import gather_beams
-from keras_attnvariants.decoding.states import reorder
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.decoding.step_model import gather_beams
+from keras_attnvariants.decoding.step_model import reorder
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import NestedTensors
@@ -154,10 +154,9 @@ class _BeamSearch(StagedSearch):
         # All live hypotheses begin alike: only the first is possible.
         live = ops.where(ops.equal(ops.arange(beams), 0), 0.0, IMPOSSIBLE)
         # A sentence without tokens is done from the start: [EOS], with certainty.
-        is_first = ops.equal(ops.arange(n_best), 0)
-        is_empty = ops.logical_and(empty[:, None], is_first)
+        is_empty = empty[:, None] & ops.equal(ops.arange(n_best), 0)
         scores = ops.where(is_empty, 0.0, IMPOSSIBLE)
-        is_end = ops.logical_and(is_empty[:, :, None], ops.equal(ops.arange(steps), 0))
+        is_end = is_empty[:, :, None] & ops.equal(ops.arange(steps), 0)
         finished_ids = ops.where(is_end, model.eos_id, model.pad_id)
 
         def paths(ids: Tensor) -> dict[str, Tensor]:
@@ -217,7 +216,7 @@ class _BeamSearch(StagedSearch):
             live=live,
             finished=finished,
             scores=scores,
-            done=ops.logical_or(state.done, done),
+            done=state.done | done,
             model_state=reorder(
                 model_state, state.model_state, gather_beams(parents, choice)
             ),
@@ -264,8 +263,7 @@ class _BeamSearch(StagedSearch):
         self, state: _BeamState, candidates: Beams, is_end: Tensor
     ) -> tuple[Beams, Tensor]:
         """The best finished hypotheses, old and new, and their scores `[B, N]`."""
-        counts = ops.logical_and(is_end, is_possible(candidates.log_probs))
-        counts = ops.logical_and(counts, ops.logical_not(state.done)[:, None])
+        counts = is_end & is_possible(candidates.log_probs) & ~state.done[:, None]
         factors = self.normalization.at(state.position + 1)
         scores = ops.where(counts, candidates.log_probs * factors, IMPOSSIBLE)
         # Old ones first: they win ties, also against impossible candidates.
@@ -288,9 +286,7 @@ class _BeamSearch(StagedSearch):
             position: int32 scalar.
         """
         bound = best_live * self.normalization.best_from(position + 2)
-        return ops.logical_or(
-            ops.logical_not(is_possible(best_live)), bound <= worst_finished
-        )
+        return ~is_possible(best_live) | (bound <= worst_finished)
 
     def hypotheses(self, state: _BeamState) -> Hypotheses:
         """The results of the search in its final state."""
@@ -298,12 +294,9 @@ class _BeamSearch(StagedSearch):
         alignments = None
         if self.with_alignments:
             is_token = ops.not_equal(ids, self.model.pad_id)
-            is_token = ops.logical_and(
-                is_token, ops.logical_not(self.constraints.empty)[:, None, None]
-            )
-            alignments = collect_alignments(
-                state.alignments, state.finished.paths["parents"], is_token
-            )
+            is_token &= ~self.constraints.empty[:, None, None]
+            parents = state.finished.paths["parents"]
+            alignments = collect_alignments(state.alignments, parents, is_token)
         return Hypotheses(
             ids=ids,
             scores=state.scores,

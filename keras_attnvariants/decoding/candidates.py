@@ -9,7 +9,7 @@ from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
-from keras_attnvariants.decoding.states import gather_beams
+from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.utils.typing import Tensor
 
 # Tokens per block of a large vocabulary, see `top_tokens`.
@@ -57,14 +57,9 @@ def find_candidates(
     forced = constraints.forced_tokens(position)[:, None]  # [B, 1]
     allowed = constraints.are_allowed(tokens, position)
     if repeats is not None:
-        is_new = ops.logical_not(
-            gather_beams(repeats, ops.reshape(tokens, (-1, found)))
-        )
-        is_new = reshape(is_new, (batch, beams, found))
-        allowed = ops.logical_and(allowed, is_new)
-        ends = ops.logical_and(
-            are_stuck(allowed, is_live), ops.equal(forced, constraints.pad_id)
-        )
+        is_repeat = gather_beams(repeats, ops.reshape(tokens, (-1, found)))
+        allowed &= ~reshape(is_repeat, (batch, beams, found))
+        ends = are_stuck(allowed, is_live) & ops.equal(forced, constraints.pad_id)
         forced = ops.where(ends, constraints.eos_id, forced)
     forced_values = take(logits, forced, axis=2, batch_axes=1)  # [B, K, 1]
     forced = forced[:, :, None]
@@ -112,8 +107,8 @@ def are_stuck(allowed: Tensor, is_live: Tensor | None) -> Tensor:
     """
     can_go_on = ops.any(allowed, axis=-1)
     if is_live is not None:
-        can_go_on = ops.logical_and(can_go_on, is_live)
-    return ops.logical_not(ops.any(can_go_on, axis=1, keepdims=True))
+        can_go_on &= is_live
+    return ~ops.any(can_go_on, axis=1, keepdims=True)
 
 
 def log_sum_exp(logits: Tensor, largest: Tensor, index: Tensor) -> Tensor:

@@ -3,26 +3,24 @@
 import copy
 from typing import Any
 
+import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
-from keras_attnvariants.decoding.checks import check_lengths_of_each
-from keras_attnvariants.decoding.checks import check_ngrams
-from keras_attnvariants.decoding.ngrams import LONGEST
-from keras_attnvariants.decoding.ngrams import repeating_tokens
-from keras_attnvariants.decoding.ngrams import which_words
-from keras_attnvariants.decoding.per_sentence import is_per_sentence
-from keras_attnvariants.decoding.per_sentence import is_used
-from keras_attnvariants.decoding.per_sentence import known_values
-from keras_attnvariants.decoding.per_sentence import largest
-from keras_attnvariants.decoding.per_sentence import per_sentence
-from keras_attnvariants.decoding.per_sentence import with_rank
-from keras_attnvariants.decoding.states import take_rows
+from keras_attnvariants.decoding.options import check_lengths_of_each
+from keras_attnvariants.decoding.options import check_ngrams
+from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.options import is_per_sentence
+from keras_attnvariants.decoding.options import is_used
+from keras_attnvariants.decoding.options import known_values
+from keras_attnvariants.decoding.options import largest
+from keras_attnvariants.decoding.options import per_sentence
+from keras_attnvariants.decoding.options import to_token_ids
+from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.token_ids import count_tokens
-from keras_attnvariants.decoding.token_ids import to_token_ids
+from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
@@ -163,20 +161,17 @@ class Constraints:
 
     def are_allowed(self, tokens: Tensor, position: Tensor) -> Tensor:
         """Which tokens `[B, K, M]` are allowed where none is forced: bool, alike."""
-        forbidden = ops.logical_or(
-            ops.equal(tokens, self.pad_id), ops.equal(tokens, self._bos_id)
-        )
+        allowed = ops.not_equal(tokens, self.pad_id)
+        allowed &= ops.not_equal(tokens, self._bos_id)
         if is_used(self._min_length):
-            is_early = ops.less(position, with_rank(self._min_length, 3))
-            is_end = ops.equal(tokens, self.eos_id)
-            forbidden = ops.logical_or(forbidden, ops.logical_and(is_end, is_early))
+            is_late = ops.greater_equal(position, with_rank(self._min_length, 3))
+            allowed &= ops.not_equal(tokens, self.eos_id) | is_late
         if is_used(self._block_unknown):
-            is_blocked = ops.equal(tokens, self._unk_id)
+            is_known = ops.not_equal(tokens, self._unk_id)
             if is_per_sentence(self._block_unknown):
-                blocks = with_rank(self._block_unknown, 3)
-                is_blocked = ops.logical_and(is_blocked, blocks)
-            forbidden = ops.logical_or(forbidden, is_blocked)
-        return ops.logical_not(forbidden)
+                is_known |= ~with_rank(self._block_unknown, 3)
+            allowed &= is_known
+        return allowed
 
     def repeats(
         self, ids: Tensor | None, position: Tensor, vocabulary_size: int
@@ -215,3 +210,55 @@ def padded_prefix(prefix: Any, source_ids: Tensor, pad_id: int) -> Tensor:
             f"{tuple(source_ids.shape)}"
         )
     return ops.concatenate([prefix, padding], axis=1)
+
+
+# The longest n-grams that a tensor can ask for: its values are not known in a graph.
+LONGEST = 8
+
+
+def repeating_tokens(
+    ids: Tensor, position: Tensor, size: Any, longest: int, pad_id: int
+) -> Tensor:
+    """The tokens that would make an n-gram occur for a second time.
+
+    They are the tokens of the hypothesis that follow on the same `n - 1` tokens as its
+    last ones.
+
+    Args:
+        ids: int32 `[B, K, T]`, of which the first `position` are tokens.
+        position: int32 scalar.
+        size: `n`, an integer or int32 `[B]`; 0 for no limit.
+        longest: the largest `n`.
+        pad_id: stands for no token.
+
+    Returns:
+        int32 `[B, K, T]`, with PAD in all other places.
+    """
+    places = ops.arange(ops.shape(ids)[-1], dtype="int32")
+    back = np.arange(1, max(longest, 2), dtype="int32")  # [J]
+    index = ops.maximum(places[:, None] - back, 0)
+    before = ops.take(ids, index, axis=-1)  # [B, K, T, J]
+    last = ops.take(ids, ops.maximum(position - back, 0), axis=-1)  # [B, K, J]
+    is_same = ops.equal(before, last[:, :, None])
+    is_same |= ops.greater_equal(back, with_rank(size, 4))
+    size = with_rank(size, 3)
+    is_complete = ops.less(places, position) & ops.greater(places, size - 2)
+    is_complete &= ops.greater(size, 0)
+    return ops.where(ops.all(is_same, axis=-1) & is_complete, ids, pad_id)
+
+
+def which_words(tokens: Tensor, vocabulary_size: int) -> Tensor:
+    """Which words of the vocabulary are among the tokens of a row.
+
+    Args:
+        tokens: int32 `[N, M]`.
+        vocabulary_size: `V`.
+
+    Returns:
+        bool `[N, V]`.
+    """
+    rows, count = ops.shape(tokens)
+    row = ops.broadcast_to(ops.arange(rows, dtype="int32")[:, None], (rows, count))
+    index = ops.reshape(ops.stack([row, tokens], axis=-1), (rows * count, 2))
+    none = ops.zeros((rows, vocabulary_size), dtype="bool")
+    return ops.scatter_update(none, index, ops.ones((rows * count,), dtype="bool"))

@@ -11,11 +11,11 @@ from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.length_normalization import LengthNormalization
+from keras_attnvariants.decoding.hypotheses import LengthNormalization
+from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import StagedSearch
-from keras_attnvariants.decoding.states import with_structure_of
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.token_ids import count_tokens
+from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
@@ -128,8 +128,7 @@ class GreedySearch(StagedSearch):
         batch, source_length = ops.shape(self.constraints.source_ids)
         # A sentence without tokens is done from the start: [EOS], with certainty.
         ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
-        is_end = ops.equal(ops.arange(self.max_length), 0)
-        is_end = ops.logical_and(empty[:, None], is_end)
+        is_end = empty[:, None] & ops.equal(ops.arange(self.max_length), 0)
         alignments = ()
         if self.with_alignments:
             shape = (batch, self.max_length, source_length)
@@ -168,7 +167,7 @@ class GreedySearch(StagedSearch):
         gains = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
         tokens = ops.where(state.done, model.pad_id, tokens)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
-        is_now = ops.logical_and(is_now, ops.logical_not(state.done)[:, None])
+        is_now = is_now & ~state.done[:, None]
         alignments = ()
         if self.with_alignments:
             alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
@@ -180,7 +179,7 @@ class GreedySearch(StagedSearch):
             tokens=tokens,
             ids=ops.where(is_now, tokens[:, None], state.ids),
             log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
-            done=ops.logical_or(state.done, ops.equal(tokens, model.eos_id)),
+            done=state.done | ops.equal(tokens, model.eos_id),
             model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
             token_log_probs=token_log_probs,

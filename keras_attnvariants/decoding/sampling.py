@@ -7,19 +7,18 @@ from keras import ops
 
 from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import take
-from keras_attnvariants.decoding.checks import check_sampling
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import GreedySearch
 from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
 from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.length_normalization import LengthNormalization
-from keras_attnvariants.decoding.per_sentence import is_per_sentence
-from keras_attnvariants.decoding.per_sentence import is_used
-from keras_attnvariants.decoding.per_sentence import per_sentence
-from keras_attnvariants.decoding.per_sentence import with_rank
-from keras_attnvariants.decoding.random_numbers import uniform
-from keras_attnvariants.decoding.states import take_rows
+from keras_attnvariants.decoding.hypotheses import LengthNormalization
+from keras_attnvariants.decoding.options import check_sampling
+from keras_attnvariants.decoding.options import is_per_sentence
+from keras_attnvariants.decoding.options import is_used
+from keras_attnvariants.decoding.options import per_sentence
+from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.utils.typing import Tensor
 
 # Temperatures below are greedy search; divided by less, logits might overflow.
@@ -146,14 +145,14 @@ class _Sampling(GreedySearch):
         if is_used(self.top_k):
             rank = ops.cumsum(ops.cast(is_possible, "int32"), axis=-1)
             top_k = with_rank(self.top_k, 3)
-            kept = ops.logical_or(ops.less_equal(rank, top_k), ops.less(top_k, 1))
+            kept = ops.less_equal(rank, top_k) | ops.less(top_k, 1)
             weights = ops.where(kept, weights, 0.0)
         if is_per_sentence(self.top_p) or self.top_p < 1:
             sums = ops.cumsum(weights, axis=-1)
             least = with_rank(self.top_p, 3) * sums[:, :, -1:]
-            kept = ops.less(sums - weights, least)
             # All, also if their sum is rounded.
-            kept = ops.logical_or(kept, ops.greater_equal(with_rank(self.top_p, 3), 1))
+            is_all = ops.greater_equal(with_rank(self.top_p, 3), 1)
+            kept = ops.less(sums - weights, least) | is_all
             weights = ops.where(kept, weights, 0.0)
         return weights
 
@@ -169,9 +168,60 @@ def draw(weights: Tensor, number: Tensor) -> Tensor:
         int32 `[...]`, of a positive weight.
     """
     sums = ops.cumsum(weights, axis=-1)
-    is_beyond = sums > number[..., None] * sums[..., -1:]
-    is_beyond = ops.logical_and(is_beyond, weights > 0)
+    is_beyond = (sums > number[..., None] * sums[..., -1:]) & (weights > 0)
     # Sums of a compiled program need not grow: none of them may be beyond the number.
     found = ops.any(is_beyond, axis=-1)
     first = ops.argmax(ops.cast(is_beyond, "int32"), axis=-1)
     return ops.where(found, first, ops.argmax(weights, axis=-1))
+
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+def uniform(seeds: Tensor, streams: Tensor, count: int) -> Tensor:
+    """Numbers from 0 to below 1, in steps of `2 ** -24`.
+
+    Args:
+        seeds, streams: uint32 `[B]`; each pair of them has numbers of its own.
+        count: how many of them.
+
+    Returns:
+        float32 `[B, count]`.
+    """
+    counters = ops.cast(ops.arange(count, dtype="int32"), "uint32")[None]
+    bits, _ = threefry(
+        (seeds[:, None], streams[:, None]), (counters, ops.zeros_like(counters))
+    )
+    bits = ops.bitwise_right_shift(bits, unsigned(8))
+    return ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-24
+
+
+def threefry(
+    key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """Threefry-2x32 in 20 rounds (Salmon et al. 2011): uint32 in and out."""
+    parity = ops.bitwise_xor(ops.bitwise_xor(*key), unsigned(PARITY))
+    keys = (*key, parity)
+    # Not `ops.add`, which takes some operands for biases.
+    x, y = (number + part for number, part in zip(counter, key, strict=True))
+    for block in range(5):
+        for bits in ROTATIONS[block % 2]:
+            x = x + y
+            y = ops.bitwise_xor(rotated(y, bits), x)
+        x = x + keys[(block + 1) % 3]
+        y = y + keys[(block + 2) % 3] + unsigned(block + 1)
+    return x, y
+
+
+def rotated(x: Tensor, bits: int) -> Tensor:
+    """The bits of uint32, rotated to the left."""
+    return ops.bitwise_or(
+        ops.bitwise_left_shift(x, unsigned(bits)),
+        ops.bitwise_right_shift(x, unsigned(32 - bits)),
+    )
+
+
+def unsigned(number: Any) -> Tensor:
+    """A number as uint32."""
+    return ops.convert_to_tensor(number, dtype="uint32")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_attnvariants.decoding.candidates import top_tokens
+from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.token_ids import count_tokens
-from keras_attnvariants.decoding.token_ids import to_token_ids
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 

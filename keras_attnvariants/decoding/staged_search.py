@@ -21,11 +21,11 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.states import pad_state
-from keras_attnvariants.decoding.states import replace_rows
-from keras_attnvariants.decoding.states import take_rows
-from keras_attnvariants.decoding.states import with_structure_of
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import pad_state
+from keras_attnvariants.decoding.step_model import replace_rows
+from keras_attnvariants.decoding.step_model import take_rows
+from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -113,8 +113,7 @@ class StagedSearch:
             ]
             # Other numbers of sentences would be other shapes: fewer at the end only.
             is_early = ops.less(room, first)
-            going = ops.logical_or(is_early, ops.logical_not(state.done))
-            going = ops.cast(ops.nonzero(going)[0], "int32")
+            going = ops.cast(ops.nonzero(is_early | ~state.done)[0], "int32")
             room = ops.where(is_early, ops.minimum(room + STRIDE, first), limit)
             context = with_structure_of(context, take_rows(context, going))
             state = self.with_room(room, state, going, context)
@@ -123,9 +122,7 @@ class StagedSearch:
 
         def is_unfinished(room: Tensor, rows: Tensor, *parts: Any) -> Tensor:
             state = self.State(*parts[-1])
-            return ops.logical_and(
-                ops.any(ops.logical_not(state.done)), state.position < limit
-            )
+            return ops.any(~state.done) & (state.position < limit)
 
         rows = ops.arange(ops.shape(state.done)[0], dtype="int32")
         parts = rows, results, self.context, tuple(state)
@@ -137,7 +134,7 @@ class StagedSearch:
     def advance_by(self, positions: Size, state: Any) -> Any:
         """Advances by a number of positions, or until all sentences are done."""
         state = ops.while_loop(
-            lambda *state: ops.any(ops.logical_not(self.State(*state).done)),
+            lambda *state: ops.any(~self.State(*state).done),
             lambda *state: tuple(self.advance(self.State(*state))),
             tuple(state),
             maximum_iterations=positions,
@@ -196,4 +193,4 @@ def unfinished(done: Tensor) -> Tensor | None:
     """
     if backend.in_xla():
         return None
-    return ops.cast(ops.nonzero(ops.logical_not(done))[0], "int32")
+    return ops.cast(ops.nonzero(~done)[0], "int32")

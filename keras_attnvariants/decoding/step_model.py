@@ -1,9 +1,14 @@
-"""What decoding asks of a model."""
+"""What decoding asks of a model, and what a search does with its states."""
 
 from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
 
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import take
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
@@ -71,3 +76,77 @@ class StepModel(Protocol):
             Logits `[B, K, V]`, the next state and, if `return_attention_scores`,
             an alignment, float32 `[B, K, S]`.
         """
+
+
+def gather_beams(x: Tensor, index: Tensor) -> Tensor:
+    """Rows of `x` `[B, M, ...]` by `index` `[B, J]` into its axis 1: `[B, J, ...]`."""
+    return take(x, index, axis=1, batch_axes=1)
+
+
+def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTensors:
+    """Lets hypothesis `k` continue from `parents[:, k]`, for a nested state.
+
+    Args:
+        new: the state that a step returned, tensors `[B, K, ...]`.
+        old: the state that the step was given. A tensor that is the same object in
+            both is equal for all hypotheses of a sentence, and remains as it is. So
+            does what is under the key `SHARED`.
+        parents: int32 `[B, K]`.
+
+    Returns:
+        The reordered state, in the structure of `old`.
+    """
+    reordered: dict[int, Tensor] = {}  # of each object once
+    leaves = []
+    paths = keras.tree.flatten_with_path(old)
+    for x, (path, y) in zip(keras.tree.flatten(new), paths, strict=True):
+        if x is not y and SHARED not in path:
+            if id(x) not in reordered:
+                reordered[id(x)] = gather_beams(x, parents)
+            x = reordered[id(x)]
+        leaves.append(x)
+    return keras.tree.pack_sequence_as(old, leaves)
+
+
+def with_structure_of(old: NestedTensors, new: NestedTensors) -> NestedTensors:
+    """The tensors of `new` in the structure of `old`.
+
+    A model may return a list where it was given a tuple, which a TensorFlow loop
+    refuses.
+    """
+    return keras.tree.pack_sequence_as(old, keras.tree.flatten(new))
+
+
+def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
+    """Some rows of all tensors, int32 `[n]`, or all rows if `rows` is `None`."""
+    if rows is None:
+        return tree
+    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), tree)
+
+
+def replace_rows(
+    tree: NestedTensors, part: NestedTensors, rows: Tensor | None
+) -> NestedTensors:
+    """`tree` with the rows that `take_rows` took replaced by those of `part`."""
+    if rows is None:
+        return part
+    index = rows[:, None]
+    return keras.tree.map_structure(
+        lambda x, y: ops.scatter_update(x, index, y), tree, part
+    )
+
+
+def pad_state(state: NestedTensors, larger: NestedTensors) -> NestedTensors:
+    """A state padded with zeros to the sizes of another state, but for their rows."""
+    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(larger), strict=True)
+    return keras.tree.pack_sequence_as(state, [pad_tensor(*pair) for pair in pairs])
+
+
+def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
+    """`x` `[B, ...]` padded with zeros to the sizes after the first of `larger`."""
+    missing = [
+        0 if isinstance(old, int) and old == new else new - old
+        for old, new in zip(ops.shape(x)[1:], ops.shape(larger)[1:], strict=True)
+    ]
+    is_same = all(isinstance(n, int) and n == 0 for n in missing)
+    return x if is_same else ops.pad(x, [(0, 0), *[(0, n) for n in missing]])

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.decoding.beam_search import beam_search
-from keras_attnvariants.decoding.checks import check_lengths
-from keras_attnvariants.decoding.checks import check_sampling
 from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.options import check_lengths
+from keras_attnvariants.decoding.options import check_sampling
 from keras_attnvariants.decoding.sampling import sample
 from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.text_encoder import TextTokenizer
-from keras_attnvariants.decoding.text_tasks import TextTasks
-from keras_attnvariants.decoding.translation import Translation
+from keras_attnvariants.decoding.texts import TextTasks
+from keras_attnvariants.decoding.texts import TextTokenizer
+from keras_attnvariants.decoding.texts import Translation
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.seeds import seeds_of_texts

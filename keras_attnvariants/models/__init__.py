@@ -1,5 +1,6 @@
 """Sequence-to-sequence models wired from attention variants."""
 
+from keras_attnvariants.models.ensemble import Ensemble
 from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.search_settings import SearchSettings
@@ -13,6 +14,7 @@ from keras_attnvariants.models.transformer import Transformer
 
 __all__ = [
     "ConcatenatedPositions",
+    "Ensemble",
     "SearchSettings",
     "Seq2SeqLSTM",
     "SinusoidalPositions",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from keras_attnvariants.decoding.ngrams import LONGEST
+from keras_attnvariants.decoding.constraints import LONGEST
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.utils.typing import Tensor
 

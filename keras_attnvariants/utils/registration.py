@@ -46,11 +46,11 @@ REGISTERED = {
     ),
     "models": (
         "ConcatenatedPositions",
+        "Ensemble",
         "Seq2SeqLSTM",
         "SinusoidalPositions",
         "Transformer",
     ),
-    "decoding": ("Ensemble",),
     "training": (
         "Adam",
         "AveragingAdam",

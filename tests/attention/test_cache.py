@@ -9,7 +9,7 @@ from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.cache import RingCache
 from keras_attnvariants.attention.cache import common_history
-from keras_attnvariants.decoding.states import reorder
+from keras_attnvariants.decoding.step_model import reorder
 from tests.attention.conformance import to_numpy
 
 BATCH, BEAMS, HEADS, SLOTS = 2, 3, 2, 5

@@ -10,7 +10,7 @@ from keras import ops
 from keras_attnvariants import attention
 from keras_attnvariants import backend
 from keras_attnvariants.attention.base import SHARED
-from keras_attnvariants.decoding.states import reorder
+from keras_attnvariants.decoding.step_model import reorder
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import HEADS
 from tests.attention.conformance import LENGTH

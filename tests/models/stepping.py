@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.decoding.states import reorder
+from keras_attnvariants.decoding.step_model import reorder
 from tests.models import tiny
 
 BEAMS = 3

@@ -5,13 +5,13 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
-from keras_attnvariants.decoding.states import gather_beams
-from keras_attnvariants.decoding.states import pad_state
-from keras_attnvariants.decoding.states import pad_tensor
-from keras_attnvariants.decoding.states import reorder
-from keras_attnvariants.decoding.states import replace_rows
-from keras_attnvariants.decoding.states import take_rows
-from keras_attnvariants.decoding.states import with_structure_of
+from keras_attnvariants.decoding.step_model import gather_beams
+from keras_attnvariants.decoding.step_model import pad_state
+from keras_attnvariants.decoding.step_model import pad_tensor
+from keras_attnvariants.decoding.step_model import reorder
+from keras_attnvariants.decoding.step_model import replace_rows
+from keras_attnvariants.decoding.step_model import take_rows
+from keras_attnvariants.decoding.step_model import with_structure_of
 
 PARENTS = np.array([[1, 1, 0], [2, 0, 2]], "int32")
 

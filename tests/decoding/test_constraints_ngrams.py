@@ -6,9 +6,9 @@ from keras import ops
 
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
-from keras_attnvariants.decoding.ngrams import LONGEST
-from keras_attnvariants.decoding.ngrams import repeating_tokens
-from keras_attnvariants.decoding.ngrams import which_words
+from keras_attnvariants.decoding.constraints import LONGEST
+from keras_attnvariants.decoding.constraints import repeating_tokens
+from keras_attnvariants.decoding.constraints import which_words
 from tests.decoding.oracle import naive_beam
 from tests.decoding.oracle import naive_greedy
 from tests.decoding.oracle import repeats

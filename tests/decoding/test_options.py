@@ -1,4 +1,4 @@
-"""Options that differ from sentence to sentence: each is as if it were alone."""
+"""Options of a search: values per sentence, bad arguments, token ids."""
 
 import numpy as np
 import pytest
@@ -8,9 +8,12 @@ from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import staged_search
-from keras_attnvariants.decoding.per_sentence import is_used
-from keras_attnvariants.decoding.per_sentence import known_values
-from keras_attnvariants.decoding.per_sentence import largest
+from keras_attnvariants.decoding.options import check_lengths
+from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.options import is_used
+from keras_attnvariants.decoding.options import known_values
+from keras_attnvariants.decoding.options import largest
+from keras_attnvariants.decoding.options import to_token_ids
 from tests.decoding.oracle import naive_beam
 from tests.decoding.oracle import naive_greedy
 from tests.decoding.oracle import tokens
@@ -156,3 +159,42 @@ def test_known_values_stand_together():
     assert [is_used(value) for value in (0, False, 1, True, [0, 0])] == [
         *(False, False, True, True, True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1, None, 9), "`min_length` must be an integer >= 0. Received: -1"),
+        ((0, 0, 9), "`max_length` must be a positive integer. Received: 0"),
+        ((0, 10, 9), r"`max_length` must be at most .*\(9\). Received: 10"),
+        ((9, None, 9), "`min_length` must be below 9, .* Received: 9"),
+        ((4, 4, 9), "`min_length` must be below 4, .* Received: 4"),
+    ],
+)
+def test_lengths_that_exclude_each_other_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_lengths(*arguments)
+
+
+def test_the_limits_themselves_are_fine():
+    check_lengths(8, 9, 9)
+    check_lengths(8, None, 9)
+
+
+@pytest.mark.parametrize("ids", [[[1, 2]], np.array([[1, 2]], "int64")])
+def test_integers_of_two_axes_become_int32(ids):
+    found = to_token_ids("ids", ids)
+    assert "int32" in str(found.dtype)
+    assert ops.convert_to_numpy(found).tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("ids", [[1, 2], [[0.5]], np.zeros((1, 2, 3), "int32")])
+def test_others_are_refused(ids):
+    with pytest.raises(ValueError, match=r"`ids` must be .* Received: shape \("):
+        to_token_ids("ids", ids)
+
+
+def test_padding_does_not_count():
+    ids = np.array([[[5, 6, 0]], [[0, 0, 0]]], "int32")
+    found = count_tokens(ops.convert_to_tensor(ids), pad_id=0)
+    assert ops.convert_to_numpy(found).tolist() == [[2], [0]]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from keras_attnvariants.decoding.batching import check_sizes
-from keras_attnvariants.decoding.batching import pad_sequences
-from keras_attnvariants.decoding.batching import plan_batches
+from keras_attnvariants.decoding.texts import check_sizes
+from keras_attnvariants.decoding.texts import pad_sequences
+from keras_attnvariants.decoding.texts import plan_batches
 
 
 def test_plan_holds_every_sequence_once_in_the_smallest_shape():

@@ -5,9 +5,9 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.decoding.random_numbers import threefry
-from keras_attnvariants.decoding.random_numbers import uniform
-from keras_attnvariants.decoding.random_numbers import unsigned
+from keras_attnvariants.decoding.sampling import threefry
+from keras_attnvariants.decoding.sampling import uniform
+from keras_attnvariants.decoding.sampling import unsigned
 from tests.decoding.toys import COMPILERS
 
 

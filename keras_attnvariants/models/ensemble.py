@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
-from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor

@@ -1,0 +1,147 @@
+"""Options of a search: one value for all sentences, or one for each; token ids."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.seeds import check_seed
+from keras_attnvariants.utils.typing import Tensor
+
+# How dtypes are called in messages.
+KINDS = {"int32": "integer", "float32": "number", "bool": "bool"}
+
+
+def is_per_sentence(value: Any) -> bool:
+    """Whether a value has an axis of sentences, or is meant to have one."""
+    return bool(ops.is_tensor(value)) or np.ndim(value) > 0
+
+
+def known_values(*options: Any) -> Iterator[tuple[Any, ...]]:
+    """The values of options for each sentence, `None` for those of tensors.
+
+    In a graph, the values of tensors are not known, and they are not checked.
+    """
+    arrays = (None if ops.is_tensor(option) else option for option in options)
+    yield from np.broadcast(*(np.asarray(array, dtype=object) for array in arrays))
+
+
+def largest(option: Any, unknown: int) -> int:
+    """The largest value of an option, or `unknown` if it is a tensor."""
+    return unknown if ops.is_tensor(option) else max(np.ravel(option).tolist() or [0])
+
+
+def per_sentence(name: str, value: Any, dtype: str, source_ids: Tensor) -> Any:
+    """A single value as it is, or the values of the sentences as a tensor `[B]`.
+
+    Args:
+        name: of the option, for messages.
+        value: of the option.
+        dtype: one of `KINDS`.
+        source_ids: int `[B, S]`.
+
+    Raises:
+        ValueError: there is not one per sentence, or they are not of that kind.
+    """
+    if not is_per_sentence(value):
+        return value
+    values = ops.convert_to_tensor(value)
+    found = keras.backend.standardize_dtype(values.dtype)
+    kinds = {"int32": ("int",), "float32": ("int", "float"), "bool": ("bool",)}[dtype]
+    sizes = {source_ids.shape[0], *values.shape} - {None}
+    fits = len(values.shape) == 1 and len(sizes) < 2
+    if not fits or not any(kind in found for kind in kinds):
+        raise ValueError(
+            f"`{name}` must be one {KINDS[dtype]}, or a tensor with one per sentence. "
+            f"Received: shape {tuple(values.shape)}, dtype {found}, with source_ids of "
+            f"shape {tuple(source_ids.shape)}"
+        )
+    return ops.cast(values, dtype)
+
+
+def with_rank(value: Any, rank: int) -> Any:
+    """Values `[B]` with axes of size 1 behind them, or a single value as it is."""
+    if not is_per_sentence(value):
+        return value
+    return ops.reshape(value, (-1, *[1] * (rank - 1)))
+
+
+def is_used(value: Any) -> bool:
+    """Whether an option may have an effect: not if it is 0 or False for all."""
+    return is_per_sentence(value) or bool(value)
+
+
+def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
+    """Raises `ValueError` unless the lengths make sense together."""
+    check_integer("min_length", min_length, minimum=0)
+    check_optional_integer("max_length", max_length)
+    longest = model_max_length if max_length is None else max_length
+    if longest > model_max_length:
+        raise ValueError(
+            f"`max_length` must be at most that of the model ({model_max_length}). "
+            f"Received: {max_length}"
+        )
+    if min_length >= longest:
+        raise ValueError(
+            f"`min_length` must be below {longest}, because it does not count EOS. "
+            f"Received: {min_length}"
+        )
+
+
+def check_lengths_of_each(
+    min_length: Any, max_length: Any, model_max_length: int
+) -> None:
+    """The same for values per sentence, of which a `max_length` of 0 is the default."""
+    has_default = is_per_sentence(max_length)
+    for lowest, longest in known_values(min_length, max_length):
+        lowest = 0 if lowest is None else lowest
+        longest = None if has_default and longest == 0 else longest
+        check_lengths(lowest, longest, model_max_length)
+
+
+def check_ngrams(sizes: Any) -> None:
+    """Raises `ValueError` unless the sizes of n-grams make sense."""
+    for (size,) in known_values(sizes):
+        check_integer("no_repeat_ngram", 0 if size is None else size, minimum=0)
+
+
+def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
+    """Raises `ValueError` unless what can be known of the options makes sense."""
+    for (value,) in known_values(temperature):
+        if value is not None and check_finite("temperature", value) < 0:
+            raise ValueError(f"`temperature` must not be negative. Received: {value}")
+    for (value,) in known_values(top_k):
+        if value is not None:
+            check_integer("top_k", value, minimum=0)
+    for (value,) in known_values(top_p):
+        if value is not None and not 0 < check_finite("top_p", value) <= 1:
+            raise ValueError(f"`top_p` must be above 0, at most 1. Received: {value}")
+    for (value,) in known_values(seed):
+        if value is not None:
+            check_seed("seed", value)
+
+
+def to_token_ids(name: str, ids: Any) -> Tensor:
+    """`ids` as an int32 tensor `[B, length]`.
+
+    Raises:
+        ValueError: they are not integers of two axes.
+    """
+    ids = ops.convert_to_tensor(ids)
+    is_integer = "int" in keras.backend.standardize_dtype(ids.dtype)
+    if len(ids.shape) != 2 or not is_integer:
+        raise ValueError(
+            f"`{name}` must be a tensor of integers [batch, length]. Received: "
+            f"shape {tuple(ids.shape)}, dtype {ids.dtype}"
+        )
+    return ops.cast(ids, "int32")
+
+
+def count_tokens(ids: Tensor, pad_id: int) -> Tensor:
+    """The number of ids along the last axis that are not padding, int32."""
+    return ops.sum(ops.cast(ops.not_equal(ids, pad_id), "int32"), axis=-1)
