@@ -14,12 +14,12 @@ as a table.
 # Importing a paper's module registers its presets; our own refer to those of the
 # papers and import them.
 from keras_attnvariants.presets import kav as _kav  # noqa: F401
-from keras_attnvariants.presets.listing import PresetList
-from keras_attnvariants.presets.listing import list_presets as list
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.registry import PresetList
 from keras_attnvariants.presets.registry import get
+from keras_attnvariants.presets.registry import list_presets as list
 from keras_attnvariants.presets.registry import names
 from keras_attnvariants.presets.registry import register
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
-from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.registry import register
 
 PAPER = "Chen, Ling and Rivera 2019, a report for CS287 at Harvard University"

@@ -17,12 +17,12 @@ from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
 from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
 from keras_attnvariants.presets import rosendahl2021 as _rosendahl2021  # noqa: F401
 from keras_attnvariants.presets import you2020 as _you2020  # noqa: F401
-from keras_attnvariants.presets.configs import layer_config
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import register
-from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
+from keras_attnvariants.presets.you2020 import INITIALIZERS
 
 PAPER = "none: configurations of this project"
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from keras_attnvariants.presets.configs import BASE
-from keras_attnvariants.presets.configs import layer_config
-from keras_attnvariants.presets.configs import learned_attention
+from keras_attnvariants.presets.preset import BASE
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.preset import layer_config
+from keras_attnvariants.presets.preset import learned_attention
 from keras_attnvariants.presets.registry import register
 
 FAN_IN = {

@@ -13,7 +13,7 @@ import keras
 from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.presets.configs import layer_config
+from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.tuning.values import Range
 from keras_attnvariants.tuning.values import chosen
 from keras_attnvariants.tuning.values import declare

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.presets import loem2022_architectures as loem
-from keras_attnvariants.presets.you2020_architectures import CENTER
-from keras_attnvariants.presets.you2020_architectures import LEFT
-from keras_attnvariants.presets.you2020_architectures import RIGHT
-from keras_attnvariants.presets.you2020_architectures import You2020Architecture
+from keras_attnvariants.presets import loem2022 as loem
+from keras_attnvariants.presets.you2020 import CENTER
+from keras_attnvariants.presets.you2020 import LEFT
+from keras_attnvariants.presets.you2020 import RIGHT
+from keras_attnvariants.presets.you2020 import You2020Architecture
 from keras_attnvariants.tuning.attention import ALL
 from keras_attnvariants.tuning.attention import PLACES
 from keras_attnvariants.tuning.space import SearchSpace

@@ -11,8 +11,11 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models import highest
+from keras_attnvariants.presets.preset import BASE
+from keras_attnvariants.presets.preset import layer_config
+from keras_attnvariants.presets.preset import learned_attention
 from keras_attnvariants.presets.preset import without_wrapping
-from keras_attnvariants.presets.you2020_architectures import INITIALIZERS
+from keras_attnvariants.presets.you2020 import INITIALIZERS
 from tests.presets import tiny
 from tests.selection import mostly_slow
 
@@ -153,3 +156,20 @@ def test_right_options_pass_the_check():
 def test_type_errors_that_hide_no_value_error_are_kept():
     with pytest.raises(TypeError, match="seven"), without_wrapping():
         raise TypeError("seven")
+
+
+def test_keras_deserializes_what_the_functions_return():
+    config = layer_config("HardCodedAttention", num_heads=2, offsets=[-1, 1])
+    layer = keras.saving.deserialize_keras_object(config)
+    assert type(layer) is HardCodedAttention
+    assert (layer.num_heads, layer.offsets) == (2, (-1, 1))
+    layer = keras.saving.deserialize_keras_object(learned_attention(4, dropout=0.1))
+    assert type(layer) is DotProductAttention
+    assert (layer.num_heads, layer.get_config()["dropout"]) == (4, 0.1)
+
+
+def test_sizes_of_the_base_model_are_those_of_vaswani_et_al():
+    sizes = {name: value for name, value in BASE.items() if name != "num_heads"}
+    assert sizes == {"num_layers": 6, "hidden_dim": 512, "intermediate_dim": 2048}
+    assert BASE["num_heads"] == 8
+    assert set(sizes) <= set(Transformer.__init__.__annotations__)
