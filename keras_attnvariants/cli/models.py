@@ -201,7 +201,7 @@ def load(
 
 def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     """The same model, computing in a precision."""
-    from keras_attnvariants.models.policies import with_policy
+    from keras_attnvariants.models.base import with_policy
 
     if precision == Precision.INT8:
         with warnings.catch_warnings():

@@ -1,7 +1,9 @@
-"""What all models share: vocabularies, special tokens, configuration, quantization."""
+"""The base class of all models: vocabularies, special tokens, configuration."""
 
 import os
+from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -9,15 +11,44 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
-from keras_attnvariants.models.checks import check_token_ids
-from keras_attnvariants.models.guidance import ALIGNMENTS
-from keras_attnvariants.models.guidance import Guidance
 from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
+
+# The name of what the weights are compared with, among the inputs of a model.
+ALIGNMENTS = "alignments"
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """What a model that is trained with alignments adds to its loss.
+
+    Attributes:
+        layer: number of the decoder layer whose attention is guided, from 1.
+        head: number of its head, from 1; `None` for the mean of all heads.
+        loss: of the weights `[B, T, S]` and the inputs of the model, a scalar.
+    """
+
+    layer: int
+    head: int | None
+    loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor]
+
+    def alignment(self, attention: Any, scores: Tensor) -> Tensor:
+        """The weights of source tokens that are guided, `[B, T, S]`.
+
+        Args:
+            attention: the attention layer.
+            scores: its weights `[B, H, T, S]`; of phrases, those of n-grams.
+        """
+        if hasattr(attention, "token_scores"):
+            scores = attention.token_scores(scores)
+        if self.head is None:
+            return ops.mean(scores, axis=1)
+        return scores[:, self.head - 1]
 
 
 class TranslationModel(keras.Model):
@@ -51,12 +82,11 @@ class TranslationModel(keras.Model):
     def __init__(
         self,
         vocabulary_size: int,
-        source_vocabulary_size: int | None,
-        max_length: int,
-        *,
-        pad_id: int,
-        bos_id: int,
-        eos_id: int,
+        source_vocabulary_size: int | None = None,
+        max_length: int = 512,
+        pad_id: int = 0,
+        bos_id: int = 2,
+        eos_id: int = 3,
         search_settings: SearchSettings | Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -241,3 +271,39 @@ def zero_padding_rows(weights: Tensor, real: Tensor) -> Tensor:
         real: bool `[B, T]`, false for padding.
     """
     return ops.where(real[:, None, :, None], weights, 0.0)
+
+
+def with_policy(model: keras.Model, policy: str) -> keras.Model:
+    """A model like another, with the same weights and another dtype policy.
+
+    Args:
+        model: a model of this package.
+        policy: such as `"float32"` or `"mixed_bfloat16"`.
+    """
+    other = type(model).from_config(model.get_config() | {"dtype": policy})
+    other.set_weights(model.get_weights())
+    return other
+
+
+def check_token_ids(vocabulary_size: int, **ids: int) -> None:
+    """Raises `ValueError` unless the special tokens are in the vocabulary.
+
+    Args:
+        vocabulary_size: number of tokens.
+        **ids: ids by the names of the arguments.
+    """
+    for name, value in ids.items():
+        if not 0 <= value < vocabulary_size:
+            raise ValueError(
+                f"`{name}` must be the id of one of {vocabulary_size} tokens. "
+                f"Received: {value}"
+            )
+
+
+def check_length(name: str, length: Size | None, limit: int) -> None:
+    """Raises `ValueError` if a length is statically known and exceeds `limit`."""
+    if isinstance(length, int) and length > limit:
+        raise ValueError(
+            f"`{name}` must be at most {limit}, the number of positions. "
+            f"Received: {length}"
+        )

@@ -8,9 +8,9 @@ from keras import ops
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
-from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.lstm import LSTMDecoder
 from keras_attnvariants.models.lstm import LSTMEncoder
@@ -40,10 +40,8 @@ class Seq2SeqLSTM(TranslationModel):
         mask_padding: whether padding is masked. If not, the encoder runs over it and
             the decoder attends to it, as in the original; translations then depend on
             the amount of padding.
-        source_vocabulary_size: number of source tokens; `None` if source and target
-            share one vocabulary.
-        max_length: longest source or target, in tokens, that is accepted.
-        pad_id, bos_id, eos_id: ids of the special tokens.
+        **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
+            `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Raises:
         ValueError: an argument is out of range.
@@ -66,22 +64,9 @@ class Seq2SeqLSTM(TranslationModel):
         attention: bool = True,
         dropout: float = 0.0,
         mask_padding: bool = True,
-        source_vocabulary_size: int | None = None,
-        max_length: int = 512,
-        pad_id: int = 0,
-        bos_id: int = 2,
-        eos_id: int = 3,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            vocabulary_size,
-            source_vocabulary_size,
-            max_length,
-            pad_id=pad_id,
-            bos_id=bos_id,
-            eos_id=eos_id,
-            **kwargs,
-        )
+        super().__init__(vocabulary_size, **kwargs)
         self.embedding_dim = check_integer("embedding_dim", embedding_dim)
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
         self.bidirectional = bidirectional

@@ -13,21 +13,21 @@ from keras_attnvariants.attention.cache import common_history
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
 from keras_attnvariants.models.blocks import Scores
 from keras_attnvariants.models.blocks import apply_blocks
-from keras_attnvariants.models.checks import check_length
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.positions import embedding_dim
-from keras_attnvariants.models.stacks import BlockOptions
-from keras_attnvariants.models.stacks import decoder_blocks
-from keras_attnvariants.models.stacks import encoder_blocks
 from keras_attnvariants.models.sublayers import PLACEMENTS
 from keras_attnvariants.models.sublayers import layer_norm
+from keras_attnvariants.models.templates import BlockOptions
 from keras_attnvariants.models.templates import Templates
+from keras_attnvariants.models.templates import decoder_blocks
+from keras_attnvariants.models.templates import encoder_blocks
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import NestedTensors
@@ -62,10 +62,8 @@ class Transformer(TranslationModel):
         embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
         softmax_bias: whether the output projection has a bias.
-        source_vocabulary_size: number of source tokens; `None` if source and target
-            share one vocabulary.
-        max_length: longest source or target, in tokens, that is accepted.
-        pad_id, bos_id, eos_id: ids of the special tokens.
+        **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
+            `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Raises:
         TypeError, ValueError: an argument is out of range, a list has the wrong
@@ -106,22 +104,9 @@ class Transformer(TranslationModel):
         embedding_scale: bool = True,
         tie_embeddings: str = "all",
         softmax_bias: bool = False,
-        source_vocabulary_size: int | None = None,
-        max_length: int = 512,
-        pad_id: int = 0,
-        bos_id: int = 2,
-        eos_id: int = 3,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            vocabulary_size,
-            source_vocabulary_size,
-            max_length,
-            pad_id=pad_id,
-            bos_id=bos_id,
-            eos_id=eos_id,
-            **kwargs,
-        )
+        super().__init__(vocabulary_size, **kwargs)
         self.num_layers = check_integer("num_layers", num_layers)
         self.num_decoder_layers = num_decoder_layers
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)

@@ -9,7 +9,7 @@ import keras
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models.base import TranslationModel
-from keras_attnvariants.models.policies import with_policy
+from keras_attnvariants.models.base import with_policy
 
 # What `wide_model` computes in.
 WIDE = "float32"

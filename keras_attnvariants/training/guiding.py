@@ -10,8 +10,8 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention import variants
-from keras_attnvariants.models.guidance import ALIGNMENTS
-from keras_attnvariants.models.guidance import Guidance
+from keras_attnvariants.models.base import ALIGNMENTS
+from keras_attnvariants.models.base import Guidance
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.utils.typing import Tensor
 

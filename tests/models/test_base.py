@@ -1,4 +1,4 @@
-"""What all models share: special tokens, configuration, randomness in training only."""
+"""The base of all models: token ids, configuration, randomness in training only."""
 
 import inspect
 import json
@@ -10,6 +10,9 @@ from keras import ops
 
 from keras_attnvariants import attention
 from keras_attnvariants import backend
+from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import check_length
+from keras_attnvariants.models.base import check_token_ids
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
 from tests.models import tiny
@@ -17,7 +20,7 @@ from tests.models import tiny_lstm
 
 MODELS = {"transformer": tiny.make, "lstm": tiny_lstm.make}
 # What the base class adds to the arguments of a model.
-EVERYWHERE = {"name", "dtype", "quantization", "search_settings"}
+EVERYWHERE = {"name", "dtype", "quantization"}
 EACH_MODEL = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
 
@@ -26,7 +29,8 @@ def test_a_configuration_names_every_argument(make):
     options = {"tie_embeddings": "none"} if make is tiny.make else {}
     model = make(source_vocabulary_size=29, bos_id=5, **options)
     config = json.loads(json.dumps(model.get_config()))
-    arguments = inspect.signature(type(model).__init__).parameters
+    constructors = (type(model).__init__, TranslationModel.__init__)
+    arguments = [name for c in constructors for name in inspect.signature(c).parameters]
     named = set(arguments) - {"self", "kwargs"}
     assert set(config) == named | EVERYWHERE
     assert (config["source_vocabulary_size"], config["bos_id"]) == (29, 5)
@@ -139,3 +143,18 @@ def test_keras_exports_a_model_after_fit(make, tmp_path):
     served = loaded.serve({n: tf.constant(rows) for n, rows in inputs.items()})
     expected = tiny.to_numpy(model(inputs))
     np.testing.assert_allclose(served.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("value", [-1, 9, 100])
+def test_ids_outside_the_vocabulary_are_named(value):
+    check_token_ids(9, pad_id=0, eos_id=8)
+    with pytest.raises(ValueError, match=f"`eos_id`.*9 tokens. Received: {value}"):
+        check_token_ids(9, pad_id=0, eos_id=value)
+
+
+def test_lengths_are_bounded_where_they_are_known():
+    check_length("source_ids", 8, 8)
+    check_length("source_ids", None, 8)
+    check_length("source_ids", ops.convert_to_tensor(9), 8)
+    with pytest.raises(ValueError, match="`source_ids`.*at most 8.*Received: 9"):
+        check_length("source_ids", 9, 8)

@@ -5,9 +5,8 @@ import pytest
 import keras_attnvariants as kav
 from keras_attnvariants import attention
 from keras_attnvariants.attention.registry import ROLES
-from keras_attnvariants.models.alternatives import alternatives
-from keras_attnvariants.models.alternatives import fewest
-from keras_attnvariants.models.alternatives import remedy
+from keras_attnvariants.models.templates import REMEDIES
+from keras_attnvariants.models.templates import alternatives
 
 EACH_ROLE = pytest.mark.parametrize("role", ROLES)
 
@@ -45,14 +44,14 @@ def test_all_variants_of_a_role_are_named_and_fit(role):
 )
 def test_the_refused_class_is_no_alternative_but_has_a_remedy(role, refused):
     assert role not in refused.roles
-    name, change = type(refused).__name__, remedy(role, refused)
-    assert not [text for text in alternatives(role, refused) if name in text]
-    assert role in layer(f"{name}({change})").roles
+    name = type(refused).__name__
+    assert not [text for text in alternatives(role, but=name) if name in text]
+    assert role in layer(f"{name}({REMEDIES[name, role]})").roles
 
 
-def test_a_layer_that_never_can_has_no_remedy():
-    assert remedy("cross", kav.NeuralNgram(4)) == ""
-    assert remedy("encoder", kav.HardCodedCrossAttention(4)) == ""
+@pytest.mark.parametrize(("name", "role"), REMEDIES)
+def test_remedies_help(name, role):
+    assert role in layer(f"{name}({REMEDIES[name, role]})").roles
 
 
 def test_only_arguments_that_decide_are_named():
@@ -60,12 +59,3 @@ def test_only_arguments_that_decide_are_named():
     assert "NeuralNgram(causal=True)" in found
     assert "ConcatenatedNgram(causal=True)" in found
     assert "LocalAttention" in found
-
-
-def test_arguments_that_exclude_each_other_are_kept_together():
-    def suffice(chosen):
-        if chosen.get("b") and not chosen.get("a"):
-            raise ValueError
-        return "b" in chosen
-
-    assert fewest({"a": 1, "b": 2, "c": 3}, suffice) == {"a": 1, "b": 2}

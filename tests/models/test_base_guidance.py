@@ -9,7 +9,7 @@ from keras_attnvariants.attention import Homogeneous
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.models import Seq2SeqLSTM
-from keras_attnvariants.models.guidance import Guidance
+from keras_attnvariants.models.base import Guidance
 from tests.models import tiny
 
 CROSS = {
