@@ -33,7 +33,7 @@ LARGEST_TABLE = 1 << 24
 
 
 class LoadedModel(NamedTuple):
-    """What `load_model` returns.
+    """A model and its tokenizer, as `load_model` returns them.
 
     Attributes:
         model: the model.
@@ -198,7 +198,7 @@ def entries(config: Any) -> Iterator[tuple[str, Any]]:
 
 
 def contents(weights: Path) -> tuple[int, int]:
-    """How many arrays a weights file holds, and how many numbers.
+    """The numbers of arrays and of numbers in a weights file.
 
     Raises:
         ValueError: arrays are longer than the file.

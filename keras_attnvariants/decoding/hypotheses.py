@@ -174,7 +174,7 @@ def extended(
 
     Args:
         beams: `K` hypotheses.
-        log_probs: of the `M` longer ones, `[B, M]`.
+        log_probs: log probabilities of the `M` longer ones, `[B, M]`.
         parents: int32 `[B, M]`.
         new: what each path has at the position, `[B, M]` by name.
         position: int32 scalar.

@@ -40,8 +40,8 @@ def per_sentence(name: str, value: Any, dtype: str, source_ids: Tensor) -> Any:
     """A single value as it is, or the values of the sentences as a tensor `[B]`.
 
     Args:
-        name: of the option, for messages.
-        value: of the option.
+        name: name of the option, for messages.
+        value: value of the option.
         dtype: one of `KINDS`.
         source_ids: int `[B, S]`.
 

@@ -14,7 +14,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class TokenScores(NamedTuple):
-    """What a model thinks of each token of a target, given those before it.
+    """Log probabilities of each token of a target, given those before it.
 
     Attributes:
         ids: int32 `[B, T]`, the target with EOS, padded with PAD.

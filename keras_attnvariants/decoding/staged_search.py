@@ -160,9 +160,9 @@ class StagedSearch:
 
         Args:
             room: the number of positions.
-            state: of more sentences.
+            state: state of these and other sentences.
             rows: int32 `[n]`, or `None` for all.
-            context: of the sentences to keep.
+            context: context of the sentences to keep.
         """
         parts = take_rows(state._replace(position=())._asdict(), rows)
         part = self.State(**{**parts, "position": state.position})

@@ -1,4 +1,4 @@
-"""What decoding asks of a model, and what a search does with its states."""
+"""The protocol of models that decoding asks for, and operations on their states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -84,7 +84,7 @@ def gather_beams(x: Tensor, index: Tensor) -> Tensor:
 
 
 def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTensors:
-    """Lets hypothesis `k` continue from `parents[:, k]`, for a nested state.
+    """Reorders a nested state: hypothesis `k` continues from `parents[:, k]`.
 
     Args:
         new: the state that a step returned, tensors `[B, K, ...]`.

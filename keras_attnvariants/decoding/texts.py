@@ -84,7 +84,7 @@ class TextTasks:
         """Ids of each text, none for those that are empty or white space.
 
         Args:
-            name: of the argument, for messages.
+            name: name of the argument, for messages.
             texts: what to encode; those that are too long are cut.
             room_for: how many tokens will be added.
 
@@ -198,7 +198,7 @@ class TextTasks:
         Args:
             task: all that distinguishes the function from others.
             function: returns a sequence of tensors; each `None` is left out.
-            inputs: of the function.
+            inputs: inputs of the function.
         """
         key = (task, *(array.shape for array in inputs))
         if key not in self._compiled:
@@ -281,7 +281,7 @@ def plan_batches(
     one batch however much their lengths differ. The first batch needs the most memory.
 
     Args:
-        lengths: of the sequences, at most `buckets[-1]`.
+        lengths: lengths of the sequences, at most `buckets[-1]`.
         sizes: allowed batch sizes, ascending.
         buckets: allowed lengths, ascending.
 

@@ -25,12 +25,12 @@ ALIGNMENTS = "alignments"
 
 @dataclass(frozen=True)
 class Guidance:
-    """What a model that is trained with alignments adds to its loss.
+    """A loss of attention weights, which training with alignments adds.
 
     Attributes:
         layer: number of the decoder layer whose attention is guided, from 1.
         head: number of its head, from 1; `None` for the mean of all heads.
-        loss: of the weights `[B, T, S]` and the inputs of the model, a scalar.
+        loss: function of the weights `[B, T, S]` and the model's inputs; a scalar.
     """
 
     layer: int
@@ -132,11 +132,11 @@ class TranslationModel(keras.Model):
     def guidance_of(
         self, inputs: dict[str, Tensor], training: bool | None
     ) -> Guidance | None:
-        """What a call with these arguments adds to the loss."""
+        """The guidance of a call, or `None` if it adds nothing to the loss."""
         return self.guidance if training and ALIGNMENTS in inputs else None
 
     def encode(self, source_ids: Tensor) -> State:
-        """What decoding needs of a source: nested tensors `[B, ...]`.
+        """The encoded source that decoding needs: nested tensors `[B, ...]`.
 
         Args:
             source_ids: int `[B, S]`, padded on the right with `pad_id`.

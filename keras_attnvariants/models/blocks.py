@@ -22,7 +22,7 @@ Scores = dict[str, Tensor]
 
 
 class Block(keras.layers.Layer):
-    """What encoder and decoder blocks share: self-attention and feed-forward.
+    """The common part of encoder and decoder blocks: self-attention, feed-forward.
 
     Args:
         self_attention: attention layer, or `None`.

@@ -152,7 +152,7 @@ class TokenEmbeddings(keras.layers.Layer):
         return self.dropout(x, training=training)
 
     def columns(self, ids: Tensor) -> dict[str, Tensor]:
-        """What the logits of tokens `[B, W]` are computed from, for `limited_to`.
+        """Kernel and bias of the logits of tokens `[B, W]`, for `limited_to`.
 
         Returns:
             `kernel`, `[B, hidden_dim, W]`, and, if there is one, `bias`, `[B, 1, W]`.

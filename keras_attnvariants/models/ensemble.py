@@ -53,7 +53,7 @@ class Ensemble(keras.Model):
     Args:
         members: step models of the same vocabularies and special tokens, such as
             trainings of one preset from several seeds.
-        average: of `"probabilities"` (the logarithm of their mean) or of
+        average: what is averaged, `"probabilities"` (the logarithm of their mean) or of
             `"log_probabilities"` (a geometric mean, which a single doubt brings down).
         search_settings: as of a model; by default those of the first member.
         **kwargs: those of `keras.Model`.
@@ -110,7 +110,7 @@ class Ensemble(keras.Model):
         self.built = True
 
     def averaged(self, logits: Sequence[Tensor]) -> Tensor:
-        """What the members predict together, in log probabilities, float32."""
+        """The averaged predictions of the members, float32 log probabilities."""
         log_probs = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
         return AVERAGES[self.average](ops.stack(log_probs))
 

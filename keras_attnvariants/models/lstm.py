@@ -24,7 +24,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class Recurrent(keras.layers.Layer):
-    """What encoder and decoder share: the cell and its projections.
+    """The common part of encoder and decoder: the cell and its projections.
 
     Hochreiter and Schmidhuber 1997, with a forget gate whose bias starts at 1:
 
@@ -175,7 +175,7 @@ class LSTMDecoder(Recurrent):
             self.context_dense = self.projection("context", self.units, use_bias=False)
 
     def prepare(self, encoded: Tensor, state: State, mask: Tensor) -> State:
-        """What the decoder needs of a source, computed once per sentence.
+        """The memory of a source, computed once per sentence.
 
         Args:
             encoded: hidden states of the encoder, `[B, S, units]`.

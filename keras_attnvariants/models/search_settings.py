@@ -1,4 +1,4 @@
-"""How a model is decoded unless a call says otherwise."""
+"""The default settings of a model's search."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -42,7 +42,7 @@ class Residual(keras.layers.Layer):
             self.norm.build(input_shape)
 
     def sublayer_input(self, x: Tensor) -> Tensor:
-        """What the sub-layer reads: `x`, `[..., width]`, normalized if `"pre"`."""
+        """The input of the sub-layer: `x`, `[..., width]`, normalized if `"pre"`."""
         if self.norm is not None and self.normalization == "pre":
             return self.norm(x)
         return x

@@ -16,10 +16,10 @@ from keras_attnvariants.models.templates import check_role
 
 @dataclass(frozen=True)
 class SwappedLayer:
-    """What became of one layer; `print` shows it in a line.
+    """A replaced layer, and what became of its weights; `print` shows one line.
 
     Attributes:
-        name: of the layer, before and after.
+        name: name of the layer, before and after.
         before, after: names of the classes.
         taken: weights of the old layer that the new one has taken over.
         left: weights of the old layer that mean nothing in the new one.
@@ -40,7 +40,7 @@ class SwappedLayer:
 
 
 class SwappedModel(NamedTuple):
-    """What `swap_attention` returns.
+    """The result of `swap_attention`.
 
     Attributes:
         model: the new model.
@@ -113,7 +113,7 @@ def copied(
 
     Args:
         model: a functional or Sequential model.
-        layer: of which the chosen layers become copies.
+        layer: the variant that takes the place of the chosen layers, copied.
         chosen: ids of the attention layers to replace.
     """
     copies: list[tuple[keras.layers.Layer, keras.layers.Layer]] = []

@@ -102,7 +102,7 @@ def check_role(name: str, template: Any, role: str) -> None:
     """Checks that `template` is an attention layer that fits `role`, or `None`.
 
     Args:
-        name: of the argument, such as `"cross_attention"`.
+        name: name of the argument, such as `"cross_attention"`.
         template: what was given for it.
         role: `"encoder"`, `"decoder"` or `"cross"`.
 
@@ -151,7 +151,7 @@ def clone(
     Args:
         template: the layer to clone.
         dtype: dtype policy of the clone.
-        name: of the clone.
+        name: name of the clone.
     """
     if template is None:
         return None
@@ -177,14 +177,14 @@ def deserialize(config: Any) -> Any:
 
 @dataclass(frozen=True)
 class BlockOptions:
-    """What all blocks of a model have in common besides attention.
+    """The options that all blocks of a model have in common.
 
     Attributes:
         intermediate_dim: width of the feed-forward sub-layers.
         feed_forward: whether blocks have such a sub-layer: one bool, or one per block.
         dropout: rate on the output of every sub-layer.
         feed_forward_dropout: rate inside the feed-forward sub-layers.
-        activation: of the feed-forward sub-layers.
+        activation: activation of the feed-forward sub-layers.
         normalization: `"pre"` or `"post"`.
     """
 

@@ -55,7 +55,7 @@ class Transformer(TranslationModel):
             one per block, the same for encoder and decoder.
         dropout: rate on the embeddings and on the output of every sub-layer.
         feed_forward_dropout: rate inside the feed-forward sub-layers.
-        activation: of the feed-forward sub-layers.
+        activation: activation of the feed-forward sub-layers.
         normalization: `"pre"` (and once after the last block) or `"post"`.
         positions: layer that adds positions to embeddings or concatenates them; `None`
             for `SinusoidalPositions`.

@@ -63,7 +63,7 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
 
 
 def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
-    """How often each distinct sub-layer of a `Transformer` occurs.
+    """The number of occurrences of each distinct sub-layer of a `Transformer`.
 
     The keys are arguments of `Transformer` and their values for one block, as JSON.
     """
@@ -85,7 +85,7 @@ def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
 def added_parameters(
     model: type[keras.Model], bare: Mapping[str, Any], argument: str, entry: Any
 ) -> int:
-    """What one sub-layer adds to a `Transformer` without any.
+    """The parameters that one sub-layer adds to a `Transformer` without any.
 
     Args:
         model: `Transformer`, or a subclass.

@@ -121,7 +121,7 @@ def concatenated_ngram(stack: Stack) -> list[dict[str, Any] | None]:
 
 @dataclass(frozen=True)
 class Loem2022Architecture:
-    """What takes the place of self-attention, in any size.
+    """Replacements of self-attention, in any size.
 
     Attributes:
         encoder, decoder: functions from a `Stack` to its self-attention.

@@ -37,7 +37,7 @@ def learned_attention(num_heads: int, **options: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a configuration is trained, decoded and scored.
+    """The settings with which a configuration is trained, decoded and scored.
 
     `dataclasses.asdict` gives values that JSON can hold.
 
@@ -85,7 +85,7 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class PublishedFigures:
-    """What the paper reports.
+    """The figures that the paper reports.
 
     Attributes:
         bleu: BLEU on the test set by direction, such as `"en-de"`.

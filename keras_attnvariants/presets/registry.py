@@ -188,7 +188,7 @@ class PresetList(Sequence[Preset]):
         return [preset.name for preset in self]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """What the table shows and more, one JSON-able dict per preset."""
+        """One JSON-able dict per preset, with more than the table shows."""
         return [
             {
                 "name": preset.name,

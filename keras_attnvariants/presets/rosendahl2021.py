@@ -218,7 +218,7 @@ def published(variant: str, corpus_name: str) -> PublishedFigures:
 
 
 def notes(variant: str, corpus_name: str) -> str:
-    """What to know about the figures."""
+    """Notes on the figures."""
     best = CORPORA[corpus_name].best
     parts = [COUNTS_NOTE, f"The best BLEU of others in its Table 2 is {best}."]
     if corpus_name != "wmt16-ro-en":

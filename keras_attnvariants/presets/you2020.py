@@ -209,7 +209,7 @@ class You2020Corpus:
     """One of the five corpora; one of them is used in both sizes.
 
     Attributes:
-        size: of the models trained on it.
+        size: size of the models trained on it.
         length_ratio: mean source length divided by mean target length of the
             training data, in words, for the first direction.
         metric: how the published figures were computed.
@@ -372,7 +372,7 @@ def published(variant: str, corpus: str) -> PublishedFigures:
 
 
 def notes(variant: str, corpus: str, hard_coded_cross: bool) -> str:
-    """What to know about the figures."""
+    """Notes on the figures."""
     parts = [NOTES.get((variant, corpus), ""), COUNTS_NOTE]
     if corpus == "small-wmt16-en-ro":
         parts.append(FIGURE_NOTE)
