@@ -80,8 +80,9 @@ def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
 
     Args:
         role: `"encoder"`, `"decoder"` or `"cross"`.
-        given: `"all"`, or a list of names of variants and of tables with the name as
-            `variant` and further constructor arguments.
+        given: `"all"`, for every variant with each of its registered examples; or a
+            list of names of variants, for the first example that fits, and of tables
+            with the name as `variant` and further constructor arguments.
 
     Raises:
         ValueError: a name is unknown or occurs twice, or a variant cannot serve there.
@@ -100,7 +101,7 @@ def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
 
 
 def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
-    """One candidate from how it is written; with a name alone, its examples count."""
+    """One candidate from how it is written; a name alone stands for its examples."""
     table = {"variant": given} if isinstance(given, str) else dict(given)
     name = table.pop("variant", None)
     if name == NONE:
@@ -150,9 +151,20 @@ def serialized(value: Any) -> Any:
 
 
 def fitting_examples(
-    entry: Candidate, role: str, preset: Preset, some_sizes: Sequence[Mapping[str, Any]]
+    entry: Candidate,
+    role: str,
+    preset: Preset,
+    some_sizes: Sequence[Mapping[str, Any]],
+    first: bool,
 ) -> Candidate | None:
     """A candidate with those of its examples that fit the sizes of the model.
+
+    Args:
+        entry: the candidate.
+        role: its place.
+        preset: the preset that is searched.
+        some_sizes: sizes that must fit.
+        first: whether the first of those examples is enough.
 
     Returns:
         The candidate; `None` if none of its examples fits.
@@ -171,7 +183,7 @@ def fitting_examples(
     if not entry.examples:
         return entry
     kept = tuple(arguments for arguments in entry.examples if fits(arguments))
-    return replace(entry, examples=kept) if kept else None
+    return replace(entry, examples=kept[:1] if first else kept) if kept else None
 
 
 @functools.cache

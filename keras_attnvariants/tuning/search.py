@@ -114,7 +114,6 @@ class Search:
         from keras_attnvariants.tuning.workers import wait_for_search
 
         check_worker_name(name)
-        check_packages(self.method)
         wait_for_search(self.folder, chief)
         check_same_search(self.folder, self.settings())
         tuner = WorkerTuner(self.oracle(), self.trials, self.folder, chief, name)
@@ -164,10 +163,8 @@ class Search:
         """Raises unless the search can begin.
 
         Raises:
-            ValueError: an argument is wrong, a part of the space cannot be built, or a
-                package is missing.
+            ValueError: an argument is wrong, or a part of the space cannot be built.
         """
-        check_packages(self.method)
         trials = self.trials
         if "validation" not in trials.corpus.splits:
             raise ValueError(
@@ -253,6 +250,7 @@ def search(
     model, tokenizer = kav.training.load_run(search.run().run_folder())
     ```
     """
+    check_packages(method)
     trials = Trials(
         preset,
         corpus,

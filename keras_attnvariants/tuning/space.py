@@ -68,9 +68,10 @@ class SearchSpace:
         training: by name: `learning_rate` (the highest rate of a linear rise and an
             inverse square-root decay) and `warmup_steps` of that rise, `batch_tokens`,
             `label_smoothing`, `clipnorm`, `beta_1`, `beta_2`, `epsilon`.
-        attention: by role (`encoder`, `decoder`, `cross`): `"all"`, or a list of names
-            of variants and of tables with a `variant` and its constructor arguments.
-            `"none"` is the place without a sub-layer.
+        attention: by role (`encoder`, `decoder`, `cross`): `"all"`, every variant with
+            each of its registered examples; or a list of names of variants, with the
+            first example that fits, and of tables with a `variant` and its constructor
+            arguments. `"none"` is the place without a sub-layer.
         per_layer: whether attention is chosen for each layer by itself.
         systems: by name, a table of named sets of sizes, one of which is chosen.
 
@@ -86,7 +87,7 @@ class SearchSpace:
     ...         "DotProductAttention", {"variant": "LocalAttention", "n": [3, 5, 7]}]},
     ... )
     >>> space.points(presets.get("kav/base/multi30k"))
-    10
+    8
     """
 
     sizes: Mapping[str, Any] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class SearchSpace:
         found = {}
         for role, given in self.attention.items():
             fitting = [
-                fitting_examples(entry, role, preset, some)
+                fitting_examples(entry, role, preset, some, first=given != ALL)
                 for entry in candidates(role, given)
             ]
             found[role] = tuple(entry for entry in fitting if entry is not None)

@@ -1,6 +1,7 @@
 """Searches of a few tiny trials: killed, promoted, in parallel; what they leave."""
 
 import json
+import sys
 
 import pytest
 
@@ -184,10 +185,12 @@ def test_wrong_arguments(corpus, tmp_path, options, message):
         toy_search(corpus, tmp_path, **options)
 
 
-def test_missing_packages_are_named(corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize("max_trials", [None, 3])
+def test_missing_packages_are_named(corpus, tmp_path, monkeypatch, max_trials):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "keras_tuner", None)
     with pytest.raises(ValueError, match="sklearn, not installed.*pip install .*tune"):
-        toy_search(corpus, tmp_path, method="bayesian")
+        toy_search(corpus, tmp_path, method="bayesian", max_trials=max_trials)
 
 
 def test_a_hypermodel_builds_the_models_of_a_space():

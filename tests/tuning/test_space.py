@@ -84,8 +84,10 @@ def test_every_registered_variant_can_be_searched(role):
 def test_options_of_a_variant_are_searched_where_it_is_chosen():
     candidates = ["DotProductAttention", {"variant": "LocalAttention", "n": [3, 5]}]
     both = space(attention={"encoder": candidates})
-    # Dot-product attention is registered with and without biases.
-    assert both.points(PRESET) == 2 + 2
+    # A name alone is one point, also where tests have further examples.
+    assert both.points(PRESET) == 1 + 2
+    everything = space(attention={"encoder": "all"})
+    assert everything.points(PRESET) > len(attention.variants("encoder"))
     values = {"encoder": "LocalAttention", "encoder/LocalAttention/n": 5}
     layer = both.arguments(PRESET, values).sizes["encoder_attention"]
     assert layer["config"]["n"] == 5 and layer["config"]["num_heads"] == 4
