@@ -128,8 +128,8 @@ class Subject:
         from rich.console import Console
 
         from keras_attnvariants.tuning import propose_hybrids
-        from keras_attnvariants.tuning.locality import DISTANCE
-        from keras_attnvariants.tuning.locality import NEARNESS
+        from keras_attnvariants.tuning.proposal import DISTANCE
+        from keras_attnvariants.tuning.proposal import NEARNESS
 
         distance = DISTANCE if self.distance is None else self.distance
         nearness = NEARNESS if self.nearness is None else self.nearness

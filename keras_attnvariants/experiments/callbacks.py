@@ -9,7 +9,7 @@ import keras
 
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import TimeLimit
-from keras_attnvariants.tuning.memory import peak_mib
+from keras_attnvariants.tuning.results import peak_mib
 
 # Told how far a run is, from 0 to 1, and what it does.
 Report = Callable[[float, str], None]

@@ -26,7 +26,7 @@ from keras_attnvariants.training.runs import better_model
 from keras_attnvariants.training.runs import preset_settings
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.training.vocabulary import copy_vocabulary
-from keras_attnvariants.tuning.records import measure_runs
+from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import on_one_line
 

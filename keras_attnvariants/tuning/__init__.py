@@ -6,19 +6,19 @@ Needs the extra `tune`; keras-tuner is imported when a search starts, not before
 from typing import Any
 
 from keras_attnvariants.tuning.budget import Budget
-from keras_attnvariants.tuning.locality import Proposal
-from keras_attnvariants.tuning.locality import propose
-from keras_attnvariants.tuning.locality import propose_hybrids
-from keras_attnvariants.tuning.named import SPACES
-from keras_attnvariants.tuning.named import named_space
-from keras_attnvariants.tuning.records import SearchResult
-from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.tuning.dimensions import Range
+from keras_attnvariants.tuning.judgement import Judgement
+from keras_attnvariants.tuning.judgement import judge
+from keras_attnvariants.tuning.named_spaces import SPACES
+from keras_attnvariants.tuning.named_spaces import named_space
+from keras_attnvariants.tuning.proposal import Proposal
+from keras_attnvariants.tuning.proposal import propose
+from keras_attnvariants.tuning.proposal import propose_hybrids
+from keras_attnvariants.tuning.results import SearchResult
+from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.search import Search
 from keras_attnvariants.tuning.search import search
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.values import Range
-from keras_attnvariants.tuning.verdict import Judgement
-from keras_attnvariants.tuning.verdict import judge
 
 __all__ = [
     "SPACES",

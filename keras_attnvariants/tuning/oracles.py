@@ -3,11 +3,14 @@
 import contextlib
 import copy
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from keras_tuner import HyperParameters
+from keras_tuner import Objective
 from keras_tuner import Oracle
 from keras_tuner import synchronized
 from keras_tuner.engine.trial import Trial
@@ -17,13 +20,20 @@ from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
 
 from keras_attnvariants.tuning import private
+from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+
+if TYPE_CHECKING:
+    from keras_attnvariants.tuning.search import Search
 
 STATE = "oracle.json"
 # Times that an oracle is asked for a point until its space counts as exhausted. Each
 # time, keras-tuner draws up to 20 points.
 DRAWS = 100
+# A trial that failed for another reason than its point is run again once.
+RETRIES = 1
+MAX_FAILURES = 3
 
 
 class SearchFailedError(ValueError):
@@ -191,3 +201,30 @@ def without_space(trial: Any) -> Any:
     found.hyperparameters = HyperParameters()
     found.hyperparameters.values = dict(trial.hyperparameters.values)
     return found
+
+
+def make_oracle(search: "Search") -> Any:
+    """A new oracle for a search, which knows the whole space."""
+    trials = search.trials
+    space = trials.space.hyperparameters(trials.preset)
+    score, higher_is_better = OBJECTIVES[trials.objective]
+    options = {
+        "folder": search.folder,
+        "objective": Objective(score, "max" if higher_is_better else "min"),
+        "hyperparameters": space,
+        # Hyperband adds values of its own.
+        "allow_new_entries": search.method == "hyperband",
+        "seed": search.seed,
+        "max_retries_per_trial": RETRIES,
+        "max_consecutive_failed_trials": MAX_FAILURES,
+    }
+    if search.method == "hyperband":
+        epochs = trials.budget.validations
+        return Hyperband(max_epochs=epochs, factor=search.factor, **options)
+    options["max_trials"] = search.max_trials
+    if search.method == "random":
+        return RandomOracle(**options)
+    # Half of the trials, and no more than keras-tuner would take.
+    half = math.ceil(search.max_trials / 2)
+    options["num_initial_points"] = max(3, min(3 * len(space.space), half))
+    return BayesianOracle(**options)

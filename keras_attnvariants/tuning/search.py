@@ -1,6 +1,7 @@
 """A search: its oracle, its folder, and the processes that run its trials."""
 
-import math
+import dataclasses
+import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -8,30 +9,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.private import random_trials
-from keras_attnvariants.tuning.records import ERROR
-from keras_attnvariants.tuning.records import OBJECTIVES
-from keras_attnvariants.tuning.records import SearchResult
-from keras_attnvariants.tuning.records import read_result
-from keras_attnvariants.tuning.settings import METHODS
-from keras_attnvariants.tuning.settings import check_packages
-from keras_attnvariants.tuning.settings import check_same_search
-from keras_attnvariants.tuning.settings import describe
-from keras_attnvariants.tuning.settings import write_settings
+from keras_attnvariants.tuning.results import SearchResult
+from keras_attnvariants.tuning.results import read_result
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.tuning.trial_runs import TrialRunner
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.packages import check_extra
 
 # Trials of a search in a space without end.
 DEFAULT_TRIALS = 20
-# A trial that failed for another reason than its point is run again once.
-RETRIES = 1
-MAX_FAILURES = 3
+SETTINGS = "search.json"
+METHODS = ("random", "bayesian", "hyperband")
+# What differs if another corpus is given.
+CONTENTS = ("train_sentences", "validation_sentences", "alignments")
+# A search may be given more trials.
+FREE_TO_CHANGE = ("max_trials",)
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class Search:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
     """
 
-    trials: Trials
+    trials: TrialRunner
     folder: Path
     method: str = "random"
     max_trials: int = DEFAULT_TRIALS
@@ -122,42 +125,14 @@ class Search:
 
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
-        failed = {
-            path.parent.name.removeprefix("trial_"): path.read_text().strip()
-            for path in sorted(self.folder.glob(f"trial_*/{ERROR}"))
-        }
         described = self.trials.budget.describe()
-        return read_result(self.folder, self.trials.objective, described, failed)
+        return read_result(self.folder, self.trials.objective, described)
 
     def oracle(self) -> Any:
         """A new oracle, which knows the whole space."""
-        from keras_tuner import Objective
+        from keras_attnvariants.tuning.oracles import make_oracle
 
-        from keras_attnvariants.tuning import oracles
-
-        name, higher_is_better = OBJECTIVES[self.trials.objective]
-        options = {
-            "folder": self.folder,
-            "objective": Objective(name, "max" if higher_is_better else "min"),
-            "hyperparameters": self.trials.space.hyperparameters(self.trials.preset),
-            "allow_new_entries": False,
-            "seed": self.seed,
-            "max_retries_per_trial": RETRIES,
-            "max_consecutive_failed_trials": MAX_FAILURES,
-        }
-        if self.method == "hyperband":
-            epochs = self.trials.budget.validations
-            # It adds values of its own.
-            options["allow_new_entries"] = True
-            return oracles.Hyperband(max_epochs=epochs, factor=self.factor, **options)
-        kind = oracles.RandomOracle
-        if self.method == "bayesian":
-            kind = oracles.BayesianOracle
-            # Half of the trials, and no more than keras-tuner would take.
-            dimensions = len(options["hyperparameters"].space)
-            half = math.ceil(self.max_trials / 2)
-            options["num_initial_points"] = max(3, min(3 * dimensions, half))
-        return kind(max_trials=self.max_trials, **options)
+        return make_oracle(self)
 
     def check(self) -> None:
         """Raises unless the search can begin.
@@ -197,13 +172,24 @@ class Search:
 
     def settings(self) -> dict[str, Any]:
         """What decides the result of the search, in a form that JSON can hold."""
-        return describe(
-            self.trials,
-            method=self.method,
-            max_trials=self.max_trials,
-            seed=self.seed,
-            factor=self.factor,
-        )
+        trials = self.trials
+        options = trials.preset.options
+        settings = {
+            **{f"preset.{name}": value for name, value in options.items()},
+            "space": trials.space.to_dict(),
+            "budget": dataclasses.asdict(trials.budget),
+            "objective": trials.objective,
+            "seeds": trials.seeds,
+            "vocabulary_size": trials.vocabulary_size,
+            "settings": trials.settings,
+            "precision": trials.precision,
+            "method": self.method,
+            "max_trials": self.max_trials,
+            "seed": self.seed,
+            "factor": self.factor,
+            **describe_data({}, trials.preset, trials.corpus, trials.subwords),
+        }
+        return json.loads(json.dumps(settings, default=serialized))
 
 
 def search(
@@ -233,7 +219,7 @@ def search(
 
     Args:
         preset, corpus, space, budget, objective, seeds, vocabulary_size, subwords,
-            bleu_sentences, settings, precision: see `Trials`.
+            bleu_sentences, settings, precision: see `TrialRunner`.
         folder, method, seed, factor: see `Search`.
         max_trials: number of trials; `None` for all points of a space of up to 20, and
             20 of a larger one. Hyperband decides it by itself.
@@ -251,7 +237,7 @@ def search(
     ```
     """
     check_packages(method)
-    trials = Trials(
+    trials = TrialRunner(
         preset,
         corpus,
         space,
@@ -267,3 +253,54 @@ def search(
     if max_trials is None:
         max_trials = int(min(space.points(preset), DEFAULT_TRIALS))
     return Search(trials, Path(folder), method, max_trials, seed, factor)
+
+
+def serialized(value: Any) -> Any:
+    """What JSON has no form for: a schedule by its configuration."""
+    if hasattr(value, "get_config"):
+        return keras.saving.serialize_keras_object(value)
+    return repr(value)
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a search into its folder."""
+    text = json.dumps(settings, indent=1)
+    write_file(folder / SETTINGS, f"{text}\n".encode())
+
+
+def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
+    """Raises unless the folder holds no search, or one with these settings.
+
+    Raises:
+        ValueError: a setting other than a higher number of trials differs.
+    """
+    path = folder / SETTINGS
+    if not path.exists():
+        return
+    saved = read_json(path)
+    differing = [
+        name
+        for name in dict.fromkeys((*saved, *given))
+        if name not in FREE_TO_CHANGE and saved.get(name) != given.get(name)
+    ]
+    if any(name in CONTENTS for name in differing):
+        raise ValueError(
+            f"{folder} holds a search on another corpus: give that, or choose another "
+            f"folder. Received: another content of {', '.join(differing)}"
+        )
+    for name in differing:
+        raise ValueError(
+            f"{folder} holds a search with another `{name}`: give that, or choose "
+            f"another folder. Received: {given.get(name)!r:.60} instead of "
+            f"{saved.get(name)!r:.60}"
+        )
+
+
+def check_packages(method: str) -> None:
+    """Raises unless the packages of a method are installed.
+
+    Raises:
+        ValueError: says how to install what is missing.
+    """
+    needed = ["keras_tuner", "tensorboard"]
+    check_extra("A search", "tune", needed + ["sklearn"] * (method == "bayesian"))

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import NoamSchedule
-from keras_attnvariants.tuning.attention import ALL
-from keras_attnvariants.tuning.attention import NONE
-from keras_attnvariants.tuning.attention import PLACES
-from keras_attnvariants.tuning.attention import Candidate
-from keras_attnvariants.tuning.attention import candidates
-from keras_attnvariants.tuning.attention import configuration
-from keras_attnvariants.tuning.attention import fitting_examples
-from keras_attnvariants.tuning.values import Range
-from keras_attnvariants.tuning.values import chosen
-from keras_attnvariants.tuning.values import count_points
-from keras_attnvariants.tuning.values import declare
-from keras_attnvariants.tuning.values import to_values
+from keras_attnvariants.tuning.candidates import ALL
+from keras_attnvariants.tuning.candidates import NONE
+from keras_attnvariants.tuning.candidates import PLACES
+from keras_attnvariants.tuning.candidates import Candidate
+from keras_attnvariants.tuning.candidates import candidates
+from keras_attnvariants.tuning.candidates import configuration
+from keras_attnvariants.tuning.candidates import fitting_examples
+from keras_attnvariants.tuning.dimensions import Range
+from keras_attnvariants.tuning.dimensions import chosen
+from keras_attnvariants.tuning.dimensions import count_points
+from keras_attnvariants.tuning.dimensions import declare
+from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
 
 # What may be searched about how a model is trained.

@@ -14,10 +14,10 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.training import load_run
-from keras_attnvariants.tuning.records import ERROR
-from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.tuning.results import ERROR
+from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.tuning.trial_runs import TrialRunner
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import FolderInUseError
 
@@ -36,7 +36,7 @@ class RunTuner(BaseTuner):
 
     oracle: Any
 
-    def __init__(self, oracle: Any, trials: Trials, folder: Path) -> None:
+    def __init__(self, oracle: Any, trials: TrialRunner, folder: Path) -> None:
         self._trials = trials
         self._is_waiting = False
         folder = folder.resolve()

@@ -15,8 +15,8 @@ from typing import Any
 import grpc
 from keras_tuner.errors import FatalError
 
-from keras_attnvariants.tuning.settings import SETTINGS
-from keras_attnvariants.tuning.trials import Trials
+from keras_attnvariants.tuning.search import SETTINGS
+from keras_attnvariants.tuning.trial_runs import TrialRunner
 from keras_attnvariants.tuning.tuner import RunTuner
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.files import write_file
@@ -54,7 +54,7 @@ class WorkerTuner(RunTuner):
     """
 
     def __init__(
-        self, oracle: Any, trials: Trials, folder: Path, chief: str, name: str
+        self, oracle: Any, trials: TrialRunner, folder: Path, chief: str, name: str
     ) -> None:
         self._chief = chief
         self._channel = grpc.insecure_channel(chief)

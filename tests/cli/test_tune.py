@@ -5,7 +5,7 @@ import pytest
 from keras_attnvariants.data import load_corpus
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
-from tests.tuning.test_locality import write_run
+from tests.tuning.test_proposal import write_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

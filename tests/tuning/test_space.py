@@ -5,9 +5,9 @@ import pytest
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants import tuning
-from keras_attnvariants.tuning.values import Range
-from keras_attnvariants.tuning.values import choices
-from keras_attnvariants.tuning.values import chosen
+from keras_attnvariants.tuning.dimensions import Range
+from keras_attnvariants.tuning.dimensions import choices
+from keras_attnvariants.tuning.dimensions import chosen
 from tests.tuning.toy import toy_preset
 
 PRESET = presets.get("kav/hc-sa/multi30k")

@@ -14,10 +14,10 @@ from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets.preset import layer_config
-from keras_attnvariants.tuning.values import Range
-from keras_attnvariants.tuning.values import chosen
-from keras_attnvariants.tuning.values import declare
-from keras_attnvariants.tuning.values import to_values
+from keras_attnvariants.tuning.dimensions import Range
+from keras_attnvariants.tuning.dimensions import chosen
+from keras_attnvariants.tuning.dimensions import declare
+from keras_attnvariants.tuning.dimensions import to_values
 
 # Arguments of `Transformer` by the role of the layers in them.
 PLACES = {

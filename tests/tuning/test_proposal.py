@@ -11,7 +11,7 @@ from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.training.settings import describe_model
 from keras_attnvariants.tuning import propose
 from keras_attnvariants.tuning import propose_hybrids
-from keras_attnvariants.tuning.ladder import class_of
+from keras_attnvariants.tuning.hybrids import class_of
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks

@@ -23,11 +23,11 @@ from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.training.vocabulary import copy_vocabulary
 from keras_attnvariants.training.vocabulary import prepare_vocabulary
 from keras_attnvariants.tuning.budget import Budget
-from keras_attnvariants.tuning.memory import forget_peak
-from keras_attnvariants.tuning.memory import peak_mib
-from keras_attnvariants.tuning.records import OBJECTIVES
-from keras_attnvariants.tuning.records import TrialRecord
-from keras_attnvariants.tuning.records import measure_runs
+from keras_attnvariants.tuning.results import OBJECTIVES
+from keras_attnvariants.tuning.results import TrialRecord
+from keras_attnvariants.tuning.results import forget_peak
+from keras_attnvariants.tuning.results import measure_runs
+from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.space import TrialArguments
 from keras_attnvariants.utils.checks import check_choice
@@ -45,7 +45,7 @@ HYPERBAND = "tuner/"
 
 
 @dataclass(frozen=True)
-class Trials:
+class TrialRunner:
     """What all trials of a search share.
 
     Attributes:

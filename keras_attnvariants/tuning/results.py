@@ -1,10 +1,12 @@
 """What a trial showed, kept beside its runs; the front of quality against cost."""
 
+import contextlib
 import dataclasses
 import json
 import math
 import operator
 import os
+import resource
 import statistics
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -16,10 +18,11 @@ from rich.table import Table
 
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import read_log
-from keras_attnvariants.tuning.values import label
+from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.tables import write_csv
 
 RECORD = "record.json"
@@ -231,13 +234,15 @@ def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
     ]
 
 
-def read_result(
-    folder: Path, objective: str, budget: str, failed: dict[str, str]
-) -> SearchResult:
-    """The trials in the folder of a search that have ended."""
+def read_result(folder: Path, objective: str, budget: str) -> SearchResult:
+    """The trials in the folder of a search that have ended, well or in an error."""
     found = [TrialRecord.read(p.parent) for p in sorted(folder.glob(f"*/{RECORD}"))]
     sign = -1 if OBJECTIVES[objective][1] else 1
     records = sorted(found, key=lambda record: sign * record.score)
+    failed = {
+        path.parent.name.removeprefix("trial_"): path.read_text().strip()
+        for path in sorted(folder.glob(f"trial_*/{ERROR}"))
+    }
     return SearchResult(folder, tuple(records), objective, budget, failed)
 
 
@@ -249,3 +254,18 @@ def measure_runs(folders: Sequence[Path]) -> tuple[float, float]:
     speeds = [event[name] for log in events for event in log[1:] if name in event]
     minutes = statistics.fmean(log[-1]["seconds"] for log in events) / 60
     return statistics.median(speeds or [0.0]), minutes
+
+
+def forget_peak() -> None:
+    """Start to measure anew, where the operating system allows it."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak_mib() -> float:
+    """MiB since `forget_peak`; without support for it, since the process started."""
+    with contextlib.suppress(OSError):
+        for line in split_lines(Path("/proc/self/status").read_text()):
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

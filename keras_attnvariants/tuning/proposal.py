@@ -27,18 +27,18 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.training.settings import read_settings
-from keras_attnvariants.tuning.attention import PLACES
-from keras_attnvariants.tuning.ladder import class_of
-from keras_attnvariants.tuning.ladder import classes
-from keras_attnvariants.tuning.ladder import hybrids
-from keras_attnvariants.tuning.ladder import learned_layers
-from keras_attnvariants.tuning.ladder import rungs
-from keras_attnvariants.tuning.ladder import stacks
-from keras_attnvariants.tuning.ladder import with_layers
-from keras_attnvariants.tuning.layer_locality import LayerLocality
-from keras_attnvariants.tuning.layer_locality import even_share
-from keras_attnvariants.tuning.layer_locality import layer_locality
-from keras_attnvariants.tuning.settings import CONTENTS
+from keras_attnvariants.tuning.candidates import PLACES
+from keras_attnvariants.tuning.hybrids import LayerLocality
+from keras_attnvariants.tuning.hybrids import class_of
+from keras_attnvariants.tuning.hybrids import classes
+from keras_attnvariants.tuning.hybrids import even_share
+from keras_attnvariants.tuning.hybrids import hybrids
+from keras_attnvariants.tuning.hybrids import layer_locality
+from keras_attnvariants.tuning.hybrids import learned_layers
+from keras_attnvariants.tuning.hybrids import replacements
+from keras_attnvariants.tuning.hybrids import stacks
+from keras_attnvariants.tuning.hybrids import with_layers
+from keras_attnvariants.tuning.search import CONTENTS
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_share
@@ -58,8 +58,8 @@ class ProposedLayer(NamedTuple):
         near: share of its weight within the distance that counts as near.
         even: the same if all weights of a row were equal.
         offsets: the most frequent offset of each head, in tokens.
-        proposed: the cheapest rung that its heads allow.
-        variant: the attention of that rung.
+        proposed: the cheapest that its heads allow.
+        variant: its attention.
         saved: parameters that it needs fewer than learned attention.
     """
 
@@ -171,22 +171,24 @@ def propose(
         )
         for place in PLACES
     }
-    ladders: dict[tuple[str, int], dict[str, Any]] = {}
+    replacing: dict[tuple[str, int], dict[str, Any]] = {}
     rows = []
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
         if where in baseline:
             by_distance = {row.distance: row.weight for row in by_layer[where]}
             layer = layer_locality(of_layer, by_distance, even[where[0]])
-            rung = layer.rung(where[0], nearness)
-            found = rungs(preset, where[0], baseline[where], layer, rung, distance)
-            ladders[where] = dict(found)
-            rows.append(proposed_layer(preset, where, layer, rung, ladders[where]))
+            kind = layer.replacement(where[0], nearness)
+            found = replacements(
+                preset, where[0], baseline[where], layer, kind, distance
+            )
+            replacing[where] = dict(found)
+            rows.append(proposed_layer(preset, where, layer, kind, replacing[where]))
     return Proposal(
         tuple(rows),
         heads.sentences,
         heads.skipped,
         preset=preset,
-        hybrids=hybrids(preset, ladders),
+        hybrids=hybrids(preset, replacing),
     )
 
 
@@ -207,18 +209,18 @@ def proposed_layer(
     preset: Preset,
     where: tuple[str, int],
     layer: LayerLocality,
-    rung: str,
-    ladder: Mapping[str, Any],
+    kind: str,
+    replacing: Mapping[str, Any],
 ) -> ProposedLayer:
     """The row of a layer."""
-    changed = with_layers(preset, {where: ladder[rung]})
+    changed = with_layers(preset, {where: replacing[kind]})
     return ProposedLayer(
         *where,
         near=layer.near,
         even=layer.even_near,
         offsets=" ".join(f"{n:+d}" if n else "0" for n in layer.offsets),
-        proposed=rung,
-        variant=class_of(ladder[rung]),
+        proposed=kind,
+        variant=class_of(replacing[kind]),
         saved=preset.count() - preset.count(**changed),
     )
 

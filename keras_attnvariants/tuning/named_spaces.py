@@ -10,10 +10,10 @@ from keras_attnvariants.presets.you2020 import CENTER
 from keras_attnvariants.presets.you2020 import LEFT
 from keras_attnvariants.presets.you2020 import RIGHT
 from keras_attnvariants.presets.you2020 import You2020Architecture
-from keras_attnvariants.tuning.attention import ALL
-from keras_attnvariants.tuning.attention import PLACES
+from keras_attnvariants.tuning.candidates import ALL
+from keras_attnvariants.tuning.candidates import PLACES
+from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.values import Range
 from keras_attnvariants.utils.checks import check_known
 
 LETTERS = {"l": LEFT, "c": CENTER, "r": RIGHT}

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from rich.table import Table
 
 from keras_attnvariants.evaluation.significance import mean_interval
-from keras_attnvariants.tuning.layer_locality import LEARNED
-from keras_attnvariants.tuning.locality import DIMENSION
-from keras_attnvariants.tuning.records import OBJECTIVES
-from keras_attnvariants.tuning.records import SearchResult
-from keras_attnvariants.tuning.records import TrialRecord
+from keras_attnvariants.tuning.hybrids import LEARNED
+from keras_attnvariants.tuning.proposal import DIMENSION
+from keras_attnvariants.tuning.results import OBJECTIVES
+from keras_attnvariants.tuning.results import SearchResult
+from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.tables import write_csv
 
