@@ -1,18 +1,21 @@
 """Template layers: one attention layer stands for one in every block of a stack."""
 
+from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from typing import TypeVar
 
 import keras
 
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.attention import variants
-from keras_attnvariants.models.blocks import DecoderBlock
-from keras_attnvariants.models.blocks import EncoderBlock
+from keras_attnvariants.models.blocks import Block
 from keras_attnvariants.models.sublayers import FeedForward
-from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import DType
+
+AnyBlock = TypeVar("AnyBlock", bound=Block)
 
 # An attention layer, `None` for no such sub-layer, or a list of one for each block.
 Templates = BaseAttention | None | Sequence[BaseAttention | None]
@@ -196,58 +199,38 @@ class BlockOptions:
     normalization: str
 
 
-def encoder_blocks(
-    num_layers: int, attention: Templates, options: BlockOptions, dtype: DType
-) -> list[EncoderBlock]:
-    """The encoder blocks.
+def blocks(
+    cls: Callable[..., AnyBlock],
+    name: str,
+    num_layers: int,
+    attention: Mapping[str, Templates],
+    options: BlockOptions,
+    dtype: DType,
+) -> list[AnyBlock]:
+    """The blocks of the encoder or of the decoder.
 
     Args:
+        cls: class of the blocks.
+        name: beginning of their names; their numbers follow.
         num_layers: number of blocks.
-        attention: template of self-attention, `None`, or a list of one per block.
+        attention: templates by role, in the order of the arguments of `cls`.
         options: what all blocks have in common.
         dtype: dtype policy of the model.
     """
-    sublayers = zip(
-        attention_layers("encoder", attention, num_layers, dtype),
-        feed_forward_layers(num_layers, options, dtype),
-        strict=True,
-    )
-    return [
-        EncoderBlock(
-            *layers,
-            normalization=options.normalization,
-            dropout=options.dropout,
-            dtype=dtype,
-            name=f"encoder_{number}",
-        )
-        for number, layers in enumerate(sublayers)
+    sublayers: list[list[Any]] = [
+        attention_layers(role, entries, num_layers, dtype)
+        for role, entries in attention.items()
     ]
-
-
-def decoder_blocks(
-    num_layers: int,
-    self_attention: Templates,
-    cross_attention: Templates,
-    options: BlockOptions,
-    dtype: DType,
-) -> list[DecoderBlock]:
-    """The decoder blocks; arguments as for `encoder_blocks`."""
-    check_integer("num_decoder_layers", num_layers)
-    sublayers = zip(
-        attention_layers("decoder", self_attention, num_layers, dtype),
-        attention_layers("cross", cross_attention, num_layers, dtype),
-        feed_forward_layers(num_layers, options, dtype),
-        strict=True,
-    )
+    sublayers.append(feed_forward_layers(num_layers, options, dtype))
     return [
-        DecoderBlock(
+        cls(
             *layers,
             normalization=options.normalization,
             dropout=options.dropout,
             dtype=dtype,
-            name=f"decoder_{number}",
+            name=f"{name}_{number}",
         )
-        for number, layers in enumerate(sublayers)
+        for number, layers in enumerate(zip(*sublayers, strict=True))
     ]
 
 
@@ -263,7 +246,7 @@ def attention_layers(
         dtype: dtype policy of the model.
 
     Raises:
-        TypeError, ValueError: see `templates.per_layer` and `templates.check_role`.
+        TypeError, ValueError: see `per_layer` and `check_role`.
     """
     argument = f"{role}_attention"
     entries = per_layer(argument, entries, num_layers)

@@ -16,6 +16,8 @@ from keras_attnvariants.models.base import TranslationModel
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
+from keras_attnvariants.models.blocks import DecoderBlock
+from keras_attnvariants.models.blocks import EncoderBlock
 from keras_attnvariants.models.blocks import Scores
 from keras_attnvariants.models.blocks import apply_blocks
 from keras_attnvariants.models.embeddings import TYING
@@ -26,10 +28,9 @@ from keras_attnvariants.models.sublayers import PLACEMENTS
 from keras_attnvariants.models.sublayers import layer_norm
 from keras_attnvariants.models.templates import BlockOptions
 from keras_attnvariants.models.templates import Templates
-from keras_attnvariants.models.templates import decoder_blocks
-from keras_attnvariants.models.templates import encoder_blocks
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import State
@@ -108,7 +109,9 @@ class Transformer(TranslationModel):
     ) -> None:
         super().__init__(vocabulary_size, **kwargs)
         self.num_layers = check_integer("num_layers", num_layers)
-        self.num_decoder_layers = num_decoder_layers
+        self.num_decoder_layers = check_optional_integer(
+            "num_decoder_layers", num_decoder_layers
+        )
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
         self.embedding_scale = embedding_scale
         self.tie_embeddings = check_choice("tie_embeddings", tie_embeddings, TYING)
@@ -151,16 +154,20 @@ class Transformer(TranslationModel):
             dtype=dtype,
             name="embeddings",
         )
-        self.encoder_blocks = encoder_blocks(
-            self.num_layers, given["encoder_attention"], options, dtype
+        self.encoder_blocks = templates.blocks(
+            EncoderBlock,
+            "encoder",
+            self.num_layers,
+            {"encoder": given["encoder_attention"]},
+            options,
+            dtype,
         )
-        num_decoder_layers = self.num_decoder_layers
-        if num_decoder_layers is None:
-            num_decoder_layers = self.num_layers
-        self.decoder_blocks = decoder_blocks(
-            num_decoder_layers,
-            given["decoder_attention"],
-            given["cross_attention"],
+        depth = self.num_decoder_layers
+        self.decoder_blocks = templates.blocks(
+            DecoderBlock,
+            "decoder",
+            self.num_layers if depth is None else depth,
+            {"decoder": given["decoder_attention"], "cross": given["cross_attention"]},
             options,
             dtype,
         )
