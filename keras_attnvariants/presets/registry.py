@@ -49,11 +49,6 @@ def names() -> list[str]:
     return list(_presets)
 
 
-def all_presets() -> list[Preset]:
-    """All presets, in the order of `names`."""
-    return list(_presets.values())
-
-
 def get(name: str) -> Preset:
     """The preset of this name.
 
@@ -135,7 +130,7 @@ def list_presets(
     is_bounded = not (min_parameters is None and max_parameters is None)
     return PresetList(
         preset
-        for preset in all_presets()
+        for preset in _presets.values()
         if name.lower() in preset.name.lower()
         and is_of_paper(preset, paper)
         and has_variant(preset, variant)
