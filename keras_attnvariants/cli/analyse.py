@@ -202,13 +202,16 @@ def tables(
     analysis: Analysis, systems: Systems, read: Read
 ) -> Iterator[tuple[str, "Table"]]:
     """The results, with names for their files: one of all systems, or one of each."""
-    from keras_attnvariants.analysis.named import SINGLE
+    from keras_attnvariants.analysis.named import ANALYSES
 
     if analysis in COMPARISONS:
         yield analysis, comparison(analysis, systems, read)
         return
     for name, (model, tokenizer) in systems.items():
-        yield f"{name}.{analysis}", SINGLE[analysis](model, tokenizer, read())
+        yield (
+            f"{name}.{analysis}",
+            ANALYSES[analysis].function(model, tokenizer, read()),
+        )
 
 
 def comparison(analysis: Analysis, systems: Systems, read: Read) -> "Table":

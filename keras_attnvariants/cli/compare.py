@@ -106,7 +106,7 @@ def show(result: Any, folder: Path) -> None:
     """Print the scores, and what is missing."""
     from rich.console import Console
 
-    from keras_attnvariants.experiments.outputs import score_table
+    from keras_attnvariants.experiments.result_files import score_table
 
     Console().print(score_table(result))
     if result.missing:

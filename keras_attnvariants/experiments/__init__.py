@@ -6,9 +6,9 @@ Needs the extra `compare` for its tests over seeds and for its page.
 from importlib import import_module
 from typing import Any
 
-from keras_attnvariants.experiments.insights import AnalysisTable
-from keras_attnvariants.experiments.insights import AttentionLayer
-from keras_attnvariants.experiments.insights import SampleSentence
+from keras_attnvariants.experiments.result_tables import AnalysisTable
+from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Cost
 from keras_attnvariants.experiments.results import CurvePoint
@@ -24,8 +24,8 @@ _HOME = {
     "Comparison": "comparison",
     "ComparisonSettings": "settings",
     "IncompleteError": "comparison",
-    "read_settings": "settings_file",
-    "write_template": "settings_file",
+    "read_settings": "comparison_file",
+    "write_template": "comparison_file",
 }
 
 __all__ = [

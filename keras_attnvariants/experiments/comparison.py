@@ -9,22 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.experiments import outputs
-from keras_attnvariants.experiments.examination import do_examination
-from keras_attnvariants.experiments.examination import is_examined
-from keras_attnvariants.experiments.progress import JobsProgress
+from keras_attnvariants.experiments import result_files
+from keras_attnvariants.experiments.comparison_file import read_settings
+from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.job_processes import Job
+from keras_attnvariants.experiments.job_processes import JobsProgress
+from keras_attnvariants.experiments.job_processes import Outcome
+from keras_attnvariants.experiments.job_processes import run_jobs
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.experiments.runs import check_system
-from keras_attnvariants.experiments.runs import do_run
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
-from keras_attnvariants.experiments.settings_file import read_settings
 from keras_attnvariants.experiments.summary import summarize
-from keras_attnvariants.experiments.work import Work
-from keras_attnvariants.experiments.workers import Job
-from keras_attnvariants.experiments.workers import Outcome
-from keras_attnvariants.experiments.workers import run_jobs
+from keras_attnvariants.experiments.system_analysis import do_examination
+from keras_attnvariants.experiments.system_analysis import is_examined
+from keras_attnvariants.experiments.training_runs import check_system
+from keras_attnvariants.experiments.training_runs import do_run
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.settings import CONFIG
@@ -101,19 +101,20 @@ class Comparison:
             FolderInUseError: another process works in the folder.
             IncompleteError: a run failed; the results of the others are written.
         """
-        outputs.check_packages()
+        result_files.check_packages()
         chosen = [self.settings.system(name) for name in only or self.names]
-        work = Work(self.settings, self.folder, self._precision())
-        check(work)
+        folder = ComparisonFolder(self.settings, self.folder, self._precision())
+        folder.import_modules()
+        check(folder)
         with lock_folder(self.folder):
             remove_leftovers(self.folder)
-            self._open(work)
+            self._open(folder)
             outcome = Outcome()
             if not score_only:
                 deadline = None if minutes is None else time.monotonic() + 60 * minutes
-                outcome = self._do(work, chosen, deadline)
-            result = summarize(work, command)
-            outputs.write_all(result, self.folder)
+                outcome = self._do(folder, chosen, deadline)
+            result = summarize(folder, command)
+            result_files.write_all(result, self.folder)
         if outcome.failed:
             raise IncompleteError(incomplete(outcome.failed))
         return result
@@ -132,17 +133,20 @@ class Comparison:
             str(read_json(path)["precision"]) if path.exists() else faster_precision()
         )
 
-    def _open(self, work: Work) -> None:
+    def _open(self, folder: ComparisonFolder) -> None:
         """Check what is there, and write what all runs need."""
         for system in self.settings.systems:
-            check_same(work.system_folder(system), work.settings_of(system))
-        size, subwords = work.vocabulary_size(), self.settings.subwords
-        prepare_vocabulary(self.folder, work.corpus, size, subwords)
-        write_json(self.folder / SETTINGS, {"precision": work.precision})
+            check_same(folder.system_folder(system), folder.settings_of(system))
+        size, subwords = folder.vocabulary_size(), self.settings.subwords
+        prepare_vocabulary(self.folder, folder.corpus, size, subwords)
+        write_json(self.folder / SETTINGS, {"precision": folder.precision})
         write_file(self.folder / FILE, self.settings.text.encode())
 
     def _do(
-        self, work: Work, systems: Sequence[SystemSettings], deadline: float | None
+        self,
+        folder: ComparisonFolder,
+        systems: Sequence[SystemSettings],
+        deadline: float | None,
     ) -> Outcome:
         """Everything but scores: runs side by side, then one system after the other."""
         s = self.settings
@@ -150,11 +154,11 @@ class Comparison:
         runs = [(system, seed) for seed in s.seeds for system in systems]
         jobs = []
         for system, seed in runs:
-            if not work.is_done(system, seed):
-                write_settings(work, system)
-                name, log = f"{system.name} {seed}", work.run_folder(system, seed)
+            if not folder.is_done(system, seed):
+                write_settings(folder, system)
+                name, log = f"{system.name} {seed}", folder.run_folder(system, seed)
                 log = log.with_name(f"{log.name}.log")
-                jobs.append(Job(name, do_run, (work, system, seed), log))
+                jobs.append(Job(name, do_run, (folder, system, seed), log))
         done = len(runs) - len(jobs)
         with JobsProgress("runs", len(runs), done) as progress:
             outcome = run_jobs(jobs, s.at_once, s.threads, deadline, progress)
@@ -164,11 +168,11 @@ class Comparison:
             Job(
                 f"{system.name}: speed and analyses",
                 do_examination,
-                (work, system),
-                work.system_folder(system) / "examination.log",
+                (folder, system),
+                folder.system_folder(system) / "examination.log",
             )
             for system in systems
-            if not is_examined(work, system)
+            if not is_examined(folder, system)
         ]
         # Speed is measured with nothing else at work.
         with JobsProgress(
@@ -177,30 +181,27 @@ class Comparison:
             return run_jobs(jobs, 1, s.threads, deadline, p)
 
 
-def check(work: Work) -> dict[str, int]:
+def check(folder: ComparisonFolder) -> None:
     """Raises unless all systems can be built, and all data can be read.
-
-    Returns:
-        The number of parameters of each system.
 
     Raises:
         ValueError: says what is wrong.
     """
-    counts = {s.name: check_system(work, s) for s in work.settings.systems}
-    work.corpus.files("train")
-    for test in work.settings.translated:
-        check_test_set(work, test)
-    return counts
+    for system in folder.settings.systems:
+        check_system(folder, system)
+    folder.corpus.files("train")
+    for test in folder.settings.translated:
+        check_test_set(folder, test)
 
 
-def check_test_set(work: Work, test: TestSettings) -> None:
+def check_test_set(folder: ComparisonFolder, test: TestSettings) -> None:
     """Raises unless there are sentences to translate, each with a reference.
 
     Raises:
         ValueError: says what is wrong with which test set.
     """
     try:
-        sources, references = work.pairs(test)
+        sources, references = folder.pairs(test)
     except ValueError as error:
         raise ValueError(f"Test set {test.name!r}: {error}") from error
     if not any(text.strip() for text in sources):
@@ -209,39 +210,39 @@ def check_test_set(work: Work, test: TestSettings) -> None:
         raise ValueError(f"Test set {test.name!r} has no references.")
 
 
-def check_same(folder: Path, given: Mapping[str, Any]) -> None:
+def check_same(runs: Path, given: Mapping[str, Any]) -> None:
     """Raises unless the runs of a system may be continued with these settings.
 
     Args:
-        folder: of the runs of the system, which need not be there.
-        given: what `Work.settings_of` returned.
+        runs: folder of the system, which need not be there.
+        given: what `ComparisonFolder.settings_of` returned.
 
     Raises:
         DifferentSettingsError: names what differs, with old and new values.
     """
-    if not has_begun(folder):
+    if not has_begun(runs):
         return
-    saved = read_json(folder / SETTINGS)
+    saved = read_json(runs / SETTINGS)
     differences = [
         Difference(name, saved.get(name), given.get(name))
         for name in dict.fromkeys((*saved, *given))
         if saved.get(name) != given.get(name)
     ]
     if differences:
-        raise DifferentSettingsError(folder, differences)
+        raise DifferentSettingsError(runs, differences)
 
 
-def has_begun(folder: Path) -> bool:
+def has_begun(runs: Path) -> bool:
     """Whether a run of a system has begun to train."""
-    return any(folder.glob(f"seed-*/{CONFIG}"))
+    return any(runs.glob(f"seed-*/{CONFIG}"))
 
 
-def write_settings(work: Work, system: SystemSettings) -> None:
+def write_settings(folder: ComparisonFolder, system: SystemSettings) -> None:
     """Writes what decides the runs of a system, before the first of them."""
-    folder = work.system_folder(system)
-    if not has_begun(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / SETTINGS, work.settings_of(system))
+    runs = folder.system_folder(system)
+    if not has_begun(runs):
+        runs.mkdir(parents=True, exist_ok=True)
+        write_json(runs / SETTINGS, folder.settings_of(system))
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-from keras_attnvariants.experiments.insights import AnalysisTable
-from keras_attnvariants.experiments.insights import AttentionLayer
-from keras_attnvariants.experiments.insights import SampleSentence
-from keras_attnvariants.experiments.records import read_record
-from keras_attnvariants.experiments.records import write_record
+from keras_attnvariants.experiments.result_tables import AnalysisTable
+from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.result_tables import SampleSentence
+from keras_attnvariants.utils.dataclass_json import read_record
+from keras_attnvariants.utils.dataclass_json import write_record
 
 # Metrics of which less is better.
 LOWER_IS_BETTER = ("TER",)

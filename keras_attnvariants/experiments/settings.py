@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.files import TEMPORARY
+
+# Characters of a name.
+LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -83,19 +88,21 @@ class ComparisonSettings:
     `read_settings` makes one of a file, and checks it.
 
     Attributes:
+        imports: modules that are imported before systems are built.
         shown: what is shown in the place of test sets.
     """
 
-    title: str
     baseline: str
     seeds: tuple[int, ...]
     data: str
     source: str
     target: str
-    max_invalid: float
     test_sets: tuple[TestSettings, ...]
     budget: Budget
     systems: tuple[SystemSettings, ...]
+    title: str = "Comparison"
+    imports: tuple[str, ...] = ()
+    max_invalid: float = 0.01
     vocabulary_size: int | None = None
     subwords: Mapping[str, Any] = field(default_factory=dict)
     beam_size: int | None = None
@@ -133,3 +140,35 @@ class ComparisonSettings:
 def path_name(name: str) -> str:
     """A name as that of a folder."""
     return re.sub(r"[^\w.+-]", "-", name)
+
+
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Raises unless there are names, each can be that of a folder, and none is twice.
+
+    Raises:
+        ValueError: says which.
+    """
+    if not names:
+        raise ValueError(f"`{where}` must have at least one table or entry.")
+    seen: dict[str, str] = {}
+    for name in names:
+        wrong = "/" in name or "\\" in name or not name.isprintable()
+        if wrong or not name.strip() or name.startswith((".", "-", TEMPORARY)):
+            raise ValueError(
+                f"`{where}` must have names without slashes and control characters "
+                "that begin with a letter or digit: folders are called after them. "
+                f"Received: {name!r}"
+            )
+        if len(name) > LONGEST_NAME:
+            raise ValueError(
+                f"`{where}` must have names of at most {LONGEST_NAME} characters. "
+                f"Received: {name!r}"
+            )
+        # On some file systems, large and small letters are the same.
+        folder = path_name(name).casefold()
+        if folder in seen:
+            raise ValueError(
+                f"`{where}` must have names that differ as names of folders. "
+                f"Received: {seen[folder]!r} and {name!r}"
+            )
+        seen[folder] = name

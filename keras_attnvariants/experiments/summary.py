@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import keras_attnvariants
-from keras_attnvariants.experiments.examination import read_examination
-from keras_attnvariants.experiments.examination import spread
-from keras_attnvariants.experiments.insights import AttentionLayer
-from keras_attnvariants.experiments.insights import SampleSentence
+from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.published import published
+from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import CurvePoint
 from keras_attnvariants.experiments.results import Difference
@@ -25,7 +24,8 @@ from keras_attnvariants.experiments.results import TestSet
 from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import SystemSettings
-from keras_attnvariants.experiments.work import Work
+from keras_attnvariants.experiments.system_analysis import read_examination
+from keras_attnvariants.experiments.system_analysis import spread
 from keras_attnvariants.presets import get
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256
@@ -37,14 +37,14 @@ from keras_attnvariants.utils.packages import versions
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
 
-def summarize(work: Work, command: str = "") -> ComparisonResult:
+def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
     """Everything that the folder of a comparison holds, scored and tested."""
-    s = work.settings
+    s = folder.settings
     done = [
         (system, seed)
         for system in s.systems
         for seed in s.seeds
-        if work.can_be_scored(system, seed)
+        if folder.can_be_scored(system, seed)
     ]
     missing = [
         f"{system.name} {seed}"
@@ -52,8 +52,8 @@ def summarize(work: Work, command: str = "") -> ComparisonResult:
         for seed in s.seeds
         if (system, seed) not in done
     ]
-    scores, differences = score(work, done)
-    found = [read_examination(work, system) for system in s.systems]
+    scores, differences = score(folder, done)
+    found = [read_examination(folder, system) for system in s.systems]
     order = list(s.analyses.names)
     tables = [table for each in found if each for table in each.analyses]
     attention = [layer for each in found if each for layer in each.attention]
@@ -67,32 +67,32 @@ def summarize(work: Work, command: str = "") -> ComparisonResult:
         seeds=s.seeds,
         confidence=s.confidence,
         metrics=tuple(metric_label(name) for name in s.metrics),
-        test_sets=tuple(test_sets(work)),
-        systems=tuple(describe(work, system) for system in s.systems),
-        runs=tuple(read_run(work, system, seed) for system, seed in done),
+        test_sets=tuple(test_sets(folder)),
+        systems=tuple(describe(folder, system) for system in s.systems),
+        runs=tuple(read_run(folder, system, seed) for system, seed in done),
         missing=tuple(missing),
         scores=tuple(scores),
         differences=tuple(differences),
         analyses=tuple(sorted(tables, key=lambda table: order.index(table.analysis))),
-        samples=tuple(samples(work, done, attention)),
+        samples=tuple(samples(folder, done, attention)),
         attention=tuple(attention),
-        origin=origin(work, command),
+        origin=origin(folder, command),
     )
 
 
 def score(
-    work: Work, done: list[tuple[SystemSettings, int]]
+    folder: ComparisonFolder, done: list[tuple[SystemSettings, int]]
 ) -> tuple[list[ScoreSummary], list[Difference]]:
     """Scores and differences on all test sets."""
-    s = work.settings
+    s = folder.settings
     scores: list[ScoreSummary] = []
     differences: list[Difference] = []
     for test in s.test_sets:
         texts: dict[str, dict[int, list[str]]] = {}
         for system, seed in done:
-            translations = work.translations(test, system, seed)
+            translations = folder.translations(test, system, seed)
             texts.setdefault(system.name, {})[seed] = translations
-        _, references = work.pairs(test)
+        _, references = folder.pairs(test)
         found = score_test_set(
             test.name,
             texts,
@@ -113,22 +113,22 @@ def metric_label(name: str) -> str:
     return make_metric(name, "13a").corpus_score(["a"], [["a"]]).name
 
 
-def test_sets(work: Work) -> Iterator[TestSet]:
+def test_sets(folder: ComparisonFolder) -> Iterator[TestSet]:
     """The test sets, with their sizes."""
-    for test in work.settings.test_sets:
-        data = test.data or work.settings.data
-        count = len(work.pairs(test)[0])
+    for test in folder.settings.test_sets:
+        data = test.data or folder.settings.data
+        count = len(folder.pairs(test)[0])
         yield TestSet(test.name, count, f"split {test.split} of {Path(data).name}")
 
 
 test_sets.__test__ = False  # type: ignore[attr-defined]
 
 
-def describe(work: Work, system: SystemSettings) -> SystemResult:
+def describe(folder: ComparisonFolder, system: SystemSettings) -> SystemResult:
     """A system: its size, its speed, and its published figures."""
     preset = get(system.preset)
     figures = published(preset, system.published)
-    examination = read_examination(work, system)
+    examination = read_examination(folder, system)
     speed: dict[str, float | None] = {}
     if examination is not None:
         names = ("sentences_per_second", "output_tokens_per_second")
@@ -136,7 +136,7 @@ def describe(work: Work, system: SystemSettings) -> SystemResult:
     return SystemResult(
         name=system.name,
         preset=preset.name,
-        parameters=preset.count(work.vocabulary_size(), **system.options),
+        parameters=preset.count(folder.vocabulary_size(), **system.options),
         changes=dict(system.changes),
         published_preset=figures.preset,
         published=dict(figures.figures),
@@ -145,12 +145,12 @@ def describe(work: Work, system: SystemSettings) -> SystemResult:
     )
 
 
-def read_run(work: Work, system: SystemSettings, seed: int) -> RunResult:
+def read_run(folder: ComparisonFolder, system: SystemSettings, seed: int) -> RunResult:
     """A run that has ended, with its curve."""
-    record = work.record(system, seed)
+    record = folder.record(system, seed)
     if record is None:
         raise ValueError(f"{system.name} {seed} has not ended.")
-    log = read_log(work.run_folder(system, seed) / LOG)
+    log = read_log(folder.run_folder(system, seed) / LOG)
     fields = {**vars(record.result), "curve": tuple(map(point, log))}
     return RunResult(**fields)
 
@@ -168,14 +168,14 @@ def point(event: dict[str, Any]) -> CurvePoint:
 
 
 def samples(
-    work: Work,
+    folder: ComparisonFolder,
     done: list[tuple[SystemSettings, int]],
     attention: list[AttentionLayer],
 ) -> Iterator[SampleSentence]:
     """Sentences that are shown, those whose weights are kept among them."""
-    s = work.settings
+    s = folder.settings
     for test in [s.shown] if s.shown else s.test_sets:
-        sources, references = work.pairs(test)
+        sources, references = folder.pairs(test)
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
         if test in (s.test_sets[0], s.shown):
             numbers.update(spread(len(sources), s.examples))
@@ -183,8 +183,8 @@ def samples(
             continue
         texts: dict[str, list[str]] = {}
         for system, seed in done:
-            if system.name not in texts and work.has_translated(test, system, seed):
-                texts[system.name] = work.translations(test, system, seed)
+            if system.name not in texts and folder.has_translated(test, system, seed):
+                texts[system.name] = folder.translations(test, system, seed)
         for number in sorted(numbers):
             yield SampleSentence(
                 test.name,
@@ -195,15 +195,15 @@ def samples(
             )
 
 
-def origin(work: Work, command: str) -> Origin:
+def origin(folder: ComparisonFolder, command: str) -> Origin:
     """How the results were made."""
-    s = work.settings
+    s = folder.settings
     digests: dict[str, str] = {
-        split: content_sha256(work.corpus.files(split))
+        split: content_sha256(folder.corpus.files(split))
         for split in ("train", "validation")
-        if split in work.corpus.splits
+        if split in folder.corpus.splits
     }
-    digests |= {test.name: content_sha256(work.files(test)) for test in s.translated}
+    digests |= {test.name: content_sha256(folder.files(test)) for test in s.translated}
     return Origin(
         command=command,
         comparison=s.text,
@@ -216,10 +216,10 @@ def origin(work: Work, command: str) -> Origin:
         corpus=digests,
         date=datetime.fromtimestamp(time.time(), UTC).isoformat(" ", "seconds"),
         settings={
-            "precision": work.precision,
+            "precision": folder.precision,
             "at_once": s.at_once,
             "threads": s.threads,
-            "vocabulary_size": work.vocabulary_size(),
+            "vocabulary_size": folder.vocabulary_size(),
             "beam_size": s.beam_size,
             "length_penalty": s.length_penalty,
             "samples": s.samples,

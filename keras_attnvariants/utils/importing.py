@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,24 @@ def keras_backend() -> str:
         settings = json.loads((Path(folder) / "keras.json").read_text("utf-8"))
         return str(settings.get("backend", "tensorflow"))
     return "tensorflow"
+
+
+def import_named(name: str, module: str) -> Any:
+    """A module of the user, found as Python finds modules or in the working directory.
+
+    Args:
+        name: of the option or key that has it.
+        module: its full name.
+
+    Raises:
+        ValueError: there is no such module, or it fails.
+    """
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return import_module(module)
+    except Exception as error:
+        raise ValueError(
+            f"`{name}` cannot be imported: {type(error).__name__}: {error}. "
+            f"Received: {module}"
+        ) from error

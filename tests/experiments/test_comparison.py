@@ -18,13 +18,13 @@ from keras_attnvariants import experiments
 from keras_attnvariants import training
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.experiments import comparison
-from keras_attnvariants.experiments import outputs
-from keras_attnvariants.experiments.records import write_record
+from keras_attnvariants.experiments import result_files
+from keras_attnvariants.experiments.comparison_folder import RECORD
+from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import RunRecord
+from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.work import RECORD
-from keras_attnvariants.experiments.work import RunRecord
-from keras_attnvariants.experiments.work import Work
-from keras_attnvariants.experiments.workers import Outcome
+from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
@@ -82,23 +82,23 @@ def compare(tmp_path, corpus_folder, jobs, pages):
     return run
 
 
-def make_up(work: Work, system, seed: int) -> None:
+def make_up(folder: ComparisonFolder, system, seed: int) -> None:
     """A run that translates with every seed a little worse."""
-    run = work.run_folder(system, seed)
+    run = folder.run_folder(system, seed)
     (run / "best").mkdir(parents=True, exist_ok=True)
     (run / "best" / "manifest.json").write_text("{}")
     (run / "config.json").write_text("{}")
     event = {"event": "period", "step": 4, "seconds": 1.0, "val_loss": 2.0, "loss": 3.0}
     (run / "log.jsonl").write_text(f"{json.dumps(event)}\n")
     record = RunRecord(RunResult(system.name, seed, 4, 1.0, 0.9, 8.0, 700.0, 2.0))
-    for test in work.settings.translated:
-        lines = work.pairs(test)[1]
+    for test in folder.settings.translated:
+        lines = folder.pairs(test)[1]
         kept = len(lines) - seed - len(system.name)
-        path = work.translation(test, system, seed)
+        path = folder.translation(test, system, seed)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join([*lines[:kept], *["wrong words"] * (len(lines) - kept)])
         path.write_text(f"{text}\n", "utf-8")
-        record.translations[test.name] = work.digest(test, system, seed)
+        record.translations[test.name] = folder.digest(test, system, seed)
     write_record(run / RECORD, record)
 
 
@@ -119,8 +119,8 @@ def test_a_comparison_from_the_file_to_the_tables(
         assert value == pytest.approx(expected.value, abs=1e-9)
         assert score.signature == expected.signature
     assert result.difference("hc", "test", "BLEU").difference > 0
-    assert experiments.ComparisonResult.read(folder / outputs.RESULTS) == result
-    assert pages == [(result, folder / outputs.PAGE)]
+    assert experiments.ComparisonResult.read(folder / result_files.RESULTS) == result
+    assert pages == [(result, folder / result_files.PAGE)]
     for name in ("systems.csv", "runs.csv", "scores.csv", "differences.csv"):
         assert (folder / name).read_text().count("\n") > 2
     assert (folder / "comparison.toml").read_text() == result.origin.comparison
@@ -130,7 +130,7 @@ def test_a_comparison_from_the_file_to_the_tables(
 
 
 def test_a_missing_package_is_told_before_any_work(compare, jobs, monkeypatch):
-    monkeypatch.setattr(outputs, "NEEDED", ("scipy", "no_such_package"))
+    monkeypatch.setattr(result_files, "NEEDED", ("scipy", "no_such_package"))
     with pytest.raises(ValueError, match="no_such_package, not installed.*compare"):
         compare()
     assert jobs == []

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from keras_attnvariants.experiments.insights import AnalysisTable
 from keras_attnvariants.experiments.page import drawing
 from keras_attnvariants.experiments.page.findings import LEADS
 from keras_attnvariants.experiments.page.findings import ours
 from keras_attnvariants.experiments.page.pictures import Panel
 from keras_attnvariants.experiments.page.pictures import panel_svg
+from keras_attnvariants.experiments.result_tables import AnalysisTable
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # Classes of `kav.analysis` by the name of the analysis.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_attnvariants.experiments.insights import AttentionLayer
+from keras_attnvariants.experiments.result_tables import AttentionLayer
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # What a weight of 1 is stored as.

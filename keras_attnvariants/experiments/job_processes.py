@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, so many at a time."""
+"""Jobs in processes of their own, so many at a time, and how far they are."""
 
 import contextlib
 import errno
@@ -23,9 +23,13 @@ from types import FrameType
 from typing import Any
 from typing import NamedTuple
 
+from rich.console import Console
+
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.processes import shared_machine
+from keras_attnvariants.utils.progress import Bar
+from keras_attnvariants.utils.progress import clock
 
 # Seconds that the process of a killed comparison has to save its state and end.
 PATIENCE = 60.0
@@ -73,22 +77,88 @@ class Outcome:
     stopped: bool = False
 
 
-class Progress:
-    """Is told how jobs go on; shows nothing."""
+class JobsProgress:
+    """Shows on standard error how many jobs are done, and what those at work do.
+
+    Args:
+        what: the jobs together, such as `"runs"`.
+        total: number of jobs.
+        done: how many of them had ended before.
+        console: where to write; by default standard error.
+    """
+
+    def __init__(
+        self, what: str, total: int, done: int = 0, console: Console | None = None
+    ) -> None:
+        self._what = what
+        self._total = max(total, 1)
+        self._ended = done
+        self._shares: dict[str, float] = {}
+        self._first: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
+        self._start = time.monotonic()
+        self._worked = 0.0  # jobs, in parts, since the start
+        self._bar = Bar(
+            "{task.percentage:.0f} %, {task.description}",
+            "starting",
+            console=console,
+            bar_width=20,
+            writes=True,
+        )
+
+    def __enter__(self) -> "JobsProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    @property
+    def completed(self) -> float:
+        """How much is done, from 0 to 1."""
+        return min((self._ended + sum(self._shares.values())) / self._total, 1.0)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds to the end; `None` until they can be estimated."""
+        parts = self._worked + sum(
+            share - self._first[name] for name, share in self._shares.items()
+        )
+        if parts <= 0.0:
+            return None
+        left = self._total * (1 - self.completed)
+        return left * (time.monotonic() - self._start) / parts
 
     def update(self, name: str, done: float, text: str) -> None:
         """A job is that far, from 0 to 1."""
+        self._first.setdefault(name, done)
+        self._shares[name], self._texts[name] = done, text
+        self._show()
 
     def ended(self, name: str, error: str | None) -> None:
         """A job has ended."""
+        self._worked += 1.0 - self._first.pop(name, 0.0)
+        self._shares.pop(name, None)
+        self._texts.pop(name, None)
+        self._ended += 1
+        self._bar.print(f"{name}: {'done' if error is None else error}")
+        self._show()
+
+    def _show(self) -> None:
+        parts = [f"{self._ended:,} of {self._total:,} {self._what}"]
+        parts += [f"{name}: {text}" for name, text in self._texts.items()]
+        if (left := self.seconds_left) is not None:
+            parts.append(f"{clock(left)} left")
+        text = "; ".join(parts)
+        self._bar.show(self.completed, text, f"{self.completed:.0%}, {text}")
 
 
 def run_jobs(
     jobs: Iterable[Job],
     at_once: int,
-    threads: int | None = None,
-    deadline: float | None = None,
-    progress: Progress | None = None,
+    threads: int | None,
+    deadline: float | None,
+    progress: JobsProgress,
 ) -> Outcome:
     """Does jobs, each in a process of its own.
 
@@ -105,7 +175,7 @@ def run_jobs(
     Returns:
         What failed, and whether the time was up.
     """
-    pool = Pool(progress or Progress())
+    pool = Pool(progress)
     with stoppable(), shared_machine(at_once, threads):
         waiting = deque(jobs)
         try:
@@ -133,7 +203,7 @@ class Pool:
         is_over: whether no further job is to be started.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: JobsProgress) -> None:
         self.running: dict[Connection, tuple[Job, Any]] = {}
         self.outcome = Outcome()
         self.is_over = False

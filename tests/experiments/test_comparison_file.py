@@ -5,52 +5,39 @@ import tomllib
 
 import pytest
 
-from keras_attnvariants.experiments import settings_file
-from keras_attnvariants.experiments.settings_file import read_settings
+from keras_attnvariants.experiments import comparison_file
+from keras_attnvariants.experiments.comparison_file import read_settings
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 
 
 def test_the_template_is_right_as_it_is(tmp_path):
     path = tmp_path / "comparison.toml"
-    settings_file.write_template(path)
+    comparison_file.write_template(path)
     read = read_settings(path)
     assert [system.name for system in read.systems] == ["base", "hc-sa"]
     assert read.budget.updates == 6000
     with pytest.raises(FileExistsError, match="comparison.toml"):
-        settings_file.write_template(path)
+        comparison_file.write_template(path)
 
 
 def test_the_template_explains_every_key():
-    text = settings_file.TEMPLATE.read_text("utf-8")
+    text = comparison_file.TEMPLATE.read_text("utf-8")
     explained = set(re.findall(r"^(?:# )?\[?([a-z_0-9]+)(?=\]| = |\.)", text, re.M))
     explained |= set(re.findall(r"([a-z_0-9]+) = ", text))
-    known = {
-        *settings_file.TOP,
-        *settings_file.CORPUS,
-        *settings_file.TEST_SET,
-        *settings_file.VOCABULARY,
-        *settings_file.BUDGET,
-        *settings_file.TRAINING,
-        *settings_file.DECODING,
-        *settings_file.SCORES,
-        *settings_file.SPEED,
-        *settings_file.RUN,
-        *settings_file.ANALYSIS,
-        *settings_file.SYSTEM,
-    }
+    known = {*comparison_file.TOP}.union(*comparison_file.TABLES.values())
     assert known - explained == set()
 
 
 def test_the_values_behind_a_number_sign_are_right_as_well():
     """With two exceptions: a budget is one of three, and folders are not there."""
-    text = settings_file.TEMPLATE.read_text("utf-8")
+    text = comparison_file.TEMPLATE.read_text("utf-8")
     # What is a key, a table or the second line of a list, not a sentence.
     text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)
     text = re.sub(r"^(minutes|tokens) = .*$", "", text, flags=re.M)
     values = tomllib.loads(text)
     values["analyses"]["systems"] = ["base", "hc-sa"]
-    read = settings_file.parse(text, values)
+    read = comparison_file.parse(text, values)
     assert read.vocabulary_size == 2000
     assert read.subwords == {"model_type": "unigram", "character_coverage": 1.0}
     assert read.test_sets[1].data == "folder"
@@ -124,6 +111,11 @@ WRONG = {
         'test = "test"\n',
         'shown = "test"\n[shown]\nsplit = "a"\n',
         "'shown' and 'shown'",
+    ),
+    "no list of modules": (
+        "[corpus]",
+        "import = 'a'\n[corpus]",
+        "`import` must be a list",
     ),
     "shown twice": (
         'test = "test"\n',

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,26 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants import analysis
+from keras_attnvariants.analysis.named import ANALYSES
 from keras_attnvariants.analysis.named import COMPARISONS
-from keras_attnvariants.analysis.named import SINGLE
-from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import label
+from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
-from keras_attnvariants.experiments.callbacks import Report
-from keras_attnvariants.experiments.findings import FINDINGS
-from keras_attnvariants.experiments.findings import Finding
-from keras_attnvariants.experiments.insights import AnalysisTable
-from keras_attnvariants.experiments.insights import AttentionLayer
-from keras_attnvariants.experiments.records import read_record
-from keras_attnvariants.experiments.records import write_record
+from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.result_tables import AnalysisTable
+from keras_attnvariants.experiments.result_tables import AttentionLayer
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
-from keras_attnvariants.experiments.work import RunRecord
-from keras_attnvariants.experiments.work import Work
+from keras_attnvariants.experiments.training_runs import Report
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.run import clear_full_disk
+from keras_attnvariants.utils.dataclass_json import read_record
+from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import DamagedFolderError
 
 EXAMINATION = "examination.json"
@@ -57,38 +53,49 @@ class Examination:
     attention: tuple[AttentionLayer, ...]
 
 
-def read_examination(work: Work, system: SystemSettings) -> Examination | None:
+def read_examination(
+    folder: ComparisonFolder, system: SystemSettings
+) -> Examination | None:
     """What was found about a system; `None` if it was not examined like this."""
-    path = work.system_folder(system) / EXAMINATION
+    path = folder.system_folder(system) / EXAMINATION
     try:
         found = read_record(path, Examination)
     except DamagedFolderError:
         return None
-    return found if found.digest == digest(work, system) else None
+    return found if found.digest == digest(folder, system) else None
 
 
-def is_examined(work: Work, system: SystemSettings) -> bool:
+def is_examined(folder: ComparisonFolder, system: SystemSettings) -> bool:
     """Whether all is known that the file asks for."""
-    s = work.settings
-    asks = s.speed_runs or any(has(work, system, name) for name in s.analyses.names)
-    if s.analyses.attention_sentences and system.name in s.analyses.systems:
-        asks = True
-    return not asks or read_examination(work, system) is not None
+    s = folder.settings
+    asks = (
+        s.speed_runs
+        or analyses_of(folder, system)
+        or (s.analyses.attention_sentences and system.name in s.analyses.systems)
+    )
+    return not asks or read_examination(folder, system) is not None
 
 
-def has(work: Work, system: SystemSettings, name: str) -> bool:
-    """Whether an analysis is to be made with the model of a system."""
-    if name in COMPARISONS:
-        return system.name == work.settings.baseline
-    return system.name in work.settings.analyses.systems
+def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
+    """Names of the analyses that are made with the model of a system."""
+    s = folder.settings
+    return [
+        name
+        for name in s.analyses.names
+        if (
+            system.name == s.baseline
+            if name in COMPARISONS
+            else system.name in s.analyses.systems
+        )
+    ]
 
 
-def digest(work: Work, system: SystemSettings) -> str:
+def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
     """What decides an examination, as a digest."""
-    s = work.settings
-    is_baseline = system.name == s.baseline
-    examined = s.systems if is_baseline and compared(work) else (system,)
-    records = [first_record(work, other) for other in examined]
+    s = folder.settings
+    is_compared = set(COMPARISONS) & set(analyses_of(folder, system))
+    examined = s.systems if is_compared else (system,)
+    records = [folder.record(other, s.seeds[0]) for other in examined]
     decided_by = (
         s.speed_runs,
         s.speed_sentences,
@@ -101,49 +108,42 @@ def digest(work: Work, system: SystemSettings) -> str:
     return hashlib.sha256(json.dumps(decided_by, default=str).encode()).hexdigest()
 
 
-def first_record(work: Work, system: SystemSettings) -> RunRecord | None:
-    """The record of the first run of a system."""
-    return work.record(system, work.settings.seeds[0])
-
-
-def compared(work: Work) -> list[str]:
-    """Names of the analyses that compare systems."""
-    return [name for name in work.settings.analyses.names if name in COMPARISONS]
-
-
-def do_examination(work: Work, system: SystemSettings, report: Report) -> None:
+def do_examination(
+    folder: ComparisonFolder, system: SystemSettings, report: Report
+) -> None:
     """Measures the speed of the first run of a system, and looks inside."""
-    s, run = work.settings, work.run_folder(system, work.settings.seeds[0])
+    folder.import_modules()
+    s, run = folder.settings, folder.run_folder(system, folder.settings.seeds[0])
     report(0.0, "loading")
-    examined = Examined(work, system, *load_run(run))
+    examined = Examined(folder, system, *load_run(run))
     speed = None
     if s.speed_runs:
         report(0.1, "measuring the speed of decoding")
-        sources, _ = work.pairs(s.test_sets[0])
-        translate = work.translator(examined.model, examined.tokenizer).translate
+        sources, _ = folder.pairs(s.test_sets[0])
+        translate = folder.translator(examined.model, examined.tokenizer).translate
         speed = measure_speed(translate, sources[: s.speed_sentences], s.speed_runs)
     tables: list[AnalysisTable] = []
-    names = [name for name in s.analyses.names if has(work, system, name)]
+    names = analyses_of(folder, system)
     for number, name in enumerate(names):
         report(0.2 + 0.7 * number / len(names), name)
         tables.append(examined.table(name))
     report(0.9, "attention weights")
     found = Examination(
-        digest(work, system),
+        digest(folder, system),
         None if speed is None else speed.sentences_per_second,
         None if speed is None else speed.tokens_per_second,
         tuple(tables),
         tuple(examined.attention()),
     )
     with clear_full_disk(run.parent):
-        write_record(work.system_folder(system) / EXAMINATION, found)
+        write_record(folder.system_folder(system) / EXAMINATION, found)
 
 
 @dataclass(frozen=True)
 class Examined:
     """A system that is examined, with the model of its first run."""
 
-    work: Work
+    folder: ComparisonFolder
     system: SystemSettings
     model: Any
     tokenizer: Any
@@ -151,91 +151,80 @@ class Examined:
     @cached_property
     def test(self) -> TestSettings:
         """The test set of the analyses."""
-        settings = self.work.settings
+        settings = self.folder.settings
         wanted = settings.analyses.test_set
         return next(t for t in settings.test_sets if t.name == wanted)
 
     @property
     def shown(self) -> TestSettings:
         """Where sentences come from whose texts are kept."""
-        return self.work.settings.shown or self.test
+        return self.folder.settings.shown or self.test
 
     def table(self, name: str) -> AnalysisTable:
         """The table of an analysis; without rows if the model has nothing for it."""
-        work, finding = self.work, FINDINGS.get(name, Finding())
-        note, table = "", None
+        s, known = self.folder.settings, ANALYSES[name]
+        is_comparison = name in COMPARISONS
+        data_name, data = self._data(name)
+        arguments: list[Any] = [self.model, self.tokenizer]
+        options: dict[str, Any] = {}
+        if is_comparison:
+            arguments.append(self._translators())
+            options = {"samples": s.samples, "tokenize": s.tokenize}
+        table, title, note = known.table((), 0), "", ""
         try:
-            table = (
-                self._comparison(name) if name in COMPARISONS else self._single(name)
-            )
+            data = islice(data, s.analyses.sentences)
+            table = known.function(*arguments, data, **options)
+            title = table.title
         except ValueError as error:
             note = " ".join(str(error).split())
         return AnalysisTable(
             analysis=name,
-            title="" if table is None else table.title,
-            system="" if name in COMPARISONS else self.system.name,
-            seed=work.settings.seeds[0],
-            test_set=self._data(name),
-            columns=() if table is None else table.columns,
-            rows=() if table is None else tuple(map(tuple, table.rows)),
-            sentences=0 if table is None else table.sentences,
-            skipped=0 if table is None else table.skipped,
+            title=title,
+            system="" if is_comparison else self.system.name,
+            seed=s.seeds[0],
+            test_set=data_name,
+            columns=table.columns,
+            rows=tuple(map(tuple, table.rows)),
+            sentences=table.sentences,
+            skipped=table.skipped,
+            source=known.source,
+            finding=known.finding,
+            definition=known.definition,
             note=note,
-            **finding._asdict(),
         )
 
-    def _data(self, name: str) -> str:
-        """The name of what is analysed."""
-        chosen = self.work.settings.analyses
-        if name == "heat-maps":
-            return self.shown.name
+    def _data(self, name: str) -> tuple[str, Iterator[Any]]:
+        """What is analysed, and its name."""
+        s = self.folder.settings
         if name == "alignment-errors":
-            return Path(chosen.alignments or "").name
+            path = str(s.analyses.alignments)
+            return Path(path).name, analysis.read_alignments(path, s.source, s.target)
         if name in ("contrastive", "agreement"):
-            return Path(chosen.contrastive or "").name
-        return chosen.test_set
+            path = str(s.analyses.contrastive)
+            return Path(path).name, analysis.read_contrastive(path)
+        test = self.shown if name == "heat-maps" else self.test
+        return test.name, zip(*self.folder.pairs(test), strict=True)
 
-    def _single(self, name: str) -> Table:
-        """A table of this system alone."""
-        s = self.work.settings
-        data: Iterable[Any]
-        if name == "alignment-errors":
-            options = (str(s.analyses.alignments), s.source, s.target)
-            data = analysis.read_alignments(*options)
-        elif name in ("contrastive", "agreement"):
-            data = analysis.read_contrastive(str(s.analyses.contrastive))
-        else:
-            test = self.shown if name == "heat-maps" else self.test
-            data = zip(*self.work.pairs(test), strict=True)
-        chosen = islice(data, s.analyses.sentences)
-        return SINGLE[name](self.model, self.tokenizer, chosen)
-
-    def _comparison(self, name: str) -> Table:
-        """A table of all systems that have translated the test set."""
-        s, seed = self.work.settings, self.work.settings.seeds[0]
-        sources, references = self.work.pairs(self.test)
-        count = s.analyses.sentences
-        translate: dict[str, Callable[[list[str]], list[str]]] = {}
+    def _translators(self) -> dict[str, Translate]:
+        """The systems that have translated the test set, this one first."""
+        s, seed = self.folder.settings, self.folder.settings.seeds[0]
+        sources, _ = self.folder.pairs(self.test)
         others = [system for system in s.systems if system != self.system]
-        for system in (self.system, *others):
-            if first_record(self.work, system) is not None:
-                texts = self.work.translations(self.test, system, seed)
-                translate[system.name] = translator_of(sources, texts)
-        pairs = islice(zip(sources, references, strict=True), count)
-        options: dict[str, Any] = {"samples": s.samples, "tokenize": s.tokenize}
-        if name == "bleu-by-length":
-            return analysis.bleu_by_length(translate, pairs, **options)
-        return analysis.bleu_by_off_diagonality(
-            self.model, self.tokenizer, translate, pairs, **options
-        )
+        return {
+            system.name: translator_of(
+                sources, self.folder.translations(self.test, system, seed)
+            )
+            for system in (self.system, *others)
+            if self.folder.record(system, seed) is not None
+        }
 
     def attention(self) -> Iterator[AttentionLayer]:
         """The weights on a few sentences, if the model has some."""
-        settings = self.work.settings.analyses
+        settings = self.folder.settings.analyses
         is_wanted = self.system.name in settings.systems
         if not is_wanted or not hasattr(self.model, "attention_scores"):
             return
-        pairs = list(zip(*self.work.pairs(self.shown), strict=True))
+        pairs = list(zip(*self.folder.pairs(self.shown), strict=True))
         for number in spread(len(pairs), settings.attention_sentences):
             yield from self._attention(number, *pairs[number])
 
@@ -268,9 +257,7 @@ class Examined:
             )
 
 
-def translator_of(
-    sources: list[str], translations: list[str]
-) -> Callable[[list[str]], list[str]]:
+def translator_of(sources: list[str], translations: list[str]) -> Translate:
     """What translates the sources as it was done before."""
     known = dict(zip(sources, translations, strict=True))
     return lambda texts: [known[text] for text in texts]

@@ -1,4 +1,4 @@
-"""What all runs of a comparison share, and what is known of each of them."""
+"""The folder of a comparison: its data, its runs, and what decides each of them."""
 
 import hashlib
 import json
@@ -11,7 +11,6 @@ from typing import Any
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
-from keras_attnvariants.experiments.records import read_record
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
@@ -23,9 +22,11 @@ from keras_attnvariants.training.runs import SUBWORDS
 from keras_attnvariants.training.runs import better_model
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.utils.dataclass_json import read_record
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.lines import split_lines
 
 RECORD = "record.json"
@@ -48,23 +49,32 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What all runs of a comparison share; can be pickled for other processes.
+class ComparisonFolder:
+    """A comparison in its folder; can be pickled for other processes.
 
     Attributes:
         settings: of the comparison.
-        folder: of the comparison.
+        path: of the folder.
         precision: dtype policy of all models.
     """
 
     settings: ComparisonSettings
-    folder: Path
+    path: Path
     precision: str
 
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus of the training data."""
         return self.load(self.settings.data)
+
+    def import_modules(self) -> None:
+        """Imports the modules that the file names, in this process.
+
+        Raises:
+            ValueError: one of them cannot be imported.
+        """
+        for module in self.settings.imports:
+            import_named("import", module)
 
     def load(self, data: str) -> Corpus:
         """A corpus with the languages of the comparison."""
@@ -97,7 +107,7 @@ class Work:
 
     def system_folder(self, system: SystemSettings) -> Path:
         """The folder of all runs of a system."""
-        return self.folder / RUNS / system.folder
+        return self.path / RUNS / system.folder
 
     def run_folder(self, system: SystemSettings, seed: int) -> Path:
         """The folder of a run."""
@@ -107,7 +117,7 @@ class Work:
         self, test: TestSettings, system: SystemSettings, seed: int
     ) -> Path:
         """The file with the translations of a test set by a run."""
-        return self.folder / TRANSLATIONS / test.folder / f"{system.folder}-{seed}.txt"
+        return self.path / TRANSLATIONS / test.folder / f"{system.folder}-{seed}.txt"
 
     def settings_of(self, system: SystemSettings) -> dict[str, Any]:
         """What decides how the runs of a system are trained, by name of the key."""

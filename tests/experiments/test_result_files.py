@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from rich.console import Console
 
-from keras_attnvariants.experiments import outputs
+from keras_attnvariants.experiments import result_files
 from tests.experiments.made_up import SYSTEMS
 from tests.experiments.made_up import comparison
 
@@ -25,7 +25,7 @@ def nasty():
 
 
 def test_latex_has_a_row_a_system_and_as_many_cells_as_columns():
-    text = outputs.latex(comparison())
+    text = result_files.latex(comparison())
     [columns] = [line for line in text.split("\n") if "begin{tabular}" in line]
     assert columns == r"\begin{tabular}{lrrrrrrr}"  # 2 test sets x 3 metrics, and size
     rows = [line for line in text.split("\n") if line.startswith(SYSTEMS)]
@@ -38,21 +38,21 @@ def test_latex_has_a_row_a_system_and_as_many_cells_as_columns():
 
 
 def test_latex_escapes_names():
-    text = outputs.latex(nasty())
+    text = result_files.latex(nasty())
     [row] = [line for line in text.split("\n") if line.startswith("=SUM")]
     name = (
         r"=SUM(A1) 50\% \& \textless{}script\textgreater{}\_\#\$"
         r"\textasciicircum{}\textasciitilde{}\{\}\textbackslash{} end"
     )
     assert row.startswith(f"{name} & ")
-    assert outputs.escaped("two\nlines") == "two lines"
+    assert result_files.escaped("two\nlines") == "two lines"
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
 def test_latex_can_be_set(tmp_path):
     document = (
         r"\documentclass{article}\usepackage{booktabs}\begin{document}"
-        f"\n{outputs.latex(nasty())}\n"
+        f"\n{result_files.latex(nasty())}\n"
         r"\end{document}"
     )
     (tmp_path / "table.tex").write_text(document)
@@ -62,15 +62,15 @@ def test_latex_can_be_set(tmp_path):
 
 def test_missing_scores_are_dashes():
     result = comparison(scores=(), differences=())
-    assert outputs.cell(result, "base", "test2016", "BLEU") == "--"
-    assert outputs.plain_cell(result, "base", "test2016") == "–"
+    assert result_files.cell(result, "base", "test2016", "BLEU") == "--"
+    assert result_files.plain_cell(result, "base", "test2016") == "–"
 
 
 def test_csv_files_open_in_a_spreadsheet(tmp_path, monkeypatch):
     page = "keras_attnvariants.experiments.page.write_page"
     monkeypatch.setattr(page, lambda *arguments: None)
     result = nasty()
-    outputs.write_all(result, tmp_path)
+    result_files.write_all(result, tmp_path)
     tables = {}
     for path in tmp_path.rglob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
@@ -95,5 +95,5 @@ def test_the_table_on_the_terminal_shows_names_as_they_are():
     console = Console(width=120, record=True, file=io.StringIO())
     result = comparison()
     odd = dataclasses.replace(result.systems[0], name="[bold]base")
-    console.print(outputs.score_table(dataclasses.replace(result, systems=(odd,))))
+    console.print(result_files.score_table(dataclasses.replace(result, systems=(odd,))))
     assert "[bold]base" in console.export_text()
