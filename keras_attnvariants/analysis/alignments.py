@@ -17,7 +17,9 @@ from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import head_panel
 from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.data.links import Link
 from keras_attnvariants.data.links import check_links
@@ -73,22 +75,12 @@ class AlignmentErrors(Table):
 
     title: ClassVar[str] = "Alignment error rate"
 
-    def draw(self, drawing: Any) -> Any:
-        rows = [HeadPoint(name(row), row.layer, row.error_rate) for row in self.rows]
-        return drawing.head_points(rows, "value", self.title, "error rate")
-
-
-class HeadPoint(NamedTuple):
-    """A point of the picture."""
-
-    place: str
-    layer: int
-    value: float
-
-
-def name(row: HeadAlignment) -> str:
-    """What a point of the picture stands for."""
-    return "heads" if row.head is not None else "mean of heads"
+    def panels(self) -> list[Panel]:
+        heads = [
+            ("mean of heads" if row.head is None else "heads", row.layer, None, row[2])
+            for row in self.rows
+        ]
+        return [head_panel(heads, self.title, "error rate")]
 
 
 def alignment_errors(

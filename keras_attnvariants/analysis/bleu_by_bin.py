@@ -18,7 +18,9 @@ from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import Value
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
@@ -30,6 +32,8 @@ from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.
 WORDS = (10, 20, 30, 40)
+# Of the columns with a value and its interval.
+ENDS = ("", "_low", "_high")
 
 
 class BinScore(NamedTuple):
@@ -71,27 +75,30 @@ class BleuByBin(Table):
 
     tokenize: str = "13a"
 
-    def draw(self, drawing: Any) -> Any:
+    def panels(self) -> list[Panel]:
         differ = any(row.difference is not None for row in self.rows)
         field = "difference" if differ else "bleu"
-        panels = {
-            by: {
-                name: [
-                    (
-                        (row.low + row.high) / 2,
-                        getattr(row, field),
-                        getattr(row, f"{field}_low"),
-                        getattr(row, f"{field}_high"),
-                    )
-                    for row in of_system
-                    if getattr(row, field) is not None
-                ]
-                for name, of_system in grouped(rows, "system").items()
-            }
+        up = "BLEU, difference to the first" if differ else "BLEU"
+        return [
+            Panel(
+                by,
+                "lines",
+                {
+                    name: [
+                        Value(
+                            (row.low + row.high) / 2,
+                            *(getattr(row, f"{field}{end}") for end in ENDS),
+                        )
+                        for row in own
+                        if getattr(row, field) is not None
+                    ]
+                    for name, own in grouped(rows, "system").items()
+                },
+                "middle of the bin",
+                up,
+            )
             for by, rows in grouped(self.rows, "by").items()
-        }
-        label = "BLEU, difference to the first" if differ else "BLEU"
-        return drawing.intervals(panels, "middle of the bin", label)
+        ]
 
 
 def bleu_by_length(

@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import Value
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.decoding import Translator
 
@@ -48,9 +50,12 @@ class ContrastiveAccuracy(Table):
 
     title: ClassVar[str] = "Accuracy on contrastive pairs, in percent"
 
-    def draw(self, drawing: Any) -> Any:
-        rows = [(row.category, *row[3:]) for row in self.rows]
-        return drawing.bars(rows, self.title, "accuracy (%)")
+    def panels(self) -> list[Panel]:
+        bars = [
+            Value(row.category, row.accuracy, row.low, row.high, row.category)
+            for row in self.rows
+        ]
+        return [Panel(self.title, "bars", {"": bars}, "", "accuracy (%)")]
 
 
 def contrastive_accuracy(
@@ -111,16 +116,23 @@ class AgreementByDistance(Table):
 
     title: ClassVar[str] = "Accuracy of agreement by distance, in percent"
 
-    def draw(self, drawing: Any) -> Any:
-        panels = {
-            measure: {
-                "accuracy": [
-                    (row.distance, row.accuracy, row.low, row.high) for row in rows
-                ]
-            }
+    def panels(self) -> list[Panel]:
+        across = f"words ({LONGEST + 1}: more)"
+        return [
+            Panel(
+                measure,
+                "lines",
+                {
+                    "accuracy": [
+                        Value(row.distance, row.accuracy, row.low, row.high)
+                        for row in rows
+                    ]
+                },
+                across,
+                "accuracy (%)",
+            )
             for measure, rows in grouped(self.rows, "measure").items()
-        }
-        return drawing.intervals(panels, f"words ({LONGEST + 1}: more)", "accuracy (%)")
+        ]
 
 
 def agreement_by_distance(

@@ -15,7 +15,9 @@ from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import Sums
 from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import head_panel
 from keras_attnvariants.utils.checks import check_integer
 
 # In tokens: a row is off the diagonal if it looks as far as this.
@@ -46,9 +48,13 @@ class OffDiagonality(Table):
 
     title: ClassVar[str] = "Share of off-diagonal tokens"
 
-    def draw(self, drawing: Any) -> Any:
-        heads = [row for row in self.rows if row.head is not None]
-        return drawing.head_points(heads, "share", self.title, "share of tokens")
+    def panels(self) -> list[Panel]:
+        heads = [
+            (row.place, row.layer, row.head, row.share)
+            for row in self.rows
+            if row.head is not None
+        ]
+        return [head_panel(heads, self.title, "share of tokens")]
 
 
 def off_diagonality(

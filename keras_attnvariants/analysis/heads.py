@@ -13,8 +13,11 @@ from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import Sums
 from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import Value
 from keras_attnvariants.analysis.tables import grouped
+from keras_attnvariants.analysis.tables import head_panel
 from keras_attnvariants.utils.checks import check_integer
 
 NEAREST = range(-3, 4)
@@ -61,10 +64,9 @@ class Locality(Table):
 
     title: ClassVar[str] = "Distance of the largest weight, in tokens"
 
-    def draw(self, drawing: Any) -> Any:
-        return drawing.head_points(
-            self.rows, "distance", self.title, "mean distance (tokens)"
-        )
+    def panels(self) -> list[Panel]:
+        heads = [(row.place, row.layer, row.head, row.distance) for row in self.rows]
+        return [head_panel(heads, self.title, "mean distance (tokens)")]
 
 
 def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
@@ -125,18 +127,20 @@ class WeightByDistance(Table):
 
     title: ClassVar[str] = "Weight by distance"
 
-    def draw(self, drawing: Any) -> Any:
-        return drawing.lines(
-            {
-                place: {
-                    f"layer {layer}": [(row.distance, row.weight) for row in of_layer]
-                    for layer, of_layer in grouped(rows, "layer").items()
-                }
-                for place, rows in grouped(self.rows, "place").items()
-            },
-            "distance (tokens)",
-            "weight",
-        )
+    def panels(self) -> list[Panel]:
+        return [
+            Panel(
+                place,
+                "lines",
+                {
+                    f"layer {layer}": [Value(row.distance, row.weight) for row in own]
+                    for layer, own in grouped(rows, "layer").items()
+                },
+                "distance (tokens)",
+                "weight",
+            )
+            for place, rows in grouped(self.rows, "place").items()
+        ]
 
 
 def weight_by_distance(
@@ -202,8 +206,9 @@ class Entropy(Table):
 
     title: ClassVar[str] = "Entropy of heads"
 
-    def draw(self, drawing: Any) -> Any:
-        return drawing.head_points(self.rows, "entropy", self.title, "entropy (bits)")
+    def panels(self) -> list[Panel]:
+        heads = [(row.place, row.layer, row.head, row.entropy) for row in self.rows]
+        return [head_panel(heads, self.title, "entropy (bits)")]
 
 
 def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import NamedTuple
@@ -16,13 +17,19 @@ from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import Sums
 from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import Value
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import by_quadrant
 from keras_attnvariants.attention.phrases.scores import shares
 from keras_attnvariants.attention.phrases.scores import winners
+from keras_attnvariants.evaluation import attention_maps
 from keras_attnvariants.utils.checks import check_positive
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MEASURES = ("mass", "strong", "winner")
 NO_PHRASES = "No such layer of this model attends to tokens and phrases."
@@ -55,15 +62,20 @@ class ActivationShares(Table):
 
     title: ClassVar[str] = "Activation shares, in percent"
 
-    def draw(self, drawing: Any) -> Any:
-        panels = {
-            f"{place}, {measure}": {
-                f"{query} to {key}": [(row.layer, row.share) for row in of_quadrant]
-                for (query, key), of_quadrant in grouped(rows, "query", "key").items()
-            }
+    def panels(self) -> list[Panel]:
+        return [
+            Panel(
+                f"{place}, {measure}",
+                "lines",
+                {
+                    f"{query} to {key}": [Value(row.layer, row.share) for row in own]
+                    for (query, key), own in grouped(rows, "query", "key").items()
+                },
+                "layer",
+                "share (%)",
+            )
             for (place, measure), rows in grouped(self.rows, "place", "measure").items()
-        }
-        return drawing.lines(panels, "layer", "share (%)")
+        ]
 
 
 def activation_shares(
@@ -138,14 +150,22 @@ class QuadrantMaps(Table):
 
     title: ClassVar[str] = "Weights by quadrant"
 
-    def draw(self, drawing: Any) -> Any:
-        maps = {
-            f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}": cells
-            for (place, layer, query, key), cells in grouped(
-                self.rows, "place", "layer", "query", "key"
-            ).items()
-        }
-        return drawing.heat_maps(maps, across=len({row.key for row in self.rows}))
+    def panels(self) -> list[Panel]:
+        return []  # matrices have no curves
+
+    def figure(self) -> "Figure":
+        """The matrices, with one scale of colours for all."""
+        maps = []
+        quadrants = grouped(self.rows, "place", "layer", "query", "key")
+        for (place, layer, query, key), own in quadrants.items():
+            title = f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}"
+            rows = {cell.row: cell.row_text for cell in own}
+            columns = {cell.column: cell.column_text for cell in own}
+            weights = np.reshape([cell.weight for cell in own], (len(rows), -1))
+            texts = [*rows.values()], [*columns.values()]
+            maps.append(attention_maps.Panel(title, weights, *texts))
+        across = len({row.key for row in self.rows})
+        return attention_maps.figure_of(attention_maps.rows_of(maps, across))
 
 
 def gram_name(order: int) -> str:

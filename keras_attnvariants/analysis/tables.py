@@ -2,13 +2,16 @@
 
 import io
 import os
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
+from typing import NamedTuple
 
 import rich.table
 from rich.console import Console
@@ -22,11 +25,46 @@ if TYPE_CHECKING:
 WIDTH = 160
 
 
+class Value(NamedTuple):
+    """A value in a picture.
+
+    Attributes:
+        x, y: where it is; `x` may be a name.
+        low, high: its interval.
+        label: what it is, where its curve and `x` do not say it.
+    """
+
+    x: float | str
+    y: float
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+
+
+class Panel(NamedTuple):
+    """One pair of axes of a picture.
+
+    Attributes:
+        title: above them.
+        kind: `"points"`, `"lines"` or `"bars"`, one below the other.
+        curves: values by name.
+        across: label of `x`.
+        up: label of the values.
+    """
+
+    title: str
+    kind: str
+    curves: Mapping[str, Sequence[Value]]
+    across: str
+    up: str
+
+
 @dataclass(frozen=True)
 class Table:
     """Base class of the results.
 
-    A subclass has a title and draws itself; its rows are named tuples of one kind.
+    A subclass has a title and says what its picture shows; its rows are named tuples
+    of one kind.
 
     Attributes:
         rows: the rows, in order.
@@ -69,17 +107,22 @@ class Table:
         Returns:
             The figure.
         """
-        from keras_attnvariants.analysis import drawing
         from keras_attnvariants.evaluation.curves import save_png
 
-        figure = self.draw(drawing)
+        figure = self.figure()
         if path is not None:
             save_png(figure, Path(path))
         return figure
 
-    def draw(self, drawing: Any) -> "Figure":
-        """The picture, drawn with the module `drawing`."""
+    def panels(self) -> list[Panel]:
+        """What the picture shows, as pairs of axes."""
         raise NotImplementedError(f"{type(self).__name__} has no picture.")
+
+    def figure(self) -> "Figure":
+        """The picture, drawn with matplotlib."""
+        from keras_attnvariants.analysis.drawing import draw_panels
+
+        return draw_panels(self.panels())
 
     def __rich__(self) -> rich.table.Table:
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
@@ -99,6 +142,28 @@ class Table:
         console.print(self)
         lines = console.export_text().split("\n")
         return "\n".join(line.rstrip() for line in lines).rstrip("\n")
+
+
+def head_panel(
+    heads: Iterable[tuple[str, int, int | None, float | None]], title: str, up: str
+) -> Panel:
+    """A point for each head, above its layer.
+
+    Args:
+        heads: place, layer, number and value of each; one number for all is `None`.
+        title: of the panel.
+        up: label of the values.
+    """
+    heads = list(heads)
+    places = list(dict.fromkeys(place for place, *_ in heads))
+    curves: dict[str, list[Value]] = {place: [] for place in places}
+    for place, layer, head, value in heads:
+        if value is None:
+            continue
+        shift = 0.16 * (places.index(place) - (len(places) - 1) / 2)
+        label = f"{place}, layer {layer}" + (f", head {head}" if head else "")
+        curves[place].append(Value(layer + shift, value, label=label))
+    return Panel(title, "points", curves, "layer", up)
 
 
 def grouped(rows: Sequence[Any], *fields: str) -> dict[Any, list[Any]]:

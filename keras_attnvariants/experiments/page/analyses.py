@@ -4,31 +4,23 @@ from collections import namedtuple
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from keras_attnvariants.experiments.page import drawing
-from keras_attnvariants.experiments.page.findings import LEADS
-from keras_attnvariants.experiments.page.findings import ours
-from keras_attnvariants.experiments.page.pictures import Panel
-from keras_attnvariants.experiments.page.pictures import panel_svg
+from keras_attnvariants.analysis.named import ANALYSES
+from keras_attnvariants.analysis.tables import Panel as TablePanel
+from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.experiments.page.analysis_sentences import LEADS
+from keras_attnvariants.experiments.page.analysis_sentences import ours
+from keras_attnvariants.experiments.page.english import fixed
+from keras_attnvariants.experiments.page.english import number
+from keras_attnvariants.experiments.page.vega_charts import Panel
+from keras_attnvariants.experiments.page.vega_charts import Point
+from keras_attnvariants.experiments.page.vega_charts import panel_svg
 from keras_attnvariants.experiments.result_tables import AnalysisTable
 from keras_attnvariants.experiments.results import ComparisonResult
 
-# Classes of `kav.analysis` by the name of the analysis.
-KINDS = {
-    "locality": "Locality",
-    "distance": "WeightByDistance",
-    "entropy": "Entropy",
-    "off-diagonality": "OffDiagonality",
-    "activation-shares": "ActivationShares",
-    "heat-maps": "QuadrantMaps",
-    "alignment-errors": "AlignmentErrors",
-    "contrastive": "ContrastiveAccuracy",
-    "agreement": "AgreementByDistance",
-    "bleu-by-length": "BleuByBin",
-    "bleu-by-off-diagonality": "BleuByBin",
-}
 # Of an analysis; longer ones are only in the files beside the page.
 MOST_ROWS = 400
 
@@ -121,13 +113,37 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
 def panels_of(tables: Sequence[AnalysisTable]) -> list[Panel]:
     """The panels of all tables, with titles that begin with the system."""
     return [
-        panel.with_title(
-            ": ".join(part for part in (table.system, panel.title) if part)
-        )
+        shown_panel(panel, table.system)
         for table in tables
-        if table.rows and table.analysis in KINDS
-        for panel in restored(table).draw(drawing)
+        if table.rows and table.analysis in ANALYSES
+        for panel in restored(table).panels()
     ]
+
+
+def shown_panel(panel: TablePanel, system: str) -> Panel:
+    """A panel of `kav.analysis` with its values in words."""
+    across, up = panel.across, panel.up
+    # The page has the title of a table above its only panel.
+    title = panel.title if panel.kind == "lines" else ""
+    if panel.kind == "bars":
+        across, up = up, ""
+    points = []
+    for name, values in panel.curves.items():
+        for x, y, low, high, label in values:
+            label = label or f"{name}, {across} {number(float(x))}"
+            text = f"{label}: {fixed(y)} {up}".rstrip()
+            if low is not None and high is not None:
+                text += f", interval {fixed(low)} to {fixed(high)}"
+            points.append(Point(x, y, name, text, low, high))
+    return Panel(
+        ": ".join(part for part in (system, title) if part),
+        panel.kind,
+        points,
+        across,
+        up,
+        list(panel.curves),
+        zero="difference" in up,
+    )
 
 
 def palette_of(panels: Sequence[Panel], systems: Sequence[str]) -> tuple[str, ...]:
@@ -141,21 +157,18 @@ def drawn(panels: Sequence[Panel], palette: Sequence[str]) -> Iterator[Picture]:
     width = {1: 600, 2: 400}.get(len(panels))
     for panel in panels:
         domain = common([other for other in panels if other.up == panel.up])
-        panel = panel.with_names(palette)
+        panel = replace(panel, names=palette)
         wide = panel_svg(panel, domain, width, 260) if width else ""
         shown = {point.series for point in panel.points}
         series = tuple(name for name in palette if name in shown)
         yield Picture(panel.title, panel_svg(panel, domain), wide, series)
 
 
-def restored(table: AnalysisTable) -> Any:
-    """The `Table` as `kav.analysis` made it, which can draw itself."""
-    import keras_attnvariants.analysis as analysis
-
+def restored(table: AnalysisTable) -> Table:
+    """The table as `kav.analysis` made it, which knows its panels."""
     row = namedtuple("row", table.columns)  # type: ignore[misc]
-    kind = getattr(analysis, KINDS[table.analysis])
     rows = tuple(row(*values) for values in table.rows)
-    return kind(rows, table.sentences, table.skipped)
+    return ANALYSES[table.analysis].table(rows, table.sentences, table.skipped)
 
 
 def common(panels: Sequence[Panel]) -> tuple[float, float] | None:

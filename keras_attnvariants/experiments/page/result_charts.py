@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 import altair as alt
 
-from keras_attnvariants.experiments.page.costs import SHOWN
-from keras_attnvariants.experiments.page.costs import values
-from keras_attnvariants.experiments.page.pictures import INK
-from keras_attnvariants.experiments.page.pictures import MARK
-from keras_attnvariants.experiments.page.pictures import QUIET
-from keras_attnvariants.experiments.page.pictures import Panel
-from keras_attnvariants.experiments.page.pictures import Point
-from keras_attnvariants.experiments.page.pictures import data
-from keras_attnvariants.experiments.page.pictures import svg
-from keras_attnvariants.experiments.page.summary import Ranking
-from keras_attnvariants.experiments.page.summary import front
-from keras_attnvariants.experiments.page.words import fixed
-from keras_attnvariants.experiments.page.words import signed
+from keras_attnvariants.experiments.page.english import fixed
+from keras_attnvariants.experiments.page.english import signed
+from keras_attnvariants.experiments.page.summary_sentences import Ranking
+from keras_attnvariants.experiments.page.summary_sentences import cost_values
+from keras_attnvariants.experiments.page.summary_sentences import front
+from keras_attnvariants.experiments.page.vega_charts import INK
+from keras_attnvariants.experiments.page.vega_charts import MARK
+from keras_attnvariants.experiments.page.vega_charts import QUIET
+from keras_attnvariants.experiments.page.vega_charts import Panel
+from keras_attnvariants.experiments.page.vega_charts import Point
+from keras_attnvariants.experiments.page.vega_charts import data
+from keras_attnvariants.experiments.page.vega_charts import svg
+from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # What a system is beside the baseline: by color and by shape.
@@ -50,12 +50,12 @@ def quality_against_cost(
     """The picture at the top, as SVG of so many pixels."""
     points = [
         (name, value, rank.scores[name].mean)
-        for name, value in values(result, cost).items()
+        for name, value in cost_values(result, cost).items()
         if name in rank.scores
     ]
     if not points:
         return ""
-    shown = SHOWN[cost]
+    shown = COSTS[cost]
     costs, scores = [point[1] for point in points], [point[2] for point in points]
     is_log = min(costs) > 0 and max(costs) / min(costs) > WIDE
     across, up = Axis.around(costs, is_log), Axis.around(scores)

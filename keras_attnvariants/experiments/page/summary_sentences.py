@@ -5,22 +5,20 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keras_attnvariants.experiments.page.costs import SHOWN
-from keras_attnvariants.experiments.page.costs import SPOKEN
-from keras_attnvariants.experiments.page.costs import main_cost
-from keras_attnvariants.experiments.page.costs import values
-from keras_attnvariants.experiments.page.words import counted
-from keras_attnvariants.experiments.page.words import fixed
-from keras_attnvariants.experiments.page.words import listed
-from keras_attnvariants.experiments.page.words import probability
-from keras_attnvariants.experiments.page.words import relation
-from keras_attnvariants.experiments.page.words import signed
+from keras_attnvariants.experiments.page.english import counted
+from keras_attnvariants.experiments.page.english import fixed
+from keras_attnvariants.experiments.page.english import listed
+from keras_attnvariants.experiments.page.english import probability
+from keras_attnvariants.experiments.page.english import relation
+from keras_attnvariants.experiments.page.english import signed
 from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import LOWER_IS_BETTER
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 
+# What the summary speaks of, if it is known; the first is in the picture.
+SPOKEN = ("seconds", "parameters", "sentences_per_second", "memory_mib")
 # Below it a corrected p-value is significant.
 LEVEL = 0.05
 # The two that the summary is about: by the field of `Difference` before `_holm`.
@@ -28,6 +26,21 @@ TESTS = {
     "bootstrap": "paired bootstrap over sentences",
     "welch": "t-test over seeds",
 }
+
+
+def cost_values(result: ComparisonResult, name: str) -> dict[str, float]:
+    """A cost of each system for which it is known, in the unit that is shown."""
+    found = {system.name: result.costs(system.name)[name] for system in result.systems}
+    factor = COSTS[name].factor
+    return {
+        system: factor * value for system, value in found.items() if value is not None
+    }
+
+
+def main_cost(result: ComparisonResult) -> str:
+    """The cost that quality is weighed against: the first that is known."""
+    known = (name for name in SPOKEN if cost_values(result, name))
+    return next(known, SPOKEN[0])
 
 
 @dataclass(frozen=True)
@@ -218,10 +231,10 @@ def price(result: ComparisonResult, rank: Ranking) -> Iterator[str]:
         return
     parts: list[str] = []
     for name in SPOKEN:
-        costs = values(result, name)
+        costs = cost_values(result, name)
         value, base = costs.get(rank.best), costs.get(result.baseline)
         if value is not None and base:
-            word, unit, _, digits = SHOWN[name]
+            word, unit, _, digits, _ = COSTS[name]
             parts.append(
                 f"{f'its {word}' if parts else f'The {word} of {rank.best} is'} "
                 f"{relation(value, base)} that of {result.baseline} "
@@ -233,7 +246,7 @@ def price(result: ComparisonResult, rank: Ranking) -> Iterator[str]:
 
 def worth(result: ComparisonResult, rank: Ranking, cost: str) -> Iterator[str]:
     """The systems that no other beats in both quality and cost."""
-    names, word = front(result, rank, cost), SHOWN[cost].name
+    names, word = front(result, rank, cost), COSTS[cost].name
     if len(rank.scores) < 2 or not names:
         return
     if len(names) == 1:
@@ -252,7 +265,7 @@ def front(result: ComparisonResult, rank: Ranking, cost: str) -> list[str]:
     sign = -1 if COSTS[cost].more_is_better else 1
     points = {
         name: (sign * value, -rank.sign * rank.scores[name].mean)
-        for name, value in values(result, cost).items()
+        for name, value in cost_values(result, cost).items()
         if name in rank.scores
     }
     chosen = [

@@ -4,9 +4,9 @@ import zlib
 import numpy as np
 import pytest
 
-from keras_attnvariants.experiments.page.weights import browsable
-from keras_attnvariants.experiments.page.weights import packed
-from keras_attnvariants.experiments.page.weights import quantized
+from keras_attnvariants.experiments.page.rendering import browsable
+from keras_attnvariants.experiments.page.rendering import packed
+from keras_attnvariants.experiments.page.rendering import quantized
 from tests.experiments import made_up
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from keras_attnvariants.experiments.page.words import fixed
-from keras_attnvariants.experiments.page.words import listed
-from keras_attnvariants.experiments.page.words import signed
+from keras_attnvariants.experiments.page.english import fixed
+from keras_attnvariants.experiments.page.english import listed
+from keras_attnvariants.experiments.page.english import signed
 from keras_attnvariants.experiments.result_tables import AnalysisTable
 
 Row = dict[str, Any]

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from dataclasses import replace
 from typing import Any
 
 import altair as alt
 import vl_convert
 
-from keras_attnvariants.experiments.page.words import printable
+from keras_attnvariants.experiments.page.english import printable
 
 # Between the name of a series and the description of a mark.
 MARK = "\u2063"
@@ -74,14 +73,6 @@ class Panel:
     up: str
     names: Sequence[str] = field(default=())
     zero: bool = False
-
-    def with_title(self, title: str) -> "Panel":
-        """The same with another title."""
-        return replace(self, title=title)
-
-    def with_names(self, names: Sequence[str]) -> "Panel":
-        """The same with the colors of other names."""
-        return replace(self, names=names)
 
 
 def svg(chart: alt.TopLevelMixin, title: str) -> str:

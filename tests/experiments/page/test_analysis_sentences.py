@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from keras_attnvariants.experiments import AnalysisTable
-from keras_attnvariants.experiments.page.findings import ours
+from keras_attnvariants.experiments.page.analysis_sentences import ours
 
 HEADS = "place layer head"
 BINS = (

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from keras_attnvariants.experiments.page.summary import front
-from keras_attnvariants.experiments.page.summary import main_ranking
-from keras_attnvariants.experiments.page.summary import ranking
-from keras_attnvariants.experiments.page.summary import summary
+from keras_attnvariants.experiments.page.summary_sentences import front
+from keras_attnvariants.experiments.page.summary_sentences import main_ranking
+from keras_attnvariants.experiments.page.summary_sentences import ranking
+from keras_attnvariants.experiments.page.summary_sentences import summary
 from tests.experiments import made_up
 
 

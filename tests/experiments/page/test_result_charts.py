@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from keras_attnvariants.experiments.page.figures import LETTER
-from keras_attnvariants.experiments.page.figures import Axis
-from keras_attnvariants.experiments.page.figures import box_of
-from keras_attnvariants.experiments.page.figures import curves
-from keras_attnvariants.experiments.page.figures import placed
-from keras_attnvariants.experiments.page.figures import quality_against_cost
-from keras_attnvariants.experiments.page.figures import thinned
-from keras_attnvariants.experiments.page.summary import main_ranking
+from keras_attnvariants.experiments.page.result_charts import LETTER
+from keras_attnvariants.experiments.page.result_charts import Axis
+from keras_attnvariants.experiments.page.result_charts import box_of
+from keras_attnvariants.experiments.page.result_charts import curves
+from keras_attnvariants.experiments.page.result_charts import placed
+from keras_attnvariants.experiments.page.result_charts import quality_against_cost
+from keras_attnvariants.experiments.page.result_charts import thinned
+from keras_attnvariants.experiments.page.summary_sentences import main_ranking
 from tests.experiments import made_up
 
 

@@ -1,4 +1,4 @@
-from keras_attnvariants.experiments.page.differences import differing
+from keras_attnvariants.experiments.page.english import differing
 
 
 def marked(text: str, other: str) -> str:
