@@ -84,9 +84,10 @@ def compare(
     import_modules(imports)
     import keras_attnvariants as kav
 
-    comparison = kav.experiments.Comparison.from_file(file, folder)
-    call = shlex.join(["kav", "compare", str(file), "--folder", str(folder)])
-    result = comparison.run(only or (), minutes, score_only, call)
+    comparison = kav.experiments.Comparison.from_file(file, folder, imports or ())
+    words = ["kav", "compare", str(file), "--folder", str(folder)]
+    words += [word for module in imports or () for word in ("--import", module)]
+    result = comparison.run(only or (), minutes, score_only, shlex.join(words))
     show(result, folder)
 
 

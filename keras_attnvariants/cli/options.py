@@ -1,12 +1,10 @@
 """Options that several commands have, and checks of what they are given."""
 
 import os
-import sys
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 from typing import Any
@@ -15,6 +13,7 @@ import typer
 
 from keras_attnvariants.cli.commands import one_line
 from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.packages import check_extra
 
@@ -116,27 +115,7 @@ def import_modules(modules: Sequence[str] | None) -> None:
     """
     import_tensorflow()
     for module in modules or ():
-        imported("--import", module)
-
-
-def imported(option: str, place: str) -> Any:
-    """A module of the user, found as Python finds modules or in the working directory.
-
-    Args:
-        option: that names it.
-        place: the module, or `module:name` for what is in it.
-
-    Raises:
-        ValueError: there is no such module, or it is no Python.
-    """
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        return import_module(place.partition(":")[0])
-    except (ImportError, SyntaxError) as error:
-        raise ValueError(
-            f"`{option}` cannot be imported: {error}. Received: {place}"
-        ) from error
+        import_named("--import", module)
 
 
 def check_matplotlib() -> None:

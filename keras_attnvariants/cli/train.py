@@ -19,7 +19,6 @@ from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import checked
 from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.cli.options import imported
 from keras_attnvariants.cli.train_options import BleuSentences
 from keras_attnvariants.cli.train_options import Callback
 from keras_attnvariants.cli.train_options import PrecisionOption
@@ -34,6 +33,7 @@ from keras_attnvariants.cli.train_options import TrainingPrecision
 from keras_attnvariants.cli.train_options import ValidateEvery
 from keras_attnvariants.cli.train_options import VocabularySize
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_named
 
 # Options of `kav train` by the names of the arguments that they set, where a hyphen for
 # an underscore is not all that differs.
@@ -230,7 +230,7 @@ def _made(factory: str) -> list[Any]:
             f"`--callback` must be `package.module:function`. Received: {factory}"
         )
     try:
-        found = getattr(imported("--callback", factory), function)
+        found = getattr(import_named("--callback", factory), function)
     except AttributeError as error:
         raise ValueError(
             f"`--callback` cannot be imported: {error}. Received: {factory}"

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +69,24 @@ class Comparison:
 
     @classmethod
     def from_file(
-        cls, path: str | os.PathLike[str], folder: str | os.PathLike[str]
+        cls,
+        path: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
+        imports: Sequence[str] = (),
     ) -> "Comparison":
         """The comparison that a TOML file describes.
+
+        Args:
+            path: the file.
+            folder: everything is written there.
+            imports: modules to be imported before those that the file names.
 
         Raises:
             ValueError, OSError: the file cannot be read, or something in it is wrong.
         """
-        return cls(read_settings(Path(path)), Path(folder))
+        settings = read_settings(Path(path))
+        modules = (*imports, *settings.imports)
+        return cls(replace(settings, imports=modules), Path(folder))
 
     def run(
         self,

@@ -83,22 +83,21 @@ def keras_backend() -> str:
     return "tensorflow"
 
 
-def import_named(name: str, module: str) -> Any:
+def import_named(option: str, place: str) -> Any:
     """A module of the user, found as Python finds modules or in the working directory.
 
     Args:
-        name: of the option or key that has it.
-        module: its full name.
+        option: that names it, or the key of a file.
+        place: the module, or `module:name` for what is in it.
 
     Raises:
-        ValueError: there is no such module, or it fails.
+        ValueError: there is no such module, or it is no Python.
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return import_module(module)
-    except Exception as error:
+        return import_module(place.partition(":")[0])
+    except (ImportError, SyntaxError) as error:
         raise ValueError(
-            f"`{name}` cannot be imported: {type(error).__name__}: {error}. "
-            f"Received: {module}"
+            f"`{option}` cannot be imported: {error}. Received: {place}"
         ) from error

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,6 +25,7 @@ from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.presets import registry
 from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import FolderInUseError
@@ -74,8 +76,8 @@ def pages(monkeypatch):
 def compare(tmp_path, corpus_folder, jobs, pages):
     """Runs the comparison of the toys, with changes of its file."""
 
-    def run(systems=SYSTEMS, data=corpus_folder, options=None, **changes):
-        path = toy_file(tmp_path, data, systems, **{**BARE, **changes})
+    def run(systems=SYSTEMS, data=corpus_folder, options=None, top="", **changes):
+        path = toy_file(tmp_path, data, systems, top, **{**BARE, **changes})
         compared = experiments.Comparison.from_file(path, tmp_path / "out")
         return compared.run(**(options or {}))
 
@@ -237,6 +239,31 @@ def test_a_system_that_does_not_build_is_refused_at_once(
     assert not (tmp_path / "out").exists()
 
 
+OWN_PRESET = """
+from dataclasses import replace
+from keras_attnvariants import presets
+
+presets.register(replace(presets.get("kav/hc-sa/bible"), name="own/hc-sa/bible"))
+"""
+OWN_SYSTEM = SYSTEMS.replace("kav/hc-sa/bible", "own/hc-sa/bible")
+
+
+def test_a_preset_of_a_module_in_the_working_directory(
+    compare, jobs, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_presets", dict(registry._presets))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "own_preset.py").write_text(OWN_PRESET)
+    with pytest.raises(ValueError, match="'hc' does not build"):
+        compare(OWN_SYSTEM)
+    with pytest.raises(ValueError, match="`import` cannot be imported.*no_preset"):
+        compare(OWN_SYSTEM, top='import = ["no_preset"]')
+    result = compare(OWN_SYSTEM, top='import = ["own_preset"]')
+    assert result.system("hc").preset == "own/hc-sa/bible"
+    assert "hc 2" in jobs
+
+
 def test_test_sets_without_sentences(compare, corpus_folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -333,7 +360,7 @@ def kav_compare(forks, corpus_cache):
 
     def start(path, folder):
         words = "keras_attnvariants", "compare", path, "--folder", folder
-        return forks.start(*words, KAV_CACHE=str(corpus_cache))
+        return forks.start(*words, cwd=path.parent, KAV_CACHE=str(corpus_cache))
 
     return start
 
@@ -362,13 +389,21 @@ def copy_runs(undisturbed, folder):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare):
+def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare, monkeypatch):
     """Two systems and seeds: killed and continued in processes, undisturbed in one.
+
+    One system has a preset that a module registers, which each process imports.
 
     The runs with seed 2 were there before the kill, and are those of the undisturbed.
     """
     analyses = {'"locality", "activation': '"locality", "heat-maps", "activation'}
-    path = toy_file(tmp_path, corpus_folder, **SHOWN, **analyses)
+    (tmp_path / "own_preset.py").write_text(OWN_PRESET)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_presets", dict(registry._presets))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "own_preset", raising=False)
+    top = 'import = ["own_preset"]'
+    path = toy_file(tmp_path, corpus_folder, OWN_SYSTEM, top, **SHOWN, **analyses)
     compare_here(path, tmp_path / "undisturbed")
     folder = tmp_path / "killed"
     copy_runs(tmp_path / "undisturbed", folder)
