@@ -33,7 +33,6 @@ from measuring import TableRow
 from measuring import rounds
 from peers import environments
 from peers import model
-from peers.ours import POLICIES
 from peers.process import Program
 from serving_tables import SPEED_TEXT
 from serving_tables import START_TEXT
@@ -71,16 +70,14 @@ ALL_VARIANTS = [
 
 
 class Form(StrEnum):
-    """The precision of an exported model, and how it multiplies."""
+    """The precision of an exported model, and whether it has a shortlist."""
 
+    AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     INT8 = "int8"
-    PACKED_FLOAT32 = "float32, packed"
-    PACKED_BFLOAT16 = "bfloat16, packed"
-    PACKED_INT8 = "int8, packed"
-    ONEDNN_INT8 = "int8, oneDNN"
-    SHORTLISTED = "bfloat16, packed, shortlist"
+    INT8_WEIGHTS = "int8-weights"
+    SHORTLISTED = "bfloat16, shortlist"
 
     @property
     def precision(self) -> str:
@@ -88,10 +85,9 @@ class Form(StrEnum):
         return self.value.split(", ")[0]
 
     def options(self, vocabulary: int) -> dict[str, Any]:
-        """The options of `export` that it takes besides the precision."""
-        names = self.value.lower().split(", ")[1:]
-        options: dict[str, Any] = dict.fromkeys(names, True)
-        if "shortlist" in options:
+        """The options of `export` that it takes."""
+        options: dict[str, Any] = {"precision": self.precision}
+        if self == Form.SHORTLISTED:
             width = vocabulary // SHORTLIST_SHARE
             options["shortlist"] = made_up_shortlist(vocabulary, width // 4)
             options["shortlist_width"] = width
@@ -108,10 +104,7 @@ def made_up_shortlist(vocabulary: int, common: int) -> Shortlist:
 
 # A shortlist has one token of so many.
 SHORTLIST_SHARE = 16
-FORMS = [
-    *[Form.SHORTLISTED, Form.PACKED_BFLOAT16, Form.BFLOAT16],
-    *[Form.INT8, Form.ONEDNN_INT8],
-]
+FORMS = [Form.SHORTLISTED, Form.BFLOAT16, Form.INT8, Form.INT8_WEIGHTS]
 BATCHES = [1, 8, 64]
 
 
@@ -144,10 +137,7 @@ def export(
     variant: str, form: Form, work: Work, weights: Path, max_tokens: int
 ) -> Path:
     """The folder of an exported model, for token ids only."""
-    keras.config.set_dtype_policy(POLICIES[form.precision])
     made = build(variant, weights, work.sizes)
-    if form.precision == "int8":
-        made.quantize("int8")
     folder = weights.parent / f"{weights.stem}-{variant}-{form.name}"
     options = {"beam_size": work.beams, "max_tokens": max_tokens}
     options |= form.options(work.vocabulary)
@@ -290,7 +280,7 @@ def variants(
     speed(
         size=[Size.SMALL],
         variant=ALL_VARIANTS,
-        precision=[Form.PACKED_BFLOAT16],
+        precision=[Form.BFLOAT16],
         batch=batch,
         runs=runs,
         beams=4,
@@ -321,7 +311,6 @@ WORDS = "in the beginning was a word and it was with all of them".split()
 
 def quickstart(folder: Path, form: Form) -> tuple[Path, Path]:
     """The model of the quickstart with random weights: its folder, and its export."""
-    keras.config.set_dtype_policy(POLICIES[form.precision])
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(WORDS, 9)) for _ in range(200)]
     tokenizer = kav.Tokenizer.train(texts, 30)
@@ -329,8 +318,6 @@ def quickstart(folder: Path, form: Form) -> tuple[Path, Path]:
     unknown = range(tokenizer.vocabulary_size, made.vocabulary_size)
     never_predict([*model.SPECIAL_IDS, *unknown], made)
     kav.save_model(made, folder / "model", tokenizer)
-    if form.precision == "int8":
-        made.quantize("int8")
     options = form.options(made.vocabulary_size)
     saved = kav.serving.export(made, tokenizer, folder / "saved", **options)
     return folder / "model", saved

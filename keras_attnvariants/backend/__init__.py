@@ -23,20 +23,18 @@ from keras_attnvariants.backend.gradients import with_gradient
 from keras_attnvariants.backend.heads import row_products
 from keras_attnvariants.backend.heads import swap_parts
 from keras_attnvariants.backend.heads import swap_rows
+from keras_attnvariants.backend.inference import inference_copy
+from keras_attnvariants.backend.inference import shallow_copy
 from keras_attnvariants.backend.int8 import Dense
-from keras_attnvariants.backend.int8 import Quantized
 from keras_attnvariants.backend.int8 import ReversibleEmbedding
-from keras_attnvariants.backend.int8 import constant_integers
-from keras_attnvariants.backend.int8 import ends_of_columns
-from keras_attnvariants.backend.int8 import portable
-from keras_attnvariants.backend.int8 import quantized_matrices
-from keras_attnvariants.backend.int8 import use_column_ends
+from keras_attnvariants.backend.int8 import is_plain_int8
 from keras_attnvariants.backend.normalization import LayerNormalization
 from keras_attnvariants.backend.onednn import has_onednn_product
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.onednn import sums_exactly
-from keras_attnvariants.backend.packing import constant_weights
+from keras_attnvariants.backend.products import joint_product
+from keras_attnvariants.backend.products import project_jointly
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import at_least
@@ -55,18 +53,11 @@ from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.softmax import visible_softmax
 from keras_attnvariants.backend.updates import apply_adam
 from keras_attnvariants.backend.updates import has_adam
-from keras_attnvariants.backend.weights import cast_matrices
-from keras_attnvariants.backend.weights import joint_kernels
-from keras_attnvariants.backend.weights import joint_product
-from keras_attnvariants.backend.weights import project_jointly
-from keras_attnvariants.backend.weights import use_joint_kernels
-from keras_attnvariants.backend.weights import weights_to_cast
 
 __all__ = [
     "Dense",
     "Dropout",
     "LayerNormalization",
-    "Quantized",
     "ReversibleEmbedding",
     "VectorLists",
     "accumulating_train_function",
@@ -74,21 +65,18 @@ __all__ = [
     "as_matrix",
     "at_least",
     "at_most",
-    "cast_matrices",
     "check_one_replica",
     "constant",
-    "constant_integers",
-    "constant_weights",
     "dense",
-    "ends_of_columns",
     "gains_from_xla",
     "has_adam",
     "has_onednn_product",
     "in_xla",
+    "inference_copy",
     "is_onednn_exact",
+    "is_plain_int8",
     "jit",
     "jit_by_rows",
-    "joint_kernels",
     "joint_product",
     "keep_programs",
     "local_size",
@@ -99,9 +87,7 @@ __all__ = [
     "of_any_rows",
     "on_cpu",
     "onednn_product",
-    "portable",
     "project_jointly",
-    "quantized_matrices",
     "remember",
     "remembered",
     "reshape",
@@ -109,15 +95,13 @@ __all__ = [
     "runs_by_rows",
     "scan",
     "section",
+    "shallow_copy",
     "sizes",
     "sums_exactly",
     "swap_parts",
     "swap_rows",
     "take",
-    "use_column_ends",
-    "use_joint_kernels",
     "visible_softmax",
-    "weights_to_cast",
     "with_gradient",
     "with_lead_of",
     "write_at",

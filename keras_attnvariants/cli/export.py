@@ -1,46 +1,41 @@
 """`kav export`: a SavedModel for TensorFlow Serving."""
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Annotated
 from typing import Any
 
 import typer
 
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.export_options import GraphOptions
 from keras_attnvariants.cli.models import check_folders
-from keras_attnvariants.cli.models import in_precision
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import RequiredModel
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.utils.importing import import_tensorflow
 
-if TYPE_CHECKING:
-    import keras
-
 
 class ExportPrecision(StrEnum):
     """What an exported model computes in, and how its weights are stored."""
 
+    AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
     INT8 = "int8"
-    AUTO = "auto"
+    INT8_WEIGHTS = "int8-weights"
 
 
 ExportPrecisionOption = Annotated[
-    ExportPrecision | None,
+    ExportPrecision,
     typer.Option(
         "--precision",
-        help="What the model computes in, and stores; default: as in training. int8 "
-        "is stored, and computed in bfloat16 unless --onednn is given; auto: what is "
-        "fastest on this machine, --onednn included.",
-        show_default=False,
+        help="auto: float32 or bfloat16, whichever is faster on this machine. int8: "
+        "multiplies 8-bit integers, the fastest, on servers with AVX512-VNNI or "
+        "AVX-VNNI. int8-weights: stores them only, the smallest, on any server. In "
+        "float32 a translation does not depend on the others of its request.",
     ),
 ]
 Output = Annotated[
@@ -84,6 +79,67 @@ SignatureNames = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """Limits of an exported graph."""
+
+    n_best: Annotated[
+        int | None,
+        typer.Option(
+            help="Translations that the signature nbest returns; default: the beam "
+            "size.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    max_batch: Annotated[
+        int, typer.Option(help="Sentences in a request; more are refused.", min=1)
+    ] = 64
+    max_characters: Annotated[
+        int,
+        typer.Option(
+            help="Characters of a text; the rest is cut off and reported.", min=1
+        ),
+    ] = 4096
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            help="Subwords of a text, likewise; default: 256, or the model's limit.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+    shortlist: Annotated[
+        Path | None,
+        typer.Option(
+            "--shortlist",
+            help="File of kav.data.Shortlist: which tokens translations may have, by "
+            "those of their source.",
+            show_default=False,
+        ),
+    ] = None
+    shortlist_width: Annotated[
+        int | None,
+        typer.Option(
+            help="Tokens that each sentence has of the shortlist; default: one in 16 "
+            "of the vocabulary, but at least 500.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None
+
+    def load(self) -> dict[str, Any]:
+        """The same as arguments of `kav.serving.export`, the shortlist read.
+
+        Raises:
+            ValueError, OSError: its file cannot be read, or holds none.
+        """
+        from keras_attnvariants.data import Shortlist
+
+        path = self.shortlist
+        return {**vars(self), "shortlist": path and Shortlist.load(path)}
+
+
 @command
 def export(
     *,
@@ -91,7 +147,7 @@ def export(
     output: Output,
     version: Version = None,
     search: SearchOptions,
-    precision: ExportPrecisionOption = None,
+    precision: ExportPrecisionOption = ExportPrecision.AUTO,
     graph: GraphOptions,
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
@@ -115,14 +171,11 @@ def export(
     new_version(output, version)
     options = search.given() | graph.load()
     loaded, tokenizer = load(model)
-    if precision == ExportPrecision.AUTO:
-        precision, options = fastest(options)
-    if precision is not None:
-        loaded = exported_in(loaded, precision)
     path = kav.serving.export(
         loaded,
         None if ids_only else tokenizer,
         output,
+        precision=precision.value,
         signatures=signatures or None,
         version=version,
         **options,
@@ -141,38 +194,8 @@ def show(path: Path) -> None:
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     steps = info["operators_per_step"]
     typer.echo(f"{path} ({size / 1e6:.1f} MB, {steps} operators per decoding step)")
+    computed = info["precision"]
+    stored = ", 8-bit integers" if computed["quantization"] else ""
+    typer.echo(f"  computes in {computed['dtype']}{stored}")
     for name, signature in info["signatures"].items():
         typer.echo(f"  {name}: {signature['doc']}")
-
-
-def fastest(options: dict[str, Any]) -> tuple[ExportPrecision, dict[str, Any]]:
-    """The precision that is fastest here, and options that go with it; says which.
-
-    Raises:
-        ValueError: it is asked to use `--onednn`, which is its choice.
-    """
-    from keras_attnvariants.serving.fastest import fastest_precision
-
-    if options["onednn"]:
-        raise ValueError("--precision auto decides on --onednn by itself: leave it out")
-    if options["exact"]:
-        typer.echo("Precision: float32, because of --exact")
-        return ExportPrecision.FLOAT32, options
-    precision = ExportPrecision(fastest_precision())
-    typer.echo(f"Precision: {precision}, the fastest on this machine")
-    if precision == ExportPrecision.INT8:
-        typer.echo(
-            "As with --onednn: servers need Linux on x86-64 and a processor with VNNI. "
-            "--precision bfloat16 needs neither."
-        )
-        if options["packed"]:
-            typer.echo("Without --packed: --onednn packs its matrices by itself.")
-        options = options | {"onednn": True, "packed": False}
-    return precision, options
-
-
-def exported_in(model: "keras.Model", precision: ExportPrecision) -> "keras.Model":
-    """The model in the precision that was asked for."""
-    if precision == ExportPrecision.INT8:
-        model = in_precision(model, Precision.BFLOAT16)
-    return in_precision(model, Precision(precision.value))

@@ -19,7 +19,6 @@ from typing import Self
 
 from keras import ops
 
-from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
@@ -38,6 +37,7 @@ from keras_attnvariants.decoding.hypotheses import select
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.decoding.step_model import reorder
 from keras_attnvariants.models import SearchSettings
@@ -100,12 +100,10 @@ def beam_search(
     constraints = Constraints(model, source_ids, *options, no_repeat_ngram)
     normalization = LengthNormalization(model, length_penalty, constraints)
     wanted = (return_alignments, return_token_log_probs)
-    with cast_matrices(model):
-        search = _BeamSearch(
-            model, constraints, normalization, beam_size, n_best, *wanted
-        )
-        search.needed = needed
-        return search.hypotheses(search.run())
+    steps = for_decoding(model)
+    search = _BeamSearch(steps, constraints, normalization, beam_size, n_best, *wanted)
+    search.needed = needed
+    return search.hypotheses(search.run())
 
 
 class _BeamState(NamedTuple):

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from keras import ops
 
-from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
@@ -15,6 +14,7 @@ from keras_attnvariants.decoding.hypotheses import LengthNormalization
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -85,11 +85,9 @@ def greedy_search(
     options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
     constraints = Constraints(model, source_ids, *options)
     normalization = LengthNormalization(model, length_penalty, constraints)
-    with cast_matrices(model):
-        search = GreedySearch(
-            model, constraints, return_alignments, return_token_log_probs
-        )
-        return search.hypotheses(search.run(), normalization)
+    wanted = (return_alignments, return_token_log_probs)
+    search = GreedySearch(for_decoding(model), constraints, *wanted)
+    return search.hypotheses(search.run(), normalization)
 
 
 class GreedySearch(StagedSearch):

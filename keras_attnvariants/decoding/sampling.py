@@ -5,7 +5,6 @@ from typing import Self
 
 from keras import ops
 
-from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import GreedySearch
@@ -18,6 +17,7 @@ from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.utils.typing import Tensor
 
@@ -81,10 +81,9 @@ def sample(
     options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
     constraints = Constraints(model, source_ids, *options)
     normalization = LengthNormalization(model, length_penalty, constraints)
-    with cast_matrices(model):
-        search = _Sampling(model, constraints, return_alignments, True)
-        search.set_options(temperature, top_k, top_p, seed)
-        return search.hypotheses(search.run(), normalization)
+    search = _Sampling(for_decoding(model), constraints, return_alignments, True)
+    search.set_options(temperature, top_k, top_p, seed)
+    return search.hypotheses(search.run(), normalization)
 
 
 class _Sampling(GreedySearch):

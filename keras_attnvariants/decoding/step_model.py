@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import take
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -150,3 +151,15 @@ def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
     ]
     is_same = all(isinstance(n, int) and n == 0 for n in missing)
     return x if is_same else ops.pad(x, [(0, 0), *[(0, n) for n in missing]])
+
+
+def for_decoding(model: Any) -> Any:
+    """A step model that computes what a model does, with weights as steps use them.
+
+    Args:
+        model: a model of Keras, of which it is an `inference_copy`; or any step model.
+            One that has a method `inference_copy` is asked for it.
+    """
+    if isinstance(model, keras.layers.Layer):
+        return inference_copy(model)
+    return model.inference_copy() if hasattr(model, "inference_copy") else model

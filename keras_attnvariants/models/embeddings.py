@@ -1,8 +1,5 @@
 """Embeddings of token ids, and the projection to logits."""
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -18,10 +15,6 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 TYING = ("all", "decoder", "none")
-
-# Within `TokenEmbeddings.limited_to`: what it was given, by identity of the layer.
-_columns: contextvars.ContextVar[dict[int, dict[str, Tensor]]]
-_columns = contextvars.ContextVar("columns")
 
 
 class TokenEmbeddings(keras.layers.Layer):
@@ -152,57 +145,33 @@ class TokenEmbeddings(keras.layers.Layer):
         return self.dropout(x, training=training)
 
     def columns(self, ids: Tensor) -> dict[str, Tensor]:
-        """Kernel and bias of the logits of tokens `[B, W]`, for `limited_to`.
+        """Kernel and bias of the logits of tokens `[B, W]`, in an `inference_copy`.
 
         Returns:
             `kernel`, `[B, hidden_dim, W]`, and, if there is one, `bias`, `[B, 1, W]`.
+
+        Raises:
+            ValueError: the matrix is quantized.
         """
+        product = self.target.product if self.tied else self.output_dense
+        if not keras.backend.is_float_dtype(product.kernel.dtype):
+            raise ValueError(
+                "The logits of some tokens need a matrix of floats. "
+                f"Received: {product.kernel.dtype}"
+            )
         if self.tied:
-            table = matrix_of_floats(self.target.embeddings, self.compute_dtype)
-            kernel = ops.transpose(ops.take(table, ids, axis=0), (0, 2, 1))
+            kernel = ops.transpose(ops.take(self.target.rows, ids, axis=0), (0, 2, 1))
         else:
-            table = matrix_of_floats(self.output_dense.kernel, self.compute_dtype)
-            kernel = ops.transpose(ops.take(table, ids, axis=1), (1, 0, 2))
-        bias = self.bias if self.tied else self.output_dense.bias
+            kernel = ops.transpose(ops.take(product.kernel, ids, axis=1), (1, 0, 2))
+        bias = self.bias if self.tied else product.bias
         if bias is None:
             return {"kernel": kernel}
         bias = ops.cast(ops.take(bias, ids, axis=0), self.compute_dtype)
         return {"kernel": kernel, "bias": bias[:, None]}
 
-    @contextlib.contextmanager
-    def limited_to(self, columns: dict[str, Tensor]) -> Iterator[None]:
-        """A scope in which `logits` returns those of some tokens of each sentence.
-
-        Args:
-            columns: what `columns` returned for them.
-        """
-        token = _columns.set({**_columns.get({}), id(self): columns})
-        try:
-            yield
-        finally:
-            _columns.reset(token)
-
     def logits(self, x: Tensor) -> Tensor:
         """`[..., hidden_dim]` to `[..., vocabulary_size]`."""
-        if columns := _columns.get({}).get(id(self)):
-            logits = ops.matmul(x, columns["kernel"])
-            return logits + columns["bias"] if "bias" in columns else logits
         if not self.tied:
             return self.output_dense(x)
         logits = self.target(x, reverse=True)
         return logits if self.bias is None else logits + ops.cast(self.bias, x.dtype)
-
-
-def matrix_of_floats(variable: keras.Variable, dtype: str) -> Tensor:
-    """A matrix in a dtype of floats.
-
-    Raises:
-        ValueError: it is quantized.
-    """
-    matrix = variable.value
-    if not keras.backend.is_float_dtype(keras.backend.standardize_dtype(matrix.dtype)):
-        raise ValueError(
-            "The logits of some tokens need a matrix of floats. "
-            f"Received: {matrix.dtype}"
-        )
-    return ops.cast(matrix, dtype)

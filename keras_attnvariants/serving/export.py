@@ -50,7 +50,6 @@ from typing import Unpack
 import keras
 import tensorflow as tf
 
-from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
@@ -65,9 +64,7 @@ from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.precision import exact_model
-from keras_attnvariants.serving.precision import wide_model
-from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.slimming import share_nodes
@@ -77,7 +74,6 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
-from keras_attnvariants.utils.machine import processor
 
 # What servers run unless a request names a signature.
 DEFAULT = "serving_default"
@@ -91,7 +87,7 @@ def export(
     tokenizer: Tokenizer | None,
     path: str | os.PathLike[str],
     *,
-    exact: bool = False,
+    precision: str | None = None,
     shortlist: Shortlist | None = None,
     signatures: Collection[str] | None = None,
     version: int | None = None,
@@ -106,8 +102,13 @@ def export(
         tokenizer: its tokenizer. With `None` the SavedModel has `translate_ids`
             alone, also as `serving_default`, and loads without TensorFlow Text.
         path: folder of all versions, as TensorFlow Serving watches it.
-        exact: whether to compute in float32 whatever the model does, so that the
-            translation of a sentence does not depend on the others in its request.
+        precision: what it computes in. `"float32"`: the translation of a sentence does
+            not depend on the others in its request. `"bfloat16"`: half the size.
+            `"auto"`: which of the two is faster here. `"int8"`: multiplies 8-bit
+            integers, on servers for Linux on x86-64 whose processor has AVX512-VNNI or
+            AVX-VNNI. `"int8-weights"`: stores such integers, and makes floats of them
+            when it is loaded, on any server. `None`: the floats of the model, or
+            `"int8-weights"` if it is quantized.
         shortlist: which tokens the translations of `serving_default`, `nbest`, `align`
             and `translate_ids` may have, by the tokens of their source; `None` for
             all. Scores are those among these tokens. The other signatures have the
@@ -125,21 +126,21 @@ def export(
         ValueError: an option is out of range or excludes another, the version exists,
             the vocabularies differ, the shortlist or the precision does not fit to the
             model, or the model uses operators that no server has.
+        ProcessorError: `precision` is `"int8"`, and translations would be wrong here.
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
     """
-    model = exact_model(model) if exact else model
-    if options.get("onednn"):
-        check_multiplies_integers(model)
-        model = wide_model(model)
     chosen = chosen_options(model, shortlist, options)
     check_tokenizer(model, tokenizer)
-    builder = builder_of(model, tokenizer, chosen, shortlist)
-    wanted = wanted_signatures(builder, signatures)
-    with lock_folder(Path(path)):
-        folder = new_version(Path(path), version)
-        with new_folder(folder, replace=False) as draft:
-            write_version(draft.path, builder, wanted, tokenizer)
+    model = model_in(model, precision)
+    given = (chosen, tokenizer, shortlist, precision == "int8")
+    with limited_positions(model, longest_sequence(model, chosen, signatures or ())):
+        builder = builder_of(model, *given)
+        wanted = wanted_signatures(builder, signatures)
+        with lock_folder(Path(path)):
+            folder = new_version(Path(path), version)
+            with new_folder(folder, replace=False) as draft:
+                write_version(draft.path, builder, wanted, tokenizer)
     return folder
 
 
@@ -163,42 +164,18 @@ def chosen_options(
     return Options.of(model, **options)
 
 
-def check_multiplies_integers(model: keras.Model) -> None:
-    """Raises unless a model can multiply 8-bit integers by oneDNN, here and on servers.
-
-    Raises:
-        ValueError: it is not quantized to int8, or this TensorFlow has no oneDNN.
-        ProcessorError: translations would be wrong here.
-    """
-    quantization = Precision.of(model).quantization
-    if quantization != "int8":
-        raise ValueError(
-            "`onednn` needs a model that is quantized to int8. Received: a model with "
-            f"the quantization {quantization}"
-        )
-    if not backend.has_onednn_product():
-        raise ValueError(
-            "`onednn` needs TensorFlow with oneDNN on a CPU, as official builds for "
-            "Linux on x86-64 are. Received: a TensorFlow without its operator"
-        )
-    if not backend.is_onednn_exact():
-        raise ProcessorError(
-            "`onednn` needs a processor with AVX512-VNNI or AVX-VNNI, here and on "
-            "servers: others do not multiply 8-bit integers exactly. Received: "
-            f"{processor()}"
-        )
-
-
 def builder_of(
     model: keras.Model,
-    tokenizer: Tokenizer | None,
     options: Options,
+    tokenizer: Tokenizer | None,
     shortlist: Shortlist | None,
+    multiplies_integers: bool,
 ) -> Signatures:
     """What builds the signatures: without a tokenizer those of ids alone."""
+    last = (shortlist, multiplies_integers)
     if tokenizer is None:
-        return Signatures(model, options, shortlist)
-    return SentenceSignatures(model, options, tokenizer, shortlist)
+        return Signatures(model, options, *last)
+    return SentenceSignatures(model, options, tokenizer, *last)
 
 
 def wanted_signatures(
@@ -232,15 +209,10 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    with (
-        builder.options.products(),
-        builder.weights.scope(),
-        limited_positions(builder.model, longest_sequence(builder, signatures)),
-    ):
-        functions = {
-            name: signature.graph.get_concrete_function()
-            for name, signature in signatures.items()
-        }
+    functions = {
+        name: signature.graph.get_concrete_function()
+        for name, signature in signatures.items()
+    }
     tf.saved_model.save(builder.resources(), str(folder), functions)
     declare_shapes(folder, signatures)
     share_nodes(folder)
@@ -254,13 +226,14 @@ def write_version(
     write_server_files(folder, options, model, tokenizer)
 
 
-def longest_sequence(builder: Signatures, signatures: Collection[str]) -> int:
-    """How many positions a source or a translation of some signatures has, at most."""
-    model = builder.model
+def longest_sequence(
+    model: keras.Model, options: Options, signatures: Collection[str]
+) -> int:
+    """The number of positions of a source or translation of signatures, at most."""
     if not LARGE_SIGNATURES.isdisjoint(signatures):
         return model.max_length  # which a request may ask for
     # The token that begins a translation to be scored has a position too.
-    return builder.options.max_tokens + max(SearchSettings.of(model).extra_length, 1)
+    return options.max_tokens + max(SearchSettings.of(model).extra_length, 1)
 
 
 def check_tokenizer(model: keras.Model, tokenizer: Tokenizer | None) -> None:

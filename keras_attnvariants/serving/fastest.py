@@ -5,7 +5,6 @@ from functools import partial
 
 import tensorflow as tf
 
-from keras_attnvariants import backend
 from keras_attnvariants.utils.timing import shortest_seconds
 from keras_attnvariants.utils.typing import Tensor
 
@@ -15,15 +14,11 @@ _ROUNDS = 9
 
 
 def fastest_precision() -> str:
-    """`"float32"`, `"bfloat16"` or `"int8"`: what multiplies matrices fastest here.
+    """`"float32"` or `"bfloat16"`: which of them multiplies matrices faster here.
 
-    Many processors have no products of bfloat16, and convert it. Integers are those
-    that `export` multiplies with `onednn`; they are candidates only where that is
-    exact.
+    Many processors have no products of bfloat16, and convert it.
     """
     precisions = ["float32", "bfloat16"]
-    if backend.is_onednn_exact():
-        precisions.append("int8")
     products = {precision: timed_product(precision) for precision in precisions}
     seconds = shortest_seconds(products, _ROUNDS)
     return min(precisions, key=seconds.__getitem__)
@@ -40,19 +35,6 @@ def _wait_for(product: Callable[[Tensor], Tensor], rows: Tensor) -> float:
 
 
 def product_of(precision: str) -> Callable[[Tensor], Tensor]:
-    """A function that multiplies rows by a matrix, in a dtype.
-
-    Of integers, the matrix holds 127, which stands for 1.0 there and for 127.0 in the
-    rows.
-    """
-    if precision != "int8":
-        kernel = tf.ones((_INPUTS, _OUTPUTS), precision)
-        return tf.function(lambda rows: tf.matmul(rows, kernel), autograph=False)
-    integers = tf.fill((_INPUTS, _OUTPUTS), tf.constant(127, "int8"))
-    ones = tf.ones((_OUTPUTS,))
-    return tf.function(
-        lambda rows: backend.onednn_product(
-            rows, integers, tf.constant(127.0), ones, constant=True
-        ),
-        autograph=False,
-    )
+    """A function that multiplies rows by a matrix, in a dtype."""
+    kernel = tf.ones((_INPUTS, _OUTPUTS), precision)
+    return tf.function(lambda rows: tf.matmul(rows, kernel), autograph=False)

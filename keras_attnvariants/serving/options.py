@@ -1,13 +1,11 @@
 """How an exported model searches, and what a request may hold at most."""
 
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 from typing import Self
 from typing import TypedDict
 from typing import Unpack
 
-from keras_attnvariants import backend
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -31,15 +29,6 @@ class ExportOptions(TypedDict, total=False):
         max_characters: characters of a text that are read; by default 4096.
         max_tokens: tokens of a source or target that are read; by default 256, or
             what the model accepts if that is less.
-        onednn: whether a model that is quantized to int8 multiplies 8-bit integers,
-            by an operator of oneDNN. That is faster, but needs a server for Linux on
-            x86-64, and a processor with AVX512-VNNI or AVX-VNNI. Otherwise the weights
-            become floats when they are loaded, on any server.
-        packed: whether the searches of `serving_default`, `nbest` and `translate_ids`
-            have the weights of decoding steps as constants in their graph, of which
-            oneDNN keeps a copy in its own order. Requests of few sentences take about
-            two thirds of the time on x86 processors; the graph is larger by the
-            weights of the decoder.
         shortlist_width: number of tokens that each sentence has of a shortlist; by
             default one in 16 tokens of the vocabulary, but at least 500.
     """
@@ -50,8 +39,6 @@ class ExportOptions(TypedDict, total=False):
     max_batch: int
     max_characters: int
     max_tokens: int | None
-    onednn: bool
-    packed: bool
     shortlist_width: int | None
 
 
@@ -65,8 +52,6 @@ class Options:
         max_batch: sentences in a request; more are refused.
         max_characters: characters of a text; the rest is cut off.
         max_tokens: tokens of a source or target; the rest is cut off.
-        onednn: whether integers are multiplied by an operator of oneDNN.
-        packed: whether decoding steps read their weights as constants.
         shortlist_width: tokens that the translations of a sentence may have, if there
             is a shortlist.
     """
@@ -77,8 +62,6 @@ class Options:
     max_batch: int = 64
     max_characters: int = 4096
     max_tokens: int = _MAX_TOKENS
-    onednn: bool = False
-    packed: bool = False
     shortlist_width: int | None = None
 
     @classmethod
@@ -117,15 +100,6 @@ class Options:
                 f"`max_tokens` must be at most that of the model ({max_length}). "
                 f"Received: {self.max_tokens}"
             )
-        if self.onednn and self.packed:
-            raise ValueError(
-                "`onednn` keeps matrices of integers packed by itself: leave out "
-                "`packed`. Received: both"
-            )
-
-    def products(self) -> AbstractContextManager[None]:
-        """The scope in which graphs are made: how they multiply 8-bit integers."""
-        return backend.constant_integers() if self.onednn else backend.portable()
 
     @property
     def buckets(self) -> tuple[int, ...]:

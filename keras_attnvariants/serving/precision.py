@@ -4,15 +4,20 @@ import warnings
 from typing import Any
 from typing import NamedTuple
 
-import keras
-
+from keras_attnvariants import backend
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models.base import TranslationModel
 from keras_attnvariants.models.base import with_policy
+from keras_attnvariants.serving.fastest import fastest_precision
+from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.machine import processor
 
-# What `wide_model` computes in.
-WIDE = "float32"
+# In which precisions `export` writes a model; see its docstring.
+PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int8-weights")
+
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 _EXACT = (
     "Sums are accurate to about seven digits: the translation of a sentence does not "
@@ -21,8 +26,8 @@ _EXACT = (
 _ROUNDED = (
     "Intermediate results are rounded to two or three digits, and their last bits "
     "follow the number of sentences in a request: where two translations score about "
-    "the same, a sentence may have one alone and the other in a batch. Export with "
-    "`exact=True` (`kav export --exact`) to avoid that."
+    "the same, a sentence may have one alone and the other in a batch. Export with the "
+    "precision float32 to avoid that."
 )
 
 
@@ -50,6 +55,77 @@ class Precision(NamedTuple):
         return cls(dtype, quantization, exact, _EXACT if exact else _ROUNDED)
 
 
+def model_in(model: Any, precision: str | None) -> Any:
+    """A model in the precision in which it is to be exported.
+
+    Args:
+        model: any step model; it is not changed.
+        precision: one of `PRECISIONS`; `None` for the model itself.
+
+    Raises:
+        ValueError: there is no such precision, or the model is quantized, which rounds
+            what it multiplies, and is to compute in floats.
+        ProcessorError: it would multiply 8-bit integers, which are not exact here.
+    """
+    if precision is None:
+        return model
+    check_choice("precision", precision, PRECISIONS)
+    found = Precision.of(model)
+    if precision == "auto":
+        precision = (
+            fastest_precision() if found.quantization is None else "int8-weights"
+        )
+    if precision == "int8":
+        check_processor_here()
+        return wide_model(quantized_model(model))
+    if precision == "int8-weights":
+        return quantized_model(model)
+    if found.quantization is not None:
+        raise ValueError(
+            f"`precision` {precision!r} needs a model that is not quantized. Received: "
+            f"a model quantized to {found.quantization}"
+        )
+    return (
+        model if found.dtype == precision else with_policy(model, POLICIES[precision])
+    )
+
+
+def quantized_model(model: Any) -> Any:
+    """A model with 8-bit integers, and the faster floats around them.
+
+    Raises:
+        ValueError: it is quantized in another mode.
+    """
+    quantization = Precision.of(model).quantization
+    if quantization == "int8":
+        return model
+    if quantization is not None:
+        raise ValueError(
+            "`precision` int8 needs a model that is not quantized otherwise. Received: "
+            f"a model quantized to {quantization}"
+        )
+    quantized = with_policy(model, POLICIES[fastest_precision()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        quantized.quantize("int8")
+    return quantized
+
+
+def check_processor_here() -> None:
+    """Raises unless 8-bit integers are multiplied exactly on this processor.
+
+    Raises:
+        ProcessorError: they are not, and translations would be wrong.
+    """
+    if not backend.is_onednn_exact():
+        raise ProcessorError(
+            "`precision` int8 needs TensorFlow with oneDNN and a processor with "
+            "AVX512-VNNI or AVX-VNNI, here and on servers: others do not multiply "
+            "8-bit integers exactly. `int8-weights` runs anywhere. Received: "
+            f"{processor()}"
+        )
+
+
 def wide_model(model: Any) -> Any:
     """A quantized model whose products of integers need no other floats than float32.
 
@@ -58,29 +134,15 @@ def wide_model(model: Any) -> Any:
     Args:
         model: any step model; those that are not of this package remain as they are.
     """
-    if not isinstance(model, TranslationModel) or Precision.of(model).dtype == WIDE:
+    if (
+        not isinstance(model, TranslationModel)
+        or Precision.of(model).dtype == "float32"
+    ):
         return model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
-        wide = with_policy(model, WIDE)
+        wide = with_policy(model, "float32")
     for old, new in zip(nested_layers(model), nested_layers(wide), strict=True):
         if isinstance(new, BaseAttention):
             new.round_as(old.compute_dtype)
     return wide
-
-
-def exact_model(model: keras.Model) -> keras.Model:
-    """The model itself if it is exact, or else one that computes in float32.
-
-    Raises:
-        ValueError: the model is quantized.
-    """
-    precision = Precision.of(model)
-    if precision.exact:
-        return model
-    if precision.quantization is not None:
-        raise ValueError(
-            "`exact` needs a model that is not quantized, because that rounds what it "
-            f"multiplies. Received: a model quantized to {precision.quantization}"
-        )
-    return with_policy(model, "float32")

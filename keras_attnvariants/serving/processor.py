@@ -15,7 +15,7 @@ from keras_attnvariants.serving.operators import operators
 WRONG = (
     "This model multiplies 8-bit integers, which this processor does not do exactly, "
     "so that translations would be wrong: use one with AVX512-VNNI or AVX-VNNI, or "
-    "export the model again without `onednn`."
+    "export the model again in another precision than int8."
 )
 
 

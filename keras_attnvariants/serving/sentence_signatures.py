@@ -30,7 +30,7 @@ class SentenceSignatures(TextSignatures):
         model: a step model.
         options: of the searches, and the limits.
         tokenizer: the tokenizer of the model.
-        shortlist: which tokens translations may have; `None` for all.
+        shortlist, multiplies_integers: as of `Signatures`.
     """
 
     def __init__(
@@ -39,8 +39,9 @@ class SentenceSignatures(TextSignatures):
         options: Options,
         tokenizer: Tokenizer,
         shortlist: Shortlist | None = None,
+        multiplies_integers: bool = False,
     ) -> None:
-        super().__init__(model, options, tokenizer, shortlist)
+        super().__init__(model, options, tokenizer, shortlist, multiplies_integers)
         self.search_options = search_options(options.length_penalty, model.max_length)
 
     def functions(self) -> dict[str, Signature]:
@@ -64,7 +65,7 @@ class SentenceSignatures(TextSignatures):
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(
-                self.model,
+                self.exported,
                 self.several.padded(ids, lengths),
                 beam_size=self.options.beam_size,
                 prefix=prefix_ids,
@@ -81,7 +82,7 @@ class SentenceSignatures(TextSignatures):
         options, is_valid = read_options(SAMPLE_OPTIONS, values)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
-            return sample(self.model, self.several.padded(ids, lengths), **options)
+            return sample(self.exported, self.several.padded(ids, lengths), **options)
 
         outputs, found = self.translated(text, is_valid, search)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))

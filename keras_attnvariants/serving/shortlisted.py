@@ -5,12 +5,15 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_attnvariants.backend import cast_matrices
 from keras_attnvariants.backend import constant
+from keras_attnvariants.backend import shallow_copy
 from keras_attnvariants.backend import take
 from keras_attnvariants.data.shortlist import Shortlist
 from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.models.embeddings import TokenEmbeddings
+from keras_attnvariants.serving.exported import copy_attributes
+from keras_attnvariants.serving.exported import limited_step
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -27,8 +30,7 @@ class ShortlistedSteps:
     Probabilities are those among the tokens of the list.
 
     Args:
-        model: a step model with `TokenEmbeddings`, in which to look up what it does
-            not define itself.
+        model: a step model with `TokenEmbeddings`.
         shortlist: what the tokens of a source propose.
         width: number of tokens in a list, `W`.
 
@@ -38,6 +40,7 @@ class ShortlistedSteps:
     """
 
     def __init__(self, model: Any, shortlist: Shortlist, width: int) -> None:
+        copy_attributes(model, self)
         self.model = model
         if not isinstance(getattr(model, "embeddings", None), TokenEmbeddings):
             raise TypeError(
@@ -71,9 +74,9 @@ class ShortlistedSteps:
         self.proposed = constant(proposed.astype("int32"))
         self.ranks = np.arange(count, 0, -1, dtype="float32")
 
-    def __getattr__(self, name: str) -> Any:
-        """The special tokens, the sizes and the settings of the model."""
-        return getattr(self.model, name)
+    def inference_copy(self) -> Any:
+        """The same with what computes in a graph that is being traced."""
+        return shallow_copy(self, model=for_decoding(self.model))
 
     def tokens(self, source_ids: Tensor) -> Tensor:
         """The list of each sentence: int32 `[B, W]`, in ascending order."""
@@ -92,10 +95,8 @@ class ShortlistedSteps:
     def encode(self, source_ids: Tensor) -> NestedTensors:
         """The context of the model, the lists, and what logits are computed from."""
         tokens = self.tokens(source_ids)
-        # Read as a whole: servers of models need not gather from variables.
-        with cast_matrices(getattr(self.model, "model", self.model)):
-            outputs = self.model.embeddings.columns(tokens)
-            context = self.model.encode(source_ids)
+        outputs = self.model.embeddings.columns(tokens)
+        context = self.model.encode(source_ids)
         return {"model": context, "tokens": tokens, "outputs": outputs}
 
     def initial_state(
@@ -114,10 +115,10 @@ class ShortlistedSteps:
     ) -> tuple[Any, ...]:
         """As of the model, with places in the lists for tokens."""
         ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
-        with self.model.embeddings.limited_to(context["outputs"]):
-            outputs: tuple[Any, ...] = self.model.step(
-                ids, position, state, context["model"], **options
-            )
+        step = limited_step(self.model, context["outputs"])
+        outputs: tuple[Any, ...] = step(
+            ids, position, state, context["model"], **options
+        )
         return outputs
 
     def restored(self, found: Hypotheses, source_ids: Tensor) -> Hypotheses:

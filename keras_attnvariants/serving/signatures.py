@@ -11,6 +11,8 @@ from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import score_tokens
+from keras_attnvariants.decoding.scoring import TokenScores
+from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import SOURCE
 from keras_attnvariants.serving.inputs import SOURCE_IDS
@@ -19,7 +21,6 @@ from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
-from keras_attnvariants.serving.packed import PackedSteps
 from keras_attnvariants.serving.processor import check_in_graph
 from keras_attnvariants.serving.rows import status_of_ids
 from keras_attnvariants.serving.rows import status_of_search
@@ -35,9 +36,10 @@ class Signatures:
     """Builds the signatures of a model that read token ids.
 
     Args:
-        model: a step model.
+        model: a step model, in the precision in which it is exported.
         options: of the search, and the limits.
         shortlist: which tokens translations may have; `None` for all.
+        multiplies_integers: whether 8-bit integers are multiplied as such.
     """
 
     def __init__(
@@ -45,16 +47,19 @@ class Signatures:
         model: keras.Model,
         options: Options,
         shortlist: Shortlist | None = None,
+        multiplies_integers: bool = False,
     ) -> None:
         self.model = model
         self.options = options
         self.shortlist = shortlist
-        self.weights = StoredWeights(model, options.onednn)
-        # What translates, as fast as it can; the model itself does everything else.
-        self.searched: Any = model
-        if options.packed or options.onednn:
-            with options.products():
-                self.searched = PackedSteps(model, self.weights.arrays())
+        self.multiplies_integers = multiplies_integers
+        self.weights = StoredWeights(model, multiplies_integers)
+        # Floats that are made of integers at loading are no constants.
+        is_constant = not self.weights.dequantized
+        # What translates, as fast as it can; the other does everything else, in a
+        # smaller graph.
+        self.searched = ExportedModel(model, self.weights, constant=is_constant)
+        self.exported: Any = ExportedModel(model, self.weights, constant=False)
         self.best: Callable[[Tensor, Tensor], Hypotheses]
         self.best = BucketedSearch(self.limited(self.searched), options)
 
@@ -73,7 +78,7 @@ class Signatures:
         self, function: Callable[..., dict[str, Tensor]], *inputs: Input
     ) -> Signature:
         """A method of this class as a signature that checks its inputs."""
-        exact = check_in_graph if self.options.onednn else None
+        exact = check_in_graph if self.multiplies_integers else None
         return Signature(function, inputs, self.options.max_batch, exact)
 
     def resources(self) -> tf.Module:
@@ -129,7 +134,7 @@ class TextSignatures(Signatures):
         model: a step model.
         options: of the searches, and the limits.
         tokenizer: the tokenizer of the model.
-        shortlist: which tokens translations may have; `None` for all.
+        shortlist, multiplies_integers: as of `Signatures`.
     """
 
     def __init__(
@@ -138,20 +143,18 @@ class TextSignatures(Signatures):
         options: Options,
         tokenizer: Tokenizer,
         shortlist: Shortlist | None = None,
+        multiplies_integers: bool = False,
     ) -> None:
-        super().__init__(model, options, shortlist)
+        super().__init__(model, options, shortlist, multiplies_integers)
         self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
         # The best one and several come from the same graph.
         searched = self.limited(self.searched)
         self.several = BucketedSearch(searched, options, options.n_best)
         self.best = functools.partial(self.several, count=1)
-        self.aligned = BucketedSearch(self.limited(model), options, of_tokens=True)
+        aligned = self.limited(self.exported)
+        self.aligned = BucketedSearch(aligned, options, of_tokens=True)
         ids = tf.TensorSpec([None, None], tf.int32)
-        self.score_tokens = tf.function(
-            lambda source_ids, target_ids: score_tokens(model, source_ids, target_ids),
-            [ids, ids],
-            autograph=False,
-        )
+        self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
 
     def functions(self) -> dict[str, Signature]:
         return super().functions() | {
@@ -221,6 +224,10 @@ class TextSignatures(Signatures):
             "lengths": scored.lengths,
             "truncated": tf.logical_or(source_is_cut, target_is_cut),
         }
+
+    def scored(self, source_ids: Tensor, target_ids: Tensor) -> TokenScores:
+        """The scores of the tokens of targets, given their sources."""
+        return score_tokens(self.exported.inference_copy(), source_ids, target_ids)
 
     def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`."""

@@ -121,23 +121,21 @@ def test_rows_of_zeros_give_zeros(multiply):
 
 @pytest.mark.skipif(
     backend.name() != "tensorflow" or not is_onednn_exact(),
-    reason="constant integers need oneDNN",
+    reason="fixed integers need oneDNN",
 )
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_constant_integers_and_columns_computed_once_change_nothing(name, policy):
+def test_integers_that_are_fixed_change_nothing(name, policy):
     make, ours, _, options = LAYERS[name]
     layer = make(ours, policy)
     quantize(layer)
     x = ops.cast(np.random.default_rng(0).normal(0, 2, (7, 16)), layer.compute_dtype)
     expected = backend.jit(lambda x: layer(x, **options), xla=False)(x)
 
-    def in_scopes(x):
-        with int8.constant_integers(), int8.columns_computed_once(layer):
-            assert int8._column_ends.get().keys() == {id(int8.scale_of(layer))}
-            return layer(x, **options)
-
-    found = backend.jit(in_scopes, xla=False)
+    copy = backend.inference_copy(
+        layer, lambda weight: ops.convert_to_numpy(weight.value), fixed=True
+    )
+    found = backend.jit(lambda x: copy(x, **options), xla=False)
     for rows in (x, x[:2], x):
         result, part = (
             ops.convert_to_numpy(ops.cast(y, "float32"))

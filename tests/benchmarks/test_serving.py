@@ -42,11 +42,10 @@ def test_bars_are_those_of_the_fastest_with_and_without_a_shortlist(
 
 def test_forms_are_options_of_exports(benchmark):
     serving = benchmark("serving")
-    assert serving.Form.BFLOAT16.options(8000) == {}
-    assert serving.Form.ONEDNN_INT8.options(8000) == {"onednn": True}
+    assert serving.Form.INT8.options(8000) == {"precision": "int8"}
     options = serving.Form.SHORTLISTED.options(8000)
     shortlist = options.pop("shortlist")
-    assert options == {"packed": True, "shortlist_width": 500}
+    assert options == {"precision": "bfloat16", "shortlist_width": 500}
     shortlist.check(8000, 8000)
     assert len(shortlist.common) == 125 and shortlist.by_source.shape == (8000, 50)
 
@@ -59,7 +58,7 @@ def test_a_tiny_model_alone(benchmark, monkeypatch, tmp_path):
     arguments = [
         *arguments.split(),
         "--precision",
-        "bfloat16, packed",
+        "bfloat16",
         "--max-tokens",
         "32",
         "--output",

@@ -26,7 +26,7 @@ def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_p
     chosen = [option for name in names for option in ("--signature", name)]
     exported = ("--output", tmp_path, "--beam-size", 2, *chosen)
     lines = stdout(kav("export", "--model", run_folder, *exported)).splitlines()
-    assert [line.split(":")[0].strip() for line in lines[1:-1]] == [
+    assert [line.split(":")[0].strip() for line in lines[2:-1]] == [
         "serving_default",
         *names,
     ]
@@ -48,34 +48,21 @@ def test_a_signature_that_there_is_not(kav, run_folder, tmp_path):
     assert not list(tmp_path.rglob("saved_model.pb"))
 
 
-@pytest.mark.parametrize("best", ["float32", "bfloat16", "int8"])
-def test_what_is_fastest_is_said(monkeypatch, capsys, best):
-    from keras_attnvariants.cli.export import fastest
-
-    monkeypatch.setattr(
-        "keras_attnvariants.serving.fastest.fastest_precision", lambda: best
-    )
-    options = {"exact": False, "onednn": False, "packed": True, "beam_size": 4}
-    precision, chosen = fastest(options)
-    integers = best == "int8"
-    assert precision == best
-    assert chosen == {**options, "onednn": integers, "packed": not integers}
-    printed = capsys.readouterr().out
-    assert f"Precision: {best}, the fastest on this machine" in printed
-    assert ("VNNI" in printed) is integers
-    assert ("Without --packed" in printed) is integers
+@pytest.mark.slow
+def test_what_an_export_computes_in_is_printed(kav, run_folder, tmp_path):
+    for precision, found in (
+        ("float32", "computes in float32\n"),
+        ("int8-weights", ", 8-bit integers\n"),
+    ):
+        options = ("--output", tmp_path / precision, "--precision", precision)
+        assert found in stdout(kav("export", "--model", run_folder, *options))
 
 
-def test_what_is_fastest_decides_on_onednn():
-    from keras_attnvariants.cli.export import fastest
-
-    with pytest.raises(ValueError, match="--precision auto decides on --onednn"):
-        fastest({"exact": False, "onednn": True, "packed": False})
-
-
-def test_exact_exports_compute_in_float32(capsys):
-    from keras_attnvariants.cli.export import fastest
-
-    options = {"exact": True, "onednn": False, "packed": False}
-    assert fastest(options) == ("float32", options)
-    assert "exact" in capsys.readouterr().out
+def test_integers_need_a_processor_that_multiplies_them_exactly(
+    kav, run_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("keras_attnvariants.backend.is_onednn_exact", lambda: False)
+    options = ("--output", tmp_path / "out", "--precision", "int8")
+    result = kav("export", "--model", run_folder, *options)
+    check_error(result, "AVX512-VNNI", "`int8-weights` runs anywhere")
+    assert not list(tmp_path.rglob("saved_model.pb"))

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attnvariants import backend
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving import precision
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.precision import exact_model
+from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.precision import wide_model
 from keras_attnvariants.serving.versions import INFO
 from tests.quantization import quantizing
@@ -38,13 +40,37 @@ def test_float32_alone_is_exact():
     assert Precision.of(object()).exact
 
 
-def test_an_exact_model_has_the_same_weights_in_float32():
-    model = in_precision("bfloat16")
-    exact = exact_model(model)
-    assert Precision.of(exact).exact
-    for mine, theirs in zip(model.weights, exact.weights, strict=True):
+@pytest.mark.parametrize(
+    ("given", "wanted"), [("bfloat16", "float32"), ("float32", "bfloat16")]
+)
+def test_a_model_in_other_floats_has_the_same_weights(given, wanted):
+    model = in_precision(given)
+    other = model_in(model, wanted)
+    assert Precision.of(other)[:2] == (wanted, None)
+    for mine, theirs in zip(model.weights, other.weights, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    assert exact_model(exact) is exact
+    assert model_in(other, wanted) is other and model_in(model, None) is model
+
+
+@pytest.mark.parametrize("best", ["float32", "bfloat16"])
+def test_what_is_fastest_is_taken(monkeypatch, best):
+    monkeypatch.setattr(precision, "fastest_precision", lambda: best)
+    model = in_precision("float32")
+    assert Precision.of(model_in(model, "auto"))[:2] == (best, None)
+    stored = model_in(model, "int8-weights")
+    assert Precision.of(stored)[:2] == (best, "int8")
+    assert model_in(stored, "auto") is stored and model.quantization is None
+
+
+def test_integers_have_float32_around_them_where_they_are_multiplied(monkeypatch):
+    monkeypatch.setattr(backend, "is_onednn_exact", lambda: True)
+    model = model_in(in_precision("bfloat16"), "int8")
+    assert Precision.of(model)[:2] == ("float32", "int8")
+
+
+def test_no_other_precisions():
+    with pytest.raises(ValueError, match="`precision`.*'int8-weights'.*'int4'"):
+        model_in(in_precision("float32"), "int4")
 
 
 def test_products_of_integers_have_float32_around_them():
@@ -65,25 +91,25 @@ def test_products_of_integers_have_float32_around_them():
 
 
 def test_a_quantized_model_cannot_be_exact(tmp_path):
-    with pytest.raises(ValueError, match="`exact` needs .*quantized to int8"):
-        export(in_precision("int8"), None, tmp_path, exact=True)
+    with pytest.raises(ValueError, match="'float32' needs .*quantized to int8"):
+        export(in_precision("int8"), None, tmp_path, precision="float32")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("precision", "exact", "differing"),
+    ("given", "exported", "differing"),
     [
-        ("float32", False, 0),
-        ("bfloat16", True, 0),
-        ("bfloat16", False, 0.1),
-        ("int8", False, 0.1),
+        ("float32", None, 0),
+        ("bfloat16", "float32", 0),
+        ("bfloat16", None, 0.1),
+        ("int8", None, 0.1),
     ],
 )
 def test_a_translation_depends_on_its_batch_only_where_the_info_says_so(
-    precision, exact, differing, tmp_path
+    given, exported, differing, tmp_path
 ):
-    model = in_precision(precision)
-    path = export(model, None, tmp_path, exact=exact, max_tokens=12, beam_size=4)
+    model = in_precision(given)
+    path = export(model, None, tmp_path, precision=exported, max_tokens=12, beam_size=4)
     info = json.loads((path / INFO).read_text())["precision"]
     assert info["exact"] == (differing == 0)
     rng = np.random.default_rng(0)

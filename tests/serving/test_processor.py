@@ -38,7 +38,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("integers")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(backend, "is_onednn_exact", lambda: True)
-        integers = export(model, None, folder / "integers", onednn=True, **LIMITS)
+        integers = export(model, None, folder / "integers", precision="int8", **LIMITS)
     return integers, export(model, None, folder / "floats", **LIMITS)
 
 

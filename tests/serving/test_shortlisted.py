@@ -108,7 +108,6 @@ def test_an_export_has_the_shortlist_and_says_so(tmp_path):
         tmp_path,
         shortlist=shortlist,
         shortlist_width=40,
-        packed=True,
         **LIMITS,
     )
     verify(path)

@@ -10,12 +10,11 @@ from tensorflow.core.framework import function_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants import presets
-from keras_attnvariants.backend import has_onednn_product
+from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.slimming import redirected
 from keras_attnvariants.serving.slimming import share_in_function
 from keras_attnvariants.serving.slimming import share_nodes
-from tests.quantization import quantizing
 from tests.serving.tools import FIRST_IS_FAST
 
 LARGE = 4096  # bytes
@@ -72,13 +71,10 @@ def test_a_graph_holds_the_tokenizer_once(exported):
 
 @pytest.mark.slow
 def test_the_quickstart_model_has_a_graph_of_less_than_5_megabytes(tokenizer, tmp_path):
-    """Also with `onednn`, which keeps the weights of the decoder in it."""
+    """With 8-bit integers, the weights of the decoder are in it."""
     model = presets.get("kav/hc-sa/bible").build(vocabulary_size=4000)
-    onednn = has_onednn_product()
-    if onednn:
-        with quantizing():
-            model.quantize("int8")
-    assert size_of_graph(export(model, tokenizer, tmp_path, onednn=onednn)) < 5e6
+    precision = "int8" if is_onednn_exact() else "int8-weights"
+    assert size_of_graph(export(model, tokenizer, tmp_path, precision=precision)) < 5e6
 
 
 def test_sharing_changes_no_result(tmp_path):

@@ -6,15 +6,18 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.backend import jit
-from keras_attnvariants.backend import quantized_matrices
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
+from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.precision import wide_model
+from keras_attnvariants.serving.processor import ProcessorError
 from keras_attnvariants.serving.weights import StoredWeights
+from keras_attnvariants.serving.weights import quantized_matrices
 from tests.quantization import quantizing
 from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
@@ -63,8 +66,8 @@ def test_an_export_is_as_large_as_its_precision_and_translates_as_here(
     path = export(model, None, tmp_path, **LIMITS)
     count = sum(int(np.prod(weight.shape)) for weight in model.weights)
     assert size_of_variables(path) <= at_most * count
-    with StoredWeights(model).scope():
-        expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    steps = ExportedModel(model, StoredWeights(model), constant=False)
+    expected = jit(lambda ids: beam_search(steps, ids), xla=False)(as_batch(ROWS))
     verify(path)
     found, _ = served(path)
     ids = np.asarray(found["ids"])
@@ -79,8 +82,8 @@ def test_integers_become_floats_where_they_are_stored():
     assert len(weights.dequantized) == len(quantized_matrices(model)) > 10
     ids = as_batch(ROWS)
     rounded = model({"source_ids": ids, "target_ids": ids})
-    with weights.scope():
-        exact = model({"source_ids": ids, "target_ids": ids})
+    copy = inference_copy(model, weights.read)
+    exact = copy({"source_ids": ids, "target_ids": ids})
     assert exact.dtype == tf.bfloat16
     both = [np.asarray(logits, "float32").ravel() for logits in (exact, rounded)]
     assert 0.95 < np.corrcoef(*both)[0, 1] < 1
@@ -100,7 +103,7 @@ def test_integers_become_floats_where_they_are_stored():
 @pytest.mark.skipif(not is_onednn_exact(), reason="not on this processor")
 def test_integers_are_multiplied_on_request(tmp_path):
     model = model_in("int8")
-    path = export(model, None, tmp_path, onednn=True, **LIMITS)
+    path = export(model, None, tmp_path, precision="int8", **LIMITS)
     verify(path)
     assert "_QuantizedMatMul" in operators(path)["translate_ids"]
     count = sum(int(np.prod(weight.shape)) for weight in model.weights)
@@ -118,20 +121,12 @@ def test_integers_are_multiplied_on_request(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("precision", "missing", "message"),
-    [
-        ("float32", None, "quantized to int8. Received: .* quantization None"),
-        ("int8", "has_onednn_product", "TensorFlow with oneDNN"),
-        ("int8", "is_onednn_exact", "processor with AVX512-VNNI"),
-    ],
+    "precision", ["float32", pytest.param("int8", marks=pytest.mark.slow)]
 )
-def test_integers_cannot_be_multiplied(
-    precision, missing, message, tmp_path, monkeypatch
-):
-    if missing is not None:
-        monkeypatch.setattr(backend, missing, lambda: False)
-    with pytest.raises(ValueError, match=message):
-        export(model_in(precision), None, tmp_path, onednn=True, **LIMITS)
+def test_integers_that_are_not_exact_are_not_exported(precision, tmp_path, monkeypatch):
+    monkeypatch.setattr(backend, "is_onednn_exact", lambda: False)
+    with pytest.raises(ProcessorError, match="processor with AVX512-VNNI"):
+        export(model_in(precision), None, tmp_path, precision="int8", **LIMITS)
     assert not list(tmp_path.iterdir())
 
 

@@ -7,8 +7,7 @@ from keras_attnvariants.attention import Heterogeneous
 from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
-from keras_attnvariants.backend import cast_matrices
-from keras_attnvariants.backend import joint_kernels
+from keras_attnvariants.backend import inference_copy
 from tests.attention.conformance import near
 from tests.attention.conformance import to_numpy
 from tests.attention.phrases.tools import BATCH
@@ -87,13 +86,15 @@ def test_a_position_beyond_the_cache_is_refused():
 def test_a_step_multiplies_once_for_the_ngrams_of_each_order():
     """In cross-attention with the queries, in self-attention with all projections."""
     layer = layer_of(INTERLEAVED, "query_k")
-    shapes = sorted(tuple(kernel.shape) for kernel, *_ in joint_kernels(layer).values())
+    copy = inference_copy(layer)
+    groups = [group for heads in copy.groups for group in heads.joint_groups()]
+    joint = [group[0].joint[tuple(map(id, group))] for group in groups]
+    shapes = sorted(tuple(product.kernel.shape) for product in joint)
     queries = [(WIDTH, 3 * WIDTH), (2 * WIDTH, 3 * WIDTH)]
     everything = [(WIDTH, 5 * WIDTH), (2 * WIDTH, 4 * WIDTH)]
     assert shapes == sorted(queries + everything)
     x = ops.convert_to_tensor(inputs(BATCH, 3, WIDTH))
     state = layer.initial_state(BATCH, 3, LENGTH)
     apart, _ = layer.step(x, 0, state)
-    with cast_matrices(layer):
-        at_once, _ = layer.step(x, 0, state)
+    at_once, _ = copy.step(x, 0, state)
     near(to_numpy(at_once), to_numpy(apart), 1e-5)

@@ -1,0 +1,243 @@
+"""Copies of models that hold their weights in the form in which decoding uses them.
+
+A decoding step multiplies few rows by many matrices. What a layer does with a matrix at
+each call (casting it, transposing it, scaling its columns, multiplying several of them
+with the same rows one by one) then takes longer than the product. `inference_copy` does
+it once: dense layers and embeddings become products of what they multiply with.
+"""
+
+import sys
+import types
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_attnvariants.backend import int8
+from keras_attnvariants.backend.products import ConstantProduct
+from keras_attnvariants.backend.products import IntegerProduct
+from keras_attnvariants.backend.products import Product
+from keras_attnvariants.backend.products import Table
+
+# Returns what a copy holds in the place of a variable: a tensor or an array.
+Values = Callable[[Any], Any]
+
+# What a layer reads in its compute dtype, and for one purpose only.
+READ_ONCE = {
+    keras.layers.EinsumDense: ("_kernel", "bias"),
+    keras.layers.Embedding: ("_embeddings",),
+}
+
+# Of no interest in a copy: what Keras keeps of every layer, and what others consist of.
+OF_KERAS = frozenset(vars(keras.Model()))
+LIBRARIES = frozenset({"keras", "tensorflow", "jax", "jaxlib", "numpy", "ml_dtypes"})
+
+
+def inference_copy(
+    model: Any, values: Values | None = None, fixed: bool = False
+) -> Any:
+    """A copy of a model, or of a layer, whose layers hold weights as they are used.
+
+    It computes what the model does without training. It is no Keras layer that could be
+    built, trained or saved: it exists to be called.
+
+    Args:
+        model: built; the copy has its methods.
+        values: what the copy holds in the place of a variable; by default the value
+            that it has now, within a graph that of the current scope. Arrays become
+            constants of a graph. Where it returns floats for a matrix of 8-bit
+            integers, they are multiplied in its place.
+        fixed: whether no weight will ever change; 8-bit integers are then multiplied
+            by oneDNN, which keeps what it prepared, in graphs for any processor.
+    """
+    return _Copier(values or current_value, fixed).copy(model)
+
+
+def shallow_copy(original: Any, **attributes: Any) -> Any:
+    """An object with the attributes of another, some of which have other values."""
+    copy = object.__new__(type(original))
+    # Past Keras, which would track what is set.
+    copy.__dict__.update(vars(original) | attributes)
+    return copy
+
+
+def current_value(variable: Any) -> Any:
+    """The value of a variable as a tensor; a tensor remains as it is."""
+    value = getattr(variable, "value", variable)
+    # TensorFlow would read a variable again wherever it is used.
+    return value.read_value() if hasattr(value, "read_value") else value
+
+
+class _Copier:
+    """Copies objects that refer to each other, each of them once.
+
+    Args:
+        values, fixed: as for `inference_copy`.
+    """
+
+    def __init__(self, values: Values, fixed: bool) -> None:
+        self.values = values
+        self.fixed = fixed
+        # By identity of the original, which is kept so that its identity stays its own.
+        self.copies: dict[int, tuple[Any, Any]] = {}
+
+    def copy(self, original: Any) -> Any:
+        """The copy of an object, or the object itself if it holds no layers."""
+        if id(original) not in self.copies:
+            self.copies[id(original)] = original, original
+            self.copies[id(original)] = original, self.new(original)
+        return self.copies[id(original)][1]
+
+    def new(self, original: Any) -> Any:
+        """A copy of an object that was not met before."""
+        if isinstance(original, types.MethodType):
+            return types.MethodType(original.__func__, self.copy(original.__self__))
+        if isinstance(original, (dict, types.MappingProxyType)):
+            return {key: self.copy(part) for key, part in original.items()}
+        if isinstance(original, (list, tuple)):
+            parts = [self.copy(part) for part in original]
+            if hasattr(original, "_fields"):
+                return type(original)(*parts)
+            return tuple(parts) if isinstance(original, tuple) else parts
+        if isinstance(original, keras.Variable):
+            return self.values(original)
+        if type(original) in (int8.Dense, keras.layers.Dense):
+            return self.product(original)
+        if isinstance(original, int8.ReversibleEmbedding):
+            return self.table(original)
+        return self.object(original) if may_hold_layers(original) else original
+
+    def object(self, original: Any) -> Any:
+        """A copy of an object whose attributes are copies too."""
+        if getattr(original, "quantization_mode", None) is not None:
+            return original  # Keras computes it.
+        copy = shallow_copy(original)
+        self.copies[id(original)] = original, copy
+        for key, value in vars(original).items():
+            if key not in OF_KERAS:
+                copy.__dict__[key] = self.copy(value)
+        for kind, names in READ_ONCE.items():
+            if isinstance(original, kind):
+                for key in names:
+                    value = copy.__dict__.get(key)
+                    copy.__dict__[key] = cast(value, original.compute_dtype)
+        join_projections(copy)
+        return copy
+
+    def product(self, dense: keras.layers.Dense) -> Any:
+        """The product of a dense layer."""
+        bias, dtype = self.cast(dense.bias, dense.compute_dtype), dense.compute_dtype
+        if dense.quantization_mode is None:
+            return self.float_product(dense.kernel, dtype, bias, dense.activation)
+        kernel = self.values(dense.kernel)
+        if is_float(kernel):
+            return self.float_product(kernel, dtype, bias, dense.activation)
+        if not self.multiplies_integers(dense):
+            return dense
+        return IntegerProduct(
+            kernel,
+            int8.column_ends(self.values(dense.kernel_scale)),
+            dtype,
+            bias,
+            dense.activation,
+            fixed=self.fixed,
+        )
+
+    def table(self, embedding: int8.ReversibleEmbedding) -> Any:
+        """The table of an embedding layer."""
+        dtype = embedding.compute_dtype
+        if embedding.quantization_mode is None:
+            rows = self.cast(embedding.embeddings, dtype)
+            return Table(rows, self.float_product(transposed(rows), dtype))
+        rows = self.values(embedding.embeddings)
+        if is_float(rows):
+            return Table(rows, self.float_product(transposed(rows), dtype))
+        if not self.multiplies_integers(embedding):
+            return embedding
+        scale = self.values(embedding.embeddings_scale)
+        product = IntegerProduct(
+            rows,
+            int8.column_ends(scale),
+            dtype,
+            transposed=True,
+            fixed=self.fixed,
+        )
+        return Table(rows, product, scale, dtype)
+
+    def float_product(
+        self, kernel: Any, dtype: str, bias: Any = None, activation: Any = None
+    ) -> Product:
+        """A product with floats."""
+        kernel = self.cast(kernel, dtype)
+        kind = ConstantProduct if isinstance(kernel, np.ndarray) else Product
+        return kind(kernel, bias, activation)
+
+    def cast(self, variable: Any, dtype: str) -> Any:
+        """What stands for a variable, or for nothing, in a dtype."""
+        return None if variable is None else cast(self.values(variable), dtype)
+
+    def multiplies_integers(self, layer: Any) -> bool:
+        """Whether the integers of a quantized layer are multiplied here as such."""
+        is_here = self.fixed or int8.is_fast_here()
+        return int8.is_plain_int8(layer) and is_here
+
+
+def join_projections(layer: Any) -> None:
+    """Joins the products in a copy of a layer that always have the same inputs.
+
+    These are the `joint_projections` of a layer, or what its method `joint_groups`
+    returns: several such tuples. Few rows take about as long for three matrices as for
+    one.
+    """
+    groups: list[Sequence[Any]] = [getattr(layer, "joint_projections", ())]
+    if hasattr(layer, "joint_groups"):
+        groups += layer.joint_groups()
+    for group in groups:
+        if len(group) > 1 and can_join(group):
+            first, *others = list(group)
+            first.joint[tuple(map(id, group))] = first.joined(others)
+
+
+def can_join(products: Sequence[Any]) -> bool:
+    """Whether all are products of one form, and nothing else."""
+    forms = {
+        (type(p), p.kernel.shape[0], p.bias is None, p.activation is None)
+        for p in products
+        if isinstance(p, Product) and not getattr(p, "transposed", False)
+    }
+    are_all = all(isinstance(p, Product) and p.activation is None for p in products)
+    return are_all and len(forms) == 1
+
+
+def may_hold_layers(value: Any) -> bool:
+    """Whether a value is a layer, or an object of ours or of a user's."""
+    if isinstance(value, keras.layers.Layer):
+        return True
+    is_code = isinstance(value, (type, types.ModuleType, types.FunctionType))
+    module = type(value).__module__.partition(".")[0]
+    is_known = module in LIBRARIES or module in sys.stdlib_module_names
+    return hasattr(value, "__dict__") and not is_code and not is_known
+
+
+def is_float(value: Any) -> bool:
+    """Whether a tensor or array holds floats."""
+    return bool(
+        keras.backend.is_float_dtype(keras.backend.standardize_dtype(value.dtype))
+    )
+
+
+def cast(value: Any, dtype: str) -> Any:
+    """A tensor in a dtype; an array, or nothing, is what it should be already."""
+    if value is None or keras.backend.standardize_dtype(value.dtype) == dtype:
+        return value
+    return ops.cast(value, dtype)
+
+
+def transposed(matrix: Any) -> Any:
+    """`[V, D]` as `[D, V]`, in the order in which a product reads it."""
+    if isinstance(matrix, np.ndarray):
+        return np.ascontiguousarray(matrix.T)
+    return ops.transpose(matrix)
