@@ -23,10 +23,8 @@ CONFORMANCE_TESTS := tests/backend tests/attention/test_conformance.py \
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
-# An argument of `call` cannot hold one.
-COMMA := ,
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
-REPORTS := serving serving-variants serving-start serving-start-onednn \
+REPORTS := serving serving-variants serving-start serving-start-int8 \
 	serving-requests peers variants variants-int8 training joeynmt \
 	recurrences recurrences-long recurrences-longest devices \
 	batches pipeline planner long-sequences memory
@@ -126,8 +124,8 @@ serving-variants:
 serving-start:
 	$(call BENCHMARK,serving,start)
 
-serving-start-onednn:
-	$(call BENCHMARK,serving,start --precision 'int8$(COMMA) oneDNN')
+serving-start-int8:
+	$(call BENCHMARK,serving,start --precision int8)
 
 serving-requests:
 	$(call BENCHMARK,serving_requests)

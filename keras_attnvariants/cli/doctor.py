@@ -228,7 +228,7 @@ def _integers() -> Finding:
     from keras_attnvariants import backend
 
     if backend.is_onednn_exact():
-        text = "multiplied by oneDNN, in Python and in exports with --onednn"
+        text = "multiplied by oneDNN, in Python and in exports in int8"
         return Finding(OK, "int8", text)
-    text = "multiplied as floats; exports with --onednn refuse to translate"
+    text = "multiplied as floats; exports in int8 refuse to translate"
     return Finding(NOTE, "int8", text)

@@ -6,7 +6,6 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants.backend import jit
-from keras_attnvariants.backend import portable
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
@@ -14,6 +13,7 @@ from keras_attnvariants.serving.allowed import COMPUTING
 from keras_attnvariants.serving.allowed import RESTORING
 from keras_attnvariants.serving.allowed import SAVING
 from keras_attnvariants.serving.allowed import TEXT_OPERATORS
+from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.weights import StoredWeights
 from tests.quantization import quantizing
@@ -69,9 +69,9 @@ def test_a_quantized_model_runs_wherever_tensorflow_does(tmp_path):
     ids = np.array([[4, 5, 6, 7]], "int32")
     served = tf.saved_model.load(path).signatures["translate_ids"]
     found = served(source_ids=tf.constant(ids), lengths=tf.constant([4]))
-    search = jit(lambda ids: beam_search(model, ids, beam_size=2), xla=False)
-    with portable(), StoredWeights(model).scope():
-        expected = search(tf.constant(ids))
+    steps = ExportedModel(model, StoredWeights(model), constant=False)
+    search = jit(lambda ids: beam_search(steps, ids, beam_size=2), xla=False)
+    expected = search(tf.constant(ids))
     length = int(expected.lengths[0, 0])
     np.testing.assert_array_equal(found["ids"][0, :length], expected.ids[0, 0, :length])
 
