@@ -25,7 +25,8 @@ SPEED_BARS = {
 }
 
 SPEED_TEXT = (
-    "SavedModels as `kav export --ids-only` writes them, in a process that has TensorFlow and not this package, beside CTranslate2 with "
+    "SavedModels as `kav export --ids-only` writes them, in a process that has "
+    "TensorFlow and not this package, beside CTranslate2 with "
     "int8 weights. Models have random weights: of `base` the same as CTranslate2's, in "
     "the form of MarianMT; of other variants, those of the presets `kav/VARIANT/bible` "
     "or `kav/VARIANT/multi30k` in the same size, compared with CTranslate2's `base`. "
