@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Method(StrEnum):
-    """How points of a space are chosen."""
+    """The ways to choose points of a space."""
 
     RANDOM = "random"
     BAYESIAN = "bayesian"
@@ -26,7 +26,7 @@ class Method(StrEnum):
 
 
 class Objective(StrEnum):
-    """What the best trial has the best of, on the validation split."""
+    """The score of a trial, on the validation split."""
 
     LOSS = "loss"
     BLEU = "bleu"
@@ -83,7 +83,7 @@ Csv = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions:
-    """What every trial may spend."""
+    """The budget of every trial."""
 
     updates: Annotated[int | None, budget_option("Updates.", min=1)] = None
     minutes: Annotated[

@@ -1,4 +1,4 @@
-"""What every trial of a search may spend, in updates, minutes or tokens."""
+"""The equal budget of all trials of a search, in updates, minutes or tokens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -128,7 +128,7 @@ def hand_out(
 
     Args:
         oracle: a `ResumableOracle`; notes why the search has failed if it has.
-        join: what a process on this machine runs; see `LocalWorkers`.
+        join: run by each process on this machine; see `LocalWorkers`.
         workers: number of those processes.
         address: `"host:port"` for workers on other machines as well.
 

@@ -84,7 +84,7 @@ def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
 
 
 def label(value: Any) -> str:
-    """How a value of a choice is written in tables and files."""
+    """The text for a value of a choice, in tables and files."""
     if isinstance(value, float):
         return f"{value:.6g}"
     return value if isinstance(value, str) else json.dumps(value, default=repr)

@@ -1,4 +1,4 @@
-"""Hybrids of a baseline: what each layer may get, after where its heads look."""
+"""Hybrids of a baseline: cheaper attention for layers whose heads look near."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from keras_attnvariants.tuning.candidates import NONE
 from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.candidates import configuration
 
-# From cheapest to most expensive: what a layer gets. A hybrid is named after its
-# cheapest.
+# Kinds of attention of a layer, from cheapest to most expensive. A hybrid is named
+# after the cheapest kind that its layers may have.
 HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (
     "hard-coded",
     "n-gram",
@@ -32,7 +32,7 @@ MOST = 0.5
 
 
 class LayerLocality(NamedTuple):
-    """Where the heads of a layer look.
+    """Locality of the heads of a layer.
 
     Attributes:
         near, wide: share of the weight within the distance, and within twice of it.
@@ -50,7 +50,7 @@ class LayerLocality(NamedTuple):
     kept: float
 
     def replacement(self, place: str, nearness: float) -> str:
-        """The cheapest that a layer may get.
+        """The cheapest kind of attention for the layer.
 
         Args:
             place: `"encoder"`, `"decoder"` or `"cross"`.
@@ -69,7 +69,7 @@ class LayerLocality(NamedTuple):
 
 
 def beyond_even(share: float, even: float) -> float:
-    """Where a share is between that of even weights, 0, and everything, 1."""
+    """A share on a scale from that of even weights, 0, to everything, 1."""
     return (share - even) / (1 - even) if even < 1 else 0.0
 
 
@@ -78,7 +78,7 @@ def layer_locality(
     weights: Mapping[int, float],
     even: tuple[float, float],
 ) -> LayerLocality:
-    """Where a layer looks, from the tables of `kav.analysis`.
+    """The locality of a layer, from the tables of `kav.analysis`.
 
     Args:
         heads: its heads.
@@ -125,7 +125,7 @@ def replacements(
     lowest: str,
     distance: int,
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """What a layer may get, from the cheapest to what it has.
+    """The attention that may stand in a layer, from the cheapest to its own.
 
     Args:
         preset: the baseline.
@@ -168,11 +168,9 @@ def hybrids(
 ) -> dict[str, dict[str, Any]]:
     """By name, the attention of each hybrid, cheapest first; last, the baseline.
 
-    A hybrid is named after what no layer of it is cheaper than.
-
     Args:
         preset: the baseline.
-        proposed: by place and layer, what it may get, by kind.
+        proposed: by place and layer, its possible attention by kind.
     """
     found: dict[str, dict[str, Any]] = {}
     for cheapest in reversed(KINDS):

@@ -1,4 +1,4 @@
-"""What became of a proposal: whether its hybrids are as good as the baseline."""
+"""The judgement on a proposal: are its hybrids as good as the baseline?"""
 
 import os
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ class Judgement:
     Attributes:
         rows: the hybrids and the baseline, those with fewest parameters first.
         metric: name of the score.
-        budget: what each could spend, in words.
+        budget: the budget of each, in words.
         tolerance: by how much of the baseline's score a hybrid may be worse.
     """
 
@@ -72,7 +72,7 @@ class Judgement:
 
     @property
     def sentence(self) -> str:
-        """Whether the proposal is confirmed or refuted."""
+        """The judgement in one sentence: confirmed, refuted or open."""
         hybrids = [row for row in self.rows if row.verdict != "baseline"]
         [baseline] = [row for row in self.rows if row.verdict == "baseline"]
         bound = f"at most {self.tolerance:.0%} worse than the baseline"
@@ -119,7 +119,7 @@ class Judgement:
 
 
 def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
-    """Whether hybrids are as good as the baseline that they follow from.
+    """Compare hybrids with the baseline that they follow from.
 
     A hybrid is confirmed if it is worse by at most the tolerance. With several seeds,
     it is the end of the interval that counts: the same seeds are compared, with

@@ -66,7 +66,7 @@ def layer_hybrids(preset: Preset) -> SearchSpace:
 
 
 def self_attention(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What stands in the self-attention of both stacks."""
+    """The self-attention of both stacks."""
     return {place: arguments[place] for place in list(PLACES.values())[:2]}
 
 

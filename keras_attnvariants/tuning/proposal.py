@@ -51,7 +51,7 @@ DIMENSION = "hybrid"
 
 
 class ProposedLayer(NamedTuple):
-    """What is proposed for a layer.
+    """The proposal for a layer.
 
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
@@ -108,7 +108,7 @@ def propose_hybrids(
     Args:
         run: folder of a run of a preset with learned attention.
         corpus: that of the run.
-        distance: what counts as near, in tokens.
+        distance: distance up to which a token is near, in tokens.
         nearness: how near a layer must look, from 0 (even weights) to 1 (nothing
             beyond the distance).
         sentences: number of validation sentences that are looked at.

@@ -1,4 +1,4 @@
-"""What a trial showed, kept beside its runs; the front of quality against cost."""
+"""Results of trials, kept beside their runs; the front of quality against cost."""
 
 import contextlib
 import dataclasses
@@ -83,7 +83,7 @@ class TrialRecord:
         return f"{self.score:.4g}{spread}"
 
     def describe(self, metric: str) -> str:
-        """One line with the score under this name, and what the trial cost."""
+        """One line with the score under this name, and the cost."""
         return (
             f"Trial {self.trial}: {metric} {self.formatted_score}, "
             f"{self.parameters:,} parameters, {self.updates:,} updates, "
@@ -118,7 +118,7 @@ class SearchResult:
         folder: folder of the search.
         records: the trials.
         objective: `"loss"` or `"bleu"`.
-        budget: what each trial could spend, in words.
+        budget: the budget of each trial, in words.
         failed: numbers and errors of the trials that failed.
     """
 

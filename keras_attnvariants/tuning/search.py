@@ -42,7 +42,7 @@ class Search:
     """A search that can be started, continued and joined by workers.
 
     Attributes:
-        trials: what its trials share.
+        trials: trains its trials.
         folder: of the search; everything is written there.
         method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
             gives all trials a part of the budget and continues the best of them.
@@ -163,7 +163,7 @@ class Search:
                 )
 
     def _open(self) -> None:
-        """Check and write the settings, and what all trials need."""
+        """Check and write the settings, vocabulary and precision of all trials."""
         settings = self.settings()
         check_same_search(self.folder, settings)
         self.check()
@@ -171,7 +171,7 @@ class Search:
         self.trials.prepare(self.folder)
 
     def settings(self) -> dict[str, Any]:
-        """What decides the result of the search, in a form that JSON can hold."""
+        """All that decides the result of the search, in a form that JSON can hold."""
         trials = self.trials
         options = trials.preset.options
         settings = {
@@ -256,7 +256,7 @@ def search(
 
 
 def serialized(value: Any) -> Any:
-    """What JSON has no form for: a schedule by its configuration."""
+    """A value that JSON cannot hold: a schedule as its configuration."""
     if hasattr(value, "get_config"):
         return keras.saving.serialize_keras_object(value)
     return repr(value)

@@ -1,4 +1,4 @@
-"""A search space: what varies between the trials of a search, declared as data."""
+"""A search space: the dimensions of a search, declared as data."""
 
 import itertools
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ CHECKED = 64
 
 
 class TrialArguments(NamedTuple):
-    """What a point of a space is for `train_preset`.
+    """A point of a space as arguments of `train_preset`.
 
     Attributes:
         sizes: options of the model.
@@ -57,7 +57,7 @@ class TrialArguments(NamedTuple):
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """What varies between trials; everything else is as in the preset.
+    """The dimensions that vary between trials; the preset decides the rest.
 
     A dimension is a list of values, a `Range`, or one value that differs from the
     preset's and is not searched.

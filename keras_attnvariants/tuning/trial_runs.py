@@ -46,13 +46,13 @@ HYPERBAND = "tuner/"
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """What all trials of a search share.
+    """Trains the trials of a search, with all that they share.
 
     Attributes:
-        preset: what is trained where the space says nothing else.
+        preset: trained where the space says nothing else.
         corpus: with a split "validation", which the objective is measured on.
-        space: what varies.
-        budget: what each trial may spend.
+        space: the dimensions that vary.
+        budget: the budget of each trial.
         objective: `"loss"` or `"bleu"`, on the validation split.
         seeds: one run of each trial for each; its score is their mean.
         vocabulary_size: the same for all trials, or losses could not be compared;
@@ -159,7 +159,7 @@ class TrialRunner:
         )
 
     def _score(self, result: TrainingResult) -> float:
-        """That of the better model, which `load_run` loads."""
+        """The score of the better model, which `load_run` loads."""
         found = [s for s in (result.best, result.averaged) if s is not None]
         return max(found) if OBJECTIVES[self.objective][1] else min(found)
 

@@ -30,7 +30,7 @@ class RunTuner(BaseTuner):
 
     Args:
         oracle: knows the whole space, and saves itself.
-        trials: what all trials share.
+        trials: trains them.
         folder: of the search; each trial has a folder in it.
     """
 
@@ -116,8 +116,8 @@ class PresetHyperModel(keras_tuner.HyperModel):
     as `hyperparameters`, so that it is declared before the search starts.
 
     Args:
-        preset: what is built where the space says nothing else.
-        space: what varies; its `training` part is no part of the model.
+        preset: built where the space says nothing else.
+        space: the dimensions; its `training` part is no part of the model.
         vocabulary_size: of the joint vocabulary; `None` for the preset's.
     """
 

@@ -1,4 +1,4 @@
-"""What a trial may spend."""
+"""Budgets of trials."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether hybrids are as good as their baseline, from scores that are known."""
+"""Judgements on hybrids with known scores."""
 
 import csv
 

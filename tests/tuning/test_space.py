@@ -1,4 +1,4 @@
-"""What a space spans, and which arguments its points are."""
+"""Search spaces, their points, and the arguments that these stand for."""
 
 import pytest
 
