@@ -29,6 +29,8 @@ BEAT = 5.0
 PATIENCE = 600.0
 # Seconds between two looks at something awaited.
 PAUSE = 0.5
+# How a call ends if nobody answers.
+AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 # keras-tuner takes whoever has this in its name for the chief.
 CHIEF = "chief"
 
@@ -80,7 +82,7 @@ class WorkerTuner(RunTuner):
                 return super().search()
             except grpc.RpcError as error:
                 # A chief that ended while it was asked gives the same trial again.
-                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                if error.code() not in AWAY:
                     raise
 
     def pre_create_trial(self) -> None:
