@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from typing import ClassVar
@@ -13,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.analysis.contrastive_files import equal_lines
 from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
@@ -20,11 +20,9 @@ from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import head_panel
-from keras_attnvariants.data.files import open_bytes
 from keras_attnvariants.data.links import Link
 from keras_attnvariants.data.links import check_links
 from keras_attnvariants.data.links import parse_links
-from keras_attnvariants.utils.lines import text_lines
 
 # Resampled corpora, for intervals.
 SAMPLES = 1000
@@ -224,27 +222,11 @@ def read_alignments(
     """
     names = (source_language, target_language, "align")
     paths = [existing(Path(folder) / f"{split}.{name}") for name in names]
-    with (
-        open_bytes(paths[0]) as sources,
-        open_bytes(paths[1]) as targets,
-        open_bytes(paths[2]) as alignments,
-    ):
-        lines = zip_longest(*map(text_lines, (sources, targets, alignments)))
-        for number, (source, target, links) in enumerate(lines, start=1):
-            if source is None or target is None or links is None:
-                ended = [
-                    paths[i].name
-                    for i, x in enumerate((source, target, links))
-                    if x is None
-                ]
-                raise ValueError(
-                    "The files must have equal numbers of lines. Received: "
-                    f"{', '.join(ended)} ended before line {number}"
-                )
-            where = f"line {number} of {paths[2]}"
-            sure, possible = parse_links(links, reverse, where)
-            check_links(possible, len(source.split()), len(target.split()), where)
-            yield AlignedPair(source, target, sure, possible)
+    for number, (source, target, links) in enumerate(equal_lines(paths), start=1):
+        where = f"line {number} of {paths[2]}"
+        sure, possible = parse_links(links, reverse, where)
+        check_links(possible, len(source.split()), len(target.split()), where)
+        yield AlignedPair(source, target, sure, possible)
 
 
 def existing(path: Path) -> Path:

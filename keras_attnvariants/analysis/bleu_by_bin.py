@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 from typing import ClassVar
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
@@ -136,7 +136,7 @@ def bleu_by_length(
         raise ValueError(f"`edges` must rise. Received: {edges}")
     scorer = Scorer(systems, samples, seed, tokenize)
     lengths: list[int] = []
-    for sources, references in chunks(pairs):
+    for sources, references in sides(pairs):
         lengths += map(count_words, references)
         scorer.translate(sources, references)
     values = np.array(lengths, "float64")
@@ -176,7 +176,7 @@ def bleu_by_off_diagonality(
     check_integer("bins", bins)
     scorer = Scorer(systems, samples, seed, tokenize)
     stream, values = Stream(model, ()), []
-    for sources, references in chunks(pairs):
+    for sources, references in sides(pairs):
         scorer.translate(sources, references)
         stream.examples = encoded(tokenizer, zip(sources, references, strict=True))
         values.append(self_attention_values(stream, len(sources)))
@@ -272,14 +272,14 @@ def self_attention_values(stream: Stream, count: int) -> np.ndarray:
     return values
 
 
-def chunks(pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
+def sides(pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
     """Sources and references, so many at a time.
 
     Raises:
         ValueError: there are none.
     """
-    iterator, empty = iter(pairs), True
-    while chunk := list(islice(iterator, CHUNK)):
+    empty = True
+    for chunk in chunks(pairs, CHUNK):
         empty = False
         yield [source for source, _ in chunk], [target for _, target in chunk]
     if empty:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from statistics import NormalDist
 from typing import Any
 from typing import ClassVar
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
+from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import Value
@@ -180,12 +180,8 @@ def judged(
         ValueError: there are none.
     """
     # Without XLA: compiling for every shape takes longer than the pairs.
-    score, iterator, empty = (
-        Translator(model, tokenizer, xla=False).score,
-        iter(pairs),
-        True,
-    )
-    while chunk := list(islice(iterator, CHUNK)):
+    score, empty = Translator(model, tokenizer, xla=False).score, True
+    for chunk in chunks(pairs, CHUNK):
         empty = False
         targets = [pair.reference for pair in chunk]
         targets += [pair.contrastive for pair in chunk]

@@ -4,6 +4,8 @@ import codecs
 import json
 import os
 from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -83,23 +85,22 @@ def part(folder: Path, category: str, name: str) -> Path:
     return found[0]
 
 
-def equal_lines(paths: list[Path]) -> Iterator[tuple[str, str, str]]:
-    """The lines of three files side by side."""
-    with (
-        open_bytes(paths[0]) as first,
-        open_bytes(paths[1]) as second,
-        open_bytes(paths[2]) as third,
-    ):
-        lines = zip_longest(*map(text_lines, (first, second, third)))
-        for number, texts in enumerate(lines, start=1):
+def equal_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
+    """The lines of files side by side.
+
+    Raises:
+        ValueError: the files have different numbers of lines.
+    """
+    with ExitStack() as stack:
+        opened = [stack.enter_context(open_bytes(path)) for path in paths]
+        for number, texts in enumerate(zip_longest(*map(text_lines, opened)), start=1):
             ended = [p.name for p, x in zip(paths, texts, strict=True) if x is None]
             if ended:
                 raise ValueError(
-                    "The files of a category must have equal numbers of lines. "
-                    f"Received: {', '.join(ended)} ended before line {number}"
+                    "The files must have equal numbers of lines. Received: "
+                    f"{', '.join(ended)} ended before line {number}"
                 )
-            text, correct, incorrect = texts
-            yield text, correct, incorrect
+            yield texts
 
 
 def read_lingeval(path: Path) -> Iterator[ContrastivePair]:

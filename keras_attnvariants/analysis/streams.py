@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import layer_weights
 from keras_attnvariants.utils.lines import text_lines
+
+T = TypeVar("T")
 
 # A sentence and its translation.
 Pairs = Iterable[tuple[str, str]]
@@ -107,8 +110,8 @@ class Stream:
         self._scores = backend.jit(model.attention_scores, xla=False)
 
     def __iter__(self) -> Iterator[Batch]:
-        iterator, first = iter(self.examples), 0
-        while chunk := list(islice(iterator, CHUNK)):
+        first = 0
+        for chunk in chunks(self.examples, CHUNK):
             yield from self._batches(chunk, first)
             first += len(chunk)
         if not self.sentences:
@@ -171,10 +174,16 @@ class Stream:
         return found
 
 
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in order, so many at a time."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
+
+
 def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:
     """Pairs of texts as tokens, a chunk at a time."""
-    iterator = iter(pairs)
-    while chunk := list(islice(iterator, CHUNK)):
+    for chunk in chunks(pairs, CHUNK):
         sources, targets = (
             tokenizer.encode(list(side)) for side in zip(*chunk, strict=True)
         )

@@ -22,7 +22,10 @@ from keras_attnvariants.utils.tables import write_csv
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# Characters of a line of text.
 WIDTH = 160
+# In inches: of a panel, and of a bar.
+PANEL, BAR = (4.5, 3.2), 0.3
 
 
 class Value(NamedTuple):
@@ -120,8 +123,6 @@ class Table:
 
     def figure(self) -> "Figure":
         """The picture, drawn with matplotlib."""
-        from keras_attnvariants.analysis.drawing import draw_panels
-
         return draw_panels(self.panels())
 
     def __rich__(self) -> rich.table.Table:
@@ -187,3 +188,65 @@ def readable(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     return str(value)
+
+
+def draw_panels(panels: Sequence[Panel]) -> "Figure":
+    """A figure with the panels side by side."""
+    from matplotlib.figure import Figure
+
+    width, height = PANEL[0] * len(panels), PANEL[1]
+    bars = [
+        len(values) for p in panels if p.kind == "bars" for values in p.curves.values()
+    ]
+    if bars:
+        width, height = 2 * width, BAR * max(bars) + 1.2
+    figure = Figure(figsize=(width, height), layout="constrained")
+    for number, panel in enumerate(panels, start=1):
+        axis = figure.add_subplot(1, len(panels), number)
+        draw = draw_bars if panel.kind == "bars" else draw_curves
+        draw(axis, panel)
+    return figure
+
+
+def draw_curves(axis: Any, panel: Panel) -> None:
+    """Points or lines by name, with their intervals."""
+    from keras_attnvariants.evaluation.curves import COLORS
+    from keras_attnvariants.evaluation.curves import decorate
+
+    has_intervals = any(v.low is not None for vs in panel.curves.values() for v in vs)
+    for number, (name, values) in enumerate(panel.curves.items()):
+        if not values:
+            continue
+        x, y, low, high, _ = zip(*values, strict=True)
+        style: dict[str, Any] = {"color": COLORS[number % len(COLORS)], "label": name}
+        if panel.kind == "points":
+            axis.plot(x, y, "o", alpha=0.7, **style)
+        elif has_intervals:
+            axis.plot(x, y, "o-", markersize=4, **style)
+            axis.fill_between(
+                x, low, high, color=style["color"], alpha=0.15, linewidth=0
+            )
+        else:
+            dashes = ("-", "--", ":")[number // len(COLORS) % 3]
+            axis.plot(x, y, dashes, linewidth=1.4, **style)
+    decorate(axis, panel.title, panel.across, panel.up)
+    axis.legend(frameon=False, fontsize=8)
+
+
+def draw_bars(axis: Any, panel: Panel) -> None:
+    """A bar for each name, with an interval."""
+    from keras_attnvariants.evaluation.curves import COLORS
+    from keras_attnvariants.evaluation.curves import INK
+    from keras_attnvariants.evaluation.curves import decorate
+
+    [values] = panel.curves.values()
+    names, lengths, low, high, _ = zip(*values, strict=True)
+    errors = [
+        [value - bound for value, bound in zip(lengths, low, strict=True)],
+        [bound - value for value, bound in zip(lengths, high, strict=True)],
+    ]
+    places = range(len(names))
+    axis.barh(places, lengths, xerr=errors, color=COLORS[0], ecolor=INK, height=0.7)
+    decorate(axis, panel.title, panel.up)
+    axis.set_yticks(places, names)
+    axis.invert_yaxis()

@@ -13,6 +13,7 @@ from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.experiments.settings import path_name
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.packages import check_extra
 from keras_attnvariants.utils.tables import write_csv
@@ -56,7 +57,7 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
     for number, table in enumerate(result.analyses):
         if table.rows:
             of = table.system or "all"
-            name = f"{number + 1:02}-{table.analysis}-{safe(of)}.csv"
+            name = f"{number + 1:02}-{table.analysis}-{path_name(of)}.csv"
             (folder / ANALYSES).mkdir(exist_ok=True)
             write_csv(folder / ANALYSES / name, [table.columns, *table.rows])
     write_file(folder / LATEX, latex(result).encode())
@@ -72,13 +73,6 @@ def check_packages() -> None:
         ValueError: says how to install what is missing.
     """
     check_extra("A comparison", "compare", NEEDED)
-
-
-def safe(name: str) -> str:
-    """A name as part of that of a file."""
-    from keras_attnvariants.experiments.settings import path_name
-
-    return path_name(name)
 
 
 def tables(result: ComparisonResult) -> dict[str, list[list[Any]]]:

@@ -1,19 +1,26 @@
-"""Scores of all systems on all test sets, and their differences to the baseline."""
+"""Scores of all systems on all test sets, and tests of their differences, by scipy.
+
+Over seeds: Welch's and the paired t-test. Over sentences: paired bootstrap (Koehn 2004)
+and approximate randomisation (Riezler and Maxwell 2005) of the mean score over seeds. A
+sentence is drawn, or exchanged, with its translations by all seeds at once, because
+translations of one sentence are not independent.
+"""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from statistics import fmean
+from typing import NamedTuple
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 
+from keras_attnvariants.backend.private import score_of_statistics
+from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
-from keras_attnvariants.experiments.significance import Translations
-from keras_attnvariants.experiments.significance import holm
-from keras_attnvariants.experiments.significance import seed_tests
-from keras_attnvariants.experiments.significance import sentence_tests
 from keras_attnvariants.utils.checks import check_choice
 
 # Translations by name of the system, and by seed.
@@ -21,6 +28,58 @@ Texts = Mapping[str, Mapping[int, Sequence[str]]]
 
 # The p-values that are corrected for the number of systems.
 TESTS = ("welch", "paired", "bootstrap", "randomization")
+
+
+class SeedTests(NamedTuple):
+    """A difference of means over seeds; what cannot be computed is `None`.
+
+    Attributes:
+        low, high: interval of the difference (Welch).
+        welch, paired: p-values of the t-tests.
+    """
+
+    low: float | None = None
+    high: float | None = None
+    welch: float | None = None
+    paired: float | None = None
+
+
+class SentenceTests(NamedTuple):
+    """A difference over the sentences of a test set.
+
+    Attributes:
+        bootstrap, randomization: p-values.
+        sentence_low, sentence_high: interval of the difference, by the bootstrap.
+    """
+
+    bootstrap: float
+    randomization: float
+    sentence_low: float
+    sentence_high: float
+
+
+class Translations(NamedTuple):
+    """The translations of a test set by all runs of a system, as a metric counts them.
+
+    Attributes:
+        metric: sacrebleu's.
+        statistics: of each sentence, `[seeds, n, k]`; they add up.
+    """
+
+    metric: Metric
+    statistics: np.ndarray
+
+    @classmethod
+    def of(
+        cls, metric: Metric, texts: Sequence[Sequence[str]], references: Sequence[str]
+    ) -> "Translations":
+        """The statistics of the texts of each seed."""
+        found = [sentence_statistics(metric, lines, references) for lines in texts]
+        return cls(metric, np.stack(found))
+
+    def scores(self) -> list[float]:
+        """The score of the test set by each seed."""
+        return [score_of_statistics(self.metric, x) for x in self.statistics.sum(1)]
 
 
 def score_test_set(
@@ -141,3 +200,102 @@ def corrected(
         )
         for i, (system, row) in enumerate(rows)
     ]
+
+
+def seed_tests(
+    system: Mapping[int, float], baseline: Mapping[int, float], confidence: float = 0.95
+) -> SeedTests:
+    """The t-tests between the scores of a system and those of the baseline.
+
+    Args:
+        system, baseline: scores by seed.
+        confidence: of the interval.
+    """
+    from scipy import stats
+
+    first, second = list(system.values()), list(baseline.values())
+    tests = SeedTests()
+    if min(len(first), len(second)) > 1 and max(map(np.ptp, (first, second))) > 0:
+        welch = stats.ttest_ind(first, second, equal_var=False)
+        low, high = welch.confidence_interval(confidence)
+        tests = SeedTests(float(low), float(high), float(welch.pvalue))
+    common = [(system[seed], baseline[seed]) for seed in system if seed in baseline]
+    if len(common) > 1 and np.ptp(np.subtract(*np.transpose(common))) > 0:
+        paired = stats.ttest_rel(*np.transpose(common))
+        tests = tests._replace(paired=float(paired.pvalue))
+    return tests
+
+
+def sentence_tests(
+    system: Translations,
+    baseline: Translations,
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 12345,
+) -> SentenceTests:
+    """Paired bootstrap and approximate randomisation of a system and the baseline.
+
+    Args:
+        system, baseline: with equally many sentences and seeds.
+        samples: number of resampled, and of shuffled, test sets.
+        confidence: of the interval.
+        seed: of the draws.
+    """
+    from scipy import stats
+
+    metric, ours, theirs = system.metric, system.statistics, baseline.statistics
+    count = ours.shape[1]
+
+    def mean(sums: np.ndarray) -> float:  # of [seeds, k]
+        return fmean(score_of_statistics(metric, row) for row in sums)
+
+    def resampled(drawn: np.ndarray) -> float:
+        counts = np.bincount(drawn.astype(int), minlength=count)
+        return mean(counts @ ours) - mean(counts @ theirs)
+
+    def shuffled(kept: np.ndarray, exchanged: np.ndarray) -> float:
+        first = mean(kept @ ours + exchanged @ theirs)
+        return abs(first - mean(kept @ theirs + exchanged @ ours))
+
+    real = resampled(np.arange(count))
+    if count < 2 or np.array_equal(ours, theirs):
+        return SentenceTests(1.0, 1.0, real, real)
+    options = {"n_resamples": samples, "vectorized": False, "rng": seed}
+    bootstrap = stats.bootstrap(
+        [np.arange(count)],
+        resampled,
+        method="percentile",
+        confidence_level=confidence,
+        **options,
+    )
+    # As sacrebleu: the share of samples that differ by more than the test set does
+    # when their mean is moved to 0. The test set counts as one of them.
+    sizes = np.abs(bootstrap.bootstrap_distribution)
+    larger = np.sum(sizes - sizes.mean() > abs(real))
+    randomization = stats.permutation_test(
+        [np.ones(count), np.zeros(count)],
+        shuffled,
+        permutation_type="samples",
+        alternative="greater",
+        **options,
+    )
+    return SentenceTests(
+        float((larger + 1) / (samples + 1)),
+        float(randomization.pvalue),
+        *map(float, bootstrap.confidence_interval),
+    )
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """P-values corrected for their number (Holm 1979); `None` stays and counts not.
+
+    >>> holm([0.01, 0.04, None, 0.03])
+    [0.03, 0.06, None, 0.06]
+    """
+    known = sorted((p, index) for index, p in enumerate(values) if p is not None)
+    corrected: list[float | None] = [None] * len(values)
+    largest = 0.0
+    for rank, (p, index) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - rank)))
+        corrected[index] = largest
+    return corrected

@@ -10,10 +10,10 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 from scipy import stats
 
-from keras_attnvariants.experiments.significance import Translations
-from keras_attnvariants.experiments.significance import holm
-from keras_attnvariants.experiments.significance import seed_tests
-from keras_attnvariants.experiments.significance import sentence_tests
+from keras_attnvariants.experiments.scores import Translations
+from keras_attnvariants.experiments.scores import holm
+from keras_attnvariants.experiments.scores import seed_tests
+from keras_attnvariants.experiments.scores import sentence_tests
 
 WORDS = "the cat sat on a mat and it was red or blue while dogs ran far".split()
 
