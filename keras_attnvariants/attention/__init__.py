@@ -3,12 +3,14 @@
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.alibi import AlibiAttention
 from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Masks
+from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
 from keras_attnvariants.attention.local_attention import LocalAttention
-from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.neural_ngram import NeuralNgram
@@ -28,6 +30,7 @@ from keras_attnvariants.attention.relative_bias import RelativeBiasAttention
 __all__ = [
     "AlibiAttention",
     "BaseAttention",
+    "Call",
     "ConcatenatedNgram",
     "DotProductAttention",
     "HardCodedAttention",
@@ -42,6 +45,7 @@ __all__ = [
     "PhraseAttention",
     "RecurrentCrossAttention",
     "RelativeBiasAttention",
+    "Step",
     "get",
     "mass_shares",
     "recurrences",

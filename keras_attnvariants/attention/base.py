@@ -6,6 +6,7 @@ length, `H` heads, `D` head width.
 A variant subclasses `BaseAttention`, or one of the classes in `multi_head` that add
 projections, heads and a softmax. It defines
 
+* `make_layers`: its weights;
 * `attend`: whole sequences at once, for training and encoding;
 * `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
 """
@@ -15,15 +16,18 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Masks
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.checks import check_lengths
 from keras_attnvariants.attention.checks import check_memory
 from keras_attnvariants.attention.checks import check_returned
 from keras_attnvariants.attention.checks import check_scores_wanted
 from keras_attnvariants.attention.checks import check_weights
 from keras_attnvariants.attention.keras_options import without_keras_options
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import both
-from keras_attnvariants.attention.masks import zero_masked
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -60,6 +64,23 @@ class BaseAttention(keras.layers.Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**without_keras_options(type(self).__name__, kwargs))
         self.supports_masking = True
+
+    def build(
+        self,
+        query_shape: Shape,
+        value_shape: Shape | None = None,
+        key_shape: Shape | None = None,
+    ) -> None:
+        value_shape = value_shape or query_shape
+        shapes = query_shape, key_shape or value_shape, value_shape
+        self.make_layers(Widths(*(shape[-1] for shape in shapes)))
+
+    def make_layers(self, widths: Widths) -> None:
+        """Creates all weights, for inputs of these widths; by default there are none.
+
+        Raises:
+            ValueError: the widths do not fit the layer.
+        """
 
     # Whole sequences at once
 
@@ -104,7 +125,8 @@ class BaseAttention(keras.layers.Layer):
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
-        found = self.attend(query, value, key, masks, return_attention_scores, training)
+        given = Call(query, value, key, masks, return_attention_scores, training)
+        found = self.attend(given)
         context, scores = check_returned(self, "attend", found, "context, weights")
         output = self.project_output(zero_masked(context, query_mask), training)
         if not return_attention_scores:
@@ -112,22 +134,8 @@ class BaseAttention(keras.layers.Layer):
         check_weights(self, "attend", scores)
         return output, zero_masked(scores, query_mask, axis=2)
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         """Computes the variant's equation over whole sequences.
-
-        Args:
-            query, value, key: as for `call`; `key` may be `None`.
-            masks: the masks of the call, to be honoured or refused.
-            return_scores: whether the weights are needed.
-            training: whether dropout is applied.
 
         Returns:
             The context `[B, T, ...]`, in the form that `project_output` takes, and the
@@ -214,7 +222,7 @@ class BaseAttention(keras.layers.Layer):
         check_scores_wanted(self, return_attention_scores)
         check_memory(self, memory)
         found = self.attend_step(
-            query, position, state, memory, return_attention_scores
+            Step(query, position, state, memory, return_attention_scores)
         )
         context, scores, state = check_returned(
             self, "attend_step", found, "context, weights, state"
@@ -227,19 +235,8 @@ class BaseAttention(keras.layers.Layer):
         check_weights(self, "attend_step", scores)
         return output, state, scores
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """Computes the variant's equation at one position.
-
-        Args:
-            query, position, state, memory: as for `step`.
-            return_scores: whether the weights are needed.
 
         Returns:
             The context `[B, K, ...]`, in the form that `project_output` takes
@@ -299,11 +296,3 @@ class BaseAttention(keras.layers.Layer):
             return output
         shape = self.compute_scores_shape(query.shape, value.shape)
         return output, keras.KerasTensor(shape, dtype="float32")
-
-    def refuse_key(self, value: Tensor, key: Tensor | None) -> None:
-        """Raises `ValueError` if `key` is given and is not `value`."""
-        if key is not None and key is not value:
-            raise ValueError(
-                f"`key` must be `None` or `value`: {type(self).__name__} has no keys. "
-                f"Received: key={key}"
-            )

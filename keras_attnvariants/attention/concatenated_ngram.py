@@ -11,12 +11,12 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.banded import convolve_bands
+from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -110,14 +110,9 @@ class ConcatenatedNgram(NgramLayer):
         inside = (first <= relative) & (relative <= last)
         return inside / (last - first + 1)
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        super().build(query_shape, value_shape, key_shape)
-        width = query_shape[-1]
+    def make_layers(self, widths: Widths) -> None:
+        super().make_layers(widths)
+        width = widths.query
         if self.input_dim != width:
             raise ValueError(
                 f"`value` must be as wide as `query`: ConcatenatedNgram adds up its "

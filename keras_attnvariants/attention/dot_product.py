@@ -5,9 +5,11 @@ import dataclasses
 from keras import ops
 
 from keras_attnvariants.attention.cache import KeyValueCache
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import mask_or_ones
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import mask_or_ones
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.multi_head import project_heads
@@ -18,7 +20,6 @@ from keras_attnvariants.backend import row_products
 from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.backend import visible_softmax
 from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -70,21 +71,14 @@ class DotProductAttention(SoftmaxAttention):
     # How decoding stores keys and values of previous positions.
     cache_type: type[KeyValueCache] = KeyValueCache
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        width = query_shape[-1]
-        value_width = (value_shape or query_shape)[-1]
-        key_width = (key_shape or value_shape or query_shape)[-1]
+    def make_layers(self, widths: Widths) -> None:
+        width = widths.query
         self.head_key_dim = self.head_width("key_dim", self.key_dim, width)
         self.head_dim = self.head_width("value_dim", self.value_dim, width)
         self.scale = self.head_key_dim**-0.5
         self.query_dense = self.head_dense("query", width, self.head_key_dim)
-        self.key_dense = self.head_dense("key", key_width, self.head_key_dim)
-        self.value_dense = self.head_dense("value", value_width, self.head_dim)
+        self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
+        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
         self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
         self.cache = self.cache_type(
             self.num_heads, self.head_key_dim, self.head_dim, self.compute_dtype
@@ -120,31 +114,21 @@ class DotProductAttention(SoftmaxAttention):
 
     # Whole sequences at once
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        q, k, v = self.project_inputs(query, value, key)
-        query_length, key_length = ops.shape(q)[1], ops.shape(k)[1]
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        query_length, key_length = call.lengths
         return self.attend_heads(
-            *(q, k, v),
+            *self.project_inputs(call),
             ops.arange(query_length, dtype="int32"),
             ops.arange(key_length, dtype="int32"),
-            masks.combined(query_length, key_length),
-            training,
+            call.masks.combined(query_length, key_length),
+            call.training,
         )
 
-    def project_inputs(
-        self, query: Tensor, value: Tensor, key: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:
         """Scaled queries, keys and values by head, `[B, L, H, D]` each."""
-        k = self.split(self.key_dense(value if key is None else key))
-        return self.project_query(query), k, self.split(self.value_dense(value))
+        q = self.project_query(call.query)
+        k = self.split(self.key_dense(call.keys))
+        return q, k, self.split(self.value_dense(call.value))
 
     def project_query(self, query: Tensor) -> Tensor:
         """Scaled queries `[..., H, D]` for inputs `[..., width]`."""
@@ -201,32 +185,25 @@ class DotProductAttention(SoftmaxAttention):
             return {}
         return self.cache.initial(batch, beams, max_length)
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         heads, dtype = self.num_heads, self.cache.dtype
+        memory, state, return_scores = step.memory, step.state, step.return_scores
         if memory is not None:
             # The beams of a sentence are the queries of one attention call.
-            [q] = project_heads([self.query_dense], query, heads, dtype)
+            [q] = project_heads([self.query_dense], step.query, heads, dtype)
             visible = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
             key_positions = ops.arange(ops.shape(key)[2], dtype="int32")
         else:
             layers = self.joint_projections
-            q, key, value = project_heads(layers, query, heads, dtype)  # [B, H, K, D]
+            q, key, value = project_heads(
+                layers, step.query, heads, dtype
+            )  # [B, H, K, D]
             q = q * self.scale
-            state = self.cache.write(state, key, value, position)
-            key, value, visible, key_positions = self.cache.read(state, position)
+            state = self.cache.write(state, key, value, step.position)
+            key, value, visible, key_positions = self.cache.read(state, step.position)
         products = row_products(q, key)  # [B, H, K, S]
-        query_positions = ops.reshape(ops.convert_to_tensor(position, "int32"), (1,))
-        energies, mask = self.energies(
-            products, query_positions, key_positions, visible
-        )
+        energies, mask = self.energies(products, step.positions, key_positions, visible)
         # Of a sentence without tokens, all values are 0.
         is_plain = mask is visible and not return_scores
         softmax = visible_softmax if is_plain else masked_softmax

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
 
 PAPER = "You, Sun and Iyyer 2020"
@@ -59,17 +59,12 @@ class GaussianAttention(MultiHeadBase):
         self.threshold = threshold
         self.reach = REACH[self.compute_dtype]
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        width = query_shape[-1]
-        value_width = (value_shape or query_shape)[-1]
-        self.head_dim = self.head_width("value_dim", self.value_dim, width)
-        self.value_dense = self.head_dense("value", value_width, self.head_dim)
-        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
+    def make_layers(self, widths: Widths) -> None:
+        self.head_dim = self.head_width("value_dim", self.value_dim, widths.query)
+        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
+        self.output_dense = self.dense_output(
+            self.num_heads * self.head_dim, widths.query
+        )
 
     @property
     def radius(self) -> int:

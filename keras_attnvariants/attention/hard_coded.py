@@ -14,9 +14,11 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import convolve_bands
 from keras_attnvariants.attention.banded import dense_band
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Masks
+from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
-from keras_attnvariants.attention.masks import Masks
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
@@ -111,20 +113,13 @@ class HardCodedAttention(GaussianAttention):
         weights = self.density(relative[:, None] - np.asarray(self.offsets))
         return weights.astype("float32"), first
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        self.refuse_key(value, key)
-        values = self.values(value, masks.key)
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        call.refuse_key(type(self).__name__)
+        masks = call.masks
+        values = self.values(call.value, masks.key)
         kernel, first = self.kernel(masks.causal)
         weights = None
-        if return_scores or masks.attention is not None:
+        if call.return_scores or masks.attention is not None:
             weights = self.weight_matrix(kernel, first, ops.shape(values), masks)
         if masks.attention is None:
             return convolve_bands(values, kernel, first), weights
@@ -151,15 +146,9 @@ class HardCodedAttention(GaussianAttention):
         empty = ops.zeros(shape, self.compute_dtype)
         return {"values": (empty,) * (len(kernel) - 1)}
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
-        values = (*state["values"], self.value_dense(query))  # [B, K, H * D] each
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        new = self.value_dense(step.query)
+        values = (*step.state["values"], new)  # [B, K, H * D] each
         kernel, first = self.kernel(causal=True)
         per_channel = np.repeat(kernel, self.head_dim, axis=1)  # [taps, H * D]
         context = sum(
@@ -167,16 +156,15 @@ class HardCodedAttention(GaussianAttention):
             for weights, value in zip(per_channel, values, strict=True)
             if weights.any()
         )
-        scores = self.step_scores(query, position, kernel, first)
+        scores = self.step_scores(step, kernel, first)
         return self.split(context), scores, {"values": values[1:]}
 
-    def step_scores(
-        self, query: Tensor, position: Size, kernel: np.ndarray, first: int
-    ) -> Tensor:
+    def step_scores(self, step: Step, kernel: np.ndarray, first: int) -> Tensor:
         """Float32 weights `[B, K, H, slots]`, 0 for slots before the sentence."""
-        exists = ops.arange(first, 1) + position >= 0
+        exists = ops.arange(first, 1) + step.position >= 0
         scores = ops.where(exists, kernel.T, 0.0)  # [H, slots]
-        return ops.broadcast_to(scores, (*ops.shape(query)[:2], *ops.shape(scores)))
+        shape = (*ops.shape(step.query)[:2], *ops.shape(scores))
+        return ops.broadcast_to(scores, shape)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.gaussian import PAPER
 from keras_attnvariants.attention.gaussian import GaussianAttention
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -82,13 +82,8 @@ class HardCodedCrossAttention(GaussianAttention):
         self.length_ratio = float(check_positive("length_ratio", length_ratio))
         self.floor = floor
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        super().build(query_shape, value_shape, key_shape)
+    def make_layers(self, widths: Widths) -> None:
+        super().make_layers(widths)
         # Without the small addend, 1.431 * 1000 would be rounded to less than 1431.
         exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
         centres = np.floor(exact)
@@ -98,30 +93,22 @@ class HardCodedCrossAttention(GaussianAttention):
         self.first = min(*self.offsets, self.radius) - self.radius
         self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        self.refuse_key(value, key)
-        masks.refuse_patterns(
-            type(self).__name__, "its weights are the same for the whole batch"
-        )
-        values = self.values(value, masks.key)
-        length = ops.shape(query)[1]
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        name, reason = type(self).__name__, "its weights are the same for all sentences"
+        call.refuse_key(name)
+        call.masks.refuse_pattern(name, reason)
+        call.masks.refuse_causality(name, reason)
+        values = self.values(call.value, call.masks.key)
+        length, _ = call.lengths
         if isinstance(length, int) and length > MAX_TARGET_LENGTH:
             raise ValueError(
                 f"`query` must have at most {MAX_TARGET_LENGTH} positions. "
-                f"Received: query.shape={query.shape}"
+                f"Received: query.shape={call.query.shape}"
             )
-        weights = (
-            self.weight_matrix(length, values, masks.key) if return_scores else None
-        )
-        return self.average_windows(values, length), weights
+        context = self.average_windows(values, length)
+        if not call.return_scores:
+            return context, None
+        return context, self.weight_matrix(length, values, call.masks.key)
 
     def average_windows(self, values: Tensor, length: Size) -> Tensor:
         """The context `[B, T, H, D]`, a block of target positions at a time."""
@@ -170,28 +157,21 @@ class HardCodedCrossAttention(GaussianAttention):
             "mask": mask_or_ones(value_mask, value),
         }
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
-        source = ops.take(self.centres, position) + ops.arange(
-            self.first, self.last + 1
-        )
-        window = take_rows(memory["values"], source[None])[:, 0]  # [B, W, H, D]
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        position, mask = step.position, step.memory["mask"]
+        reach = ops.arange(self.first, self.last + 1)
+        source = ops.take(self.centres, position) + reach
+        window = take_rows(step.memory["values"], source[None])[:, 0]  # [B, W, H, D]
         weights = ops.cast(self.weights_at(source, position), window.dtype)
         # All hypotheses of a sentence have the same context.
         context = ops.einsum("wh,bwhd->bhd", weights, window)[:, None]
-        if not return_scores:
-            return context, None, state
-        batch, length = ops.shape(memory["mask"])
+        if not step.return_scores:
+            return context, None, step.state
+        batch, length = ops.shape(mask)
         scores = ops.transpose(self.weights_at(ops.arange(length), position))
-        scores = ops.where(memory["mask"][:, None, None], scores, 0.0)  # [B, 1, H, S]
-        shape = (batch, ops.shape(query)[1], self.num_heads, length)
-        return context, ops.broadcast_to(scores, shape), state
+        scores = ops.where(mask[:, None, None], scores, 0.0)  # [B, 1, H, S]
+        shape = (batch, ops.shape(step.query)[1], self.num_heads, length)
+        return context, ops.broadcast_to(scores, shape), step.state
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -4,6 +4,7 @@ Sequences are cut into blocks, and each block attends to itself and its borders.
 and memory are linear in length.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from keras import ops
@@ -12,10 +13,10 @@ from keras_attnvariants.attention.banded import block_size
 from keras_attnvariants.attention.banded import block_windows
 from keras_attnvariants.attention.banded import join_blocks
 from keras_attnvariants.attention.cache import RingCache
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import near
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import both
-from keras_attnvariants.attention.masks import near
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
@@ -82,27 +83,18 @@ class LocalAttention(DotProductAttention):
         window = near(query_positions, key_positions, 1 - self.n, self.n - 1)
         return products, both(mask, window)
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        if masks.attention is not None:
-            return super().attend(query, value, key, masks, return_scores, training)
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        if call.masks.attention is not None:
+            return super().attend(call)
         weights = None
-        if return_scores:
-            _, weights = super().attend(query, value, key, masks, True, False)
-        inputs = self.project_inputs(query, value, key)
-        return self.attend_blocks(*inputs, masks, training), weights
+        if call.return_scores:
+            _, weights = super().attend(replace(call, training=False))
+        return self.attend_blocks(call), weights
 
-    def attend_blocks(
-        self, q: Tensor, k: Tensor, v: Tensor, masks: Masks, training: bool | None
-    ) -> Tensor:
+    def attend_blocks(self, call: Call) -> Tensor:
         """The context `[B, T, H, D]`, computed block by block."""
+        q, k, v = self.project_inputs(call)
+        masks = call.masks
         first, last = 1 - self.n, 0 if masks.causal else self.n - 1
         span = last - first
         batch, length = ops.shape(q)[:2]
@@ -123,7 +115,8 @@ class LocalAttention(DotProductAttention):
         if masks.causal:
             mask = both(mask, near(query_positions, key_positions, first, 0))
         context, _ = self.attend_heads(
-            flat(q), flat(k), flat(v), query_positions, key_positions, mask, training
+            *(flat(q), flat(k), flat(v)),
+            *(query_positions, key_positions, mask, call.training),
         )
         context = ops.reshape(context, (batch, count, *ops.shape(context)[1:]))
         return join_blocks(context, length)

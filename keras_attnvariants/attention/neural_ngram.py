@@ -11,7 +11,8 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.banded import part
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.multi_head import clone_initializer
 from keras_attnvariants.attention.multi_head import merge_heads
@@ -21,7 +22,6 @@ from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
 
 HEAD_INPUTS = ("slice", "full")
@@ -118,14 +118,9 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         reach = n if causal else (n + 1) // 2
         return cls(num_heads, reach, causal, output_projection=False, **kwargs)
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        super().build(query_shape, value_shape, key_shape)
-        width = query_shape[-1]
+    def make_layers(self, widths: Widths) -> None:
+        super().make_layers(widths)
+        width = widths.query
         # Heads with the same input form one layer:
         # `[ReLU(x W_1), …] = ReLU(x [W_1 …])`.
         self.groups = self.num_heads if self.head_input == "slice" else 1

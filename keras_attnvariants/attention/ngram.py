@@ -5,12 +5,13 @@ from typing import Any
 from keras import ops
 
 from keras_attnvariants.attention.banded import slide
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import ProjectedAttention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -52,34 +53,19 @@ class NgramLayer(ProjectedAttention):
         """The numbers of positions in a window before and after its own."""
         return self.before, 0 if self.causal else self.before
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        self.input_dim = (value_shape or query_shape)[-1]
+    def make_layers(self, widths: Widths) -> None:
+        self.input_dim = widths.value
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        self.refuse_key(value, key)
-        # A causal layer satisfies a causal mask by construction.
-        patterns = masks._replace(causal=masks.causal and not self.causal)
-        patterns.refuse_patterns(
-            type(self).__name__,
-            "it has no weights over positions. For decoders, build it with causal=True",
-        )
-        inputs = zero_masked(value, masks.key)
-        sentence = self.sentence_vector(value, masks.key)
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        name, real = type(self).__name__, call.masks.key
+        call.refuse_key(name)
+        call.masks.refuse_pattern(name, "it has no weights over positions")
+        if not self.causal:
+            call.masks.refuse_causality(name, "for decoders, build it with causal=True")
+        inputs = zero_masked(call.value, real)
+        sentence = self.sentence_vector(call.value, real)
         context = self.contexts(self.vectors(inputs), sentence)
-        return zero_masked(context, masks.key), None
+        return zero_masked(context, real), None
 
     def vectors(self, inputs: Tensor) -> Tensor:
         """The `V` vectors of each window: from `[B, L, d]` to `[B, L, V, d]`."""
@@ -112,15 +98,9 @@ class NgramLayer(ProjectedAttention):
         shape = (batch, beams, self.before, self.input_dim)
         return {"inputs": ops.zeros(shape, self.compute_dtype)}
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
-        window, inputs = slide(state["inputs"], ops.cast(query, self.compute_dtype))
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        query = ops.cast(step.query, self.compute_dtype)
+        window, inputs = slide(step.state["inputs"], query)
         context = self.contexts(self.last_vectors(window))
         return context, None, {"inputs": inputs}
 

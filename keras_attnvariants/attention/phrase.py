@@ -13,11 +13,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import mask_or_ones
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Masks
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import mask_or_ones
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
-from keras_attnvariants.attention.phrases.heads import Widths
 from keras_attnvariants.attention.phrases.heads import joined
 from keras_attnvariants.attention.phrases.ngrams import last_ngrams
 from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
@@ -33,7 +35,6 @@ from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -138,15 +139,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
 
     # Building
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        value_shape = value_shape or query_shape
-        shapes = query_shape, key_shape or value_shape, value_shape
-        widths = Widths(*(shape[-1] for shape in shapes))
+    def make_layers(self, widths: Widths) -> None:
         key_dim = self.head_width("key_dim", self.key_dim, widths.query)
         self.head_dim = self.head_width("value_dim", self.value_dim, widths.query)
         self.groups = [
@@ -170,31 +163,22 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
 
     # The whole sequence at once
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
-        self.structure.check_call(masks)
-        length = ops.shape(query)[1]
-        memory = self.memory(value, key, masks, length)
-        exist = self.structure.existing_queries(masks, length)
-        grams = ngrams_by_order(query, self.structure.query_orders)
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
+        self.structure.check_masks(call.masks)
+        length, _ = call.lengths
+        memory = self.memory(call, length)
+        exist = self.structure.existing_queries(call.masks, length)
+        grams = ngrams_by_order(call.query, self.structure.query_orders)
         queries = [heads.project_queries(grams) for heads in self.groups]
-        context, weights = self.attend_ngrams(queries, exist, memory, training)
-        return context, by_position(weights, len(exist)) if return_scores else None
+        context, weights = self.attend_ngrams(queries, exist, memory, call.training)
+        return context, by_position(weights, len(exist)) if call.return_scores else None
 
-    def memory(
-        self, value: Tensor, key: Tensor | None, masks: Masks, query_length: Size
-    ) -> list[State]:
+    def memory(self, call: Call, query_length: Size) -> list[State]:
         """The keys, values and mask of each group of heads: nested `[B, ...]`."""
-        grams = keys = ngrams_by_order(zero_masked(value, masks.key), self.orders)
-        if key is not None:
-            keys = ngrams_by_order(zero_masked(key, masks.key), self.orders)
+        masks = call.masks
+        grams = keys = ngrams_by_order(zero_masked(call.value, masks.key), self.orders)
+        if call.key is not None:
+            keys = ngrams_by_order(zero_masked(call.key, masks.key), self.orders)
         return [heads.memory(keys, grams, masks, query_length) for heads in self.groups]
 
     def attend_ngrams(
@@ -228,7 +212,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         masks = Masks(key=mask_or_ones(value_mask, value))
-        return {"groups": self.memory(value, None, masks, 1)}
+        return {"groups": self.memory(Call(None, value, masks=masks), 1)}
 
     def initial_state(
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
@@ -246,22 +230,16 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             state["inputs"] = ops.zeros(shape, self.compute_dtype)
         return state
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
-        beams, state = ops.shape(query)[1], dict(state)
-        window = ops.cast(query, self.compute_dtype)
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        position, state = step.position, dict(step.state)
+        beams = ops.shape(step.query)[1]
+        window = ops.cast(step.query, self.compute_dtype)
         if "inputs" in state:
             window = ops.concatenate([state["inputs"], window], axis=-1)
             state["inputs"] = window[..., self.width :]
         grams = last_ngrams(window, self.width)
-        if memory is not None:
-            groups = memory["groups"]
+        if step.memory is not None:
+            groups = step.memory["groups"]
             queries = [heads.project_queries(grams) for heads in self.groups]
         else:
             pairs = zip(self.groups, state["groups"], strict=True)
@@ -275,10 +253,10 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             for order in self.structure.query_orders
         ]
         context, weights = self.attend_ngrams(queries, exist, groups)
-        if not return_scores:
+        if not step.return_scores:
             return context, None, state
         scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
-        if memory is None:
+        if step.memory is None:
             # The entries of all hypotheses, of which each has one per position.
             scores = ops.reshape(scores, (*ops.shape(scores)[:3], -1, beams))
             scores = ops.sum(scores, axis=-1)

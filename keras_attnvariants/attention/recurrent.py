@@ -11,16 +11,17 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention import recurrences
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Step
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.checks import check_memory
-from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.masks import Masks
-from keras_attnvariants.attention.masks import mask_or_ones
 from keras_attnvariants.attention.multi_head import heads_first
-from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import Energies
+from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -66,7 +67,7 @@ from keras_attnvariants.utils.typing import Tensor
         {"num_heads": 4, "recurrence": "subtracted_weights"},
     ),
 )
-class RecurrentCrossAttention(DotProductAttention):
+class RecurrentCrossAttention(RecurrentLayer):
     """Cross-attention with a recurrence over target positions (Rosendahl et al. 2021).
 
     The weights at target position `i` depend on the attention at position `i - 1` in
@@ -123,70 +124,40 @@ class RecurrentCrossAttention(DotProductAttention):
         super().__init__(num_heads, key_dim, value_dim, dropout, **kwargs)
         self.recurrence = recurrences.get(recurrence)
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        super().build(query_shape, value_shape, key_shape)
-        projections = Projections(
-            num_heads=self.num_heads,
-            key_dim=self.head_key_dim,
-            value_dim=self.head_dim,
-            width=query_shape[-1] or 0,
-            dtype=self.compute_dtype,
-            dropout=self.dropout_layer.rate,
-            key=self.key_dense,
-            value=self.value_dense,
-            output=self.output_dense,
-            options=self.dense_options,
-            drop=self.drop,
-        )
-        self.recurrent = self.recurrence.layers(projections)
-        self.projections = replace(projections, recurrent=self.recurrent)
+    def make_layers(self, widths: Widths) -> None:
+        super().make_layers(widths)
+        self.width = widths.query
+        self.recurrent = self.recurrence.layers(self)
 
-    def attend(
-        self,
-        query: Tensor,
-        value: Tensor,
-        key: Tensor | None,
-        masks: Masks,
-        return_scores: bool,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         if not self.recurrence.honours_patterns:
-            masks.refuse_patterns(
-                f"{type(self).__name__} with {self.recurrence}",
-                "it averages over neighbouring source positions",
-            )
-        q = self.project_query(query)
-        memory = self.source(value, key, masks.key)
-        length, source_length = ops.shape(q)[1], ops.shape(memory["mask"])[1]
-        mask: Tensor = masks._replace(key=memory["mask"]).combined(
-            length, source_length
-        )
-        positions = ops.arange(length, dtype="int32")
-        energies, mask = self.source_energies(q, memory, positions, mask[:, None])
-        return self.recurrence.attend(
-            self.projections, q, energies, mask, memory, training
-        )
+            name = f"{type(self).__name__} with {self.recurrence}"
+            reason = "it averages over neighbouring source positions"
+            call.masks.refuse_pattern(name, reason)
+            call.masks.refuse_causality(name, reason)
+        memory = self.source(call.value, call.key, call.masks.key)
+        mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
+        positions = ops.arange(call.lengths[0], dtype="int32")
+        plain = self.plain_energies(call.query, memory, positions, mask[:, None])
+        return self.recurrence.attend(self, replace(plain, training=call.training))
 
-    def source_energies(
-        self, q: Tensor, memory: State, query_positions: Tensor, mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The energies of plain attention, float32 `[B, H, T, S]`, and their mask.
+    def plain_energies(
+        self, query: Tensor, memory: State, positions: Tensor, mask: Tensor
+    ) -> Energies:
+        """What plain attention computes before its softmax.
 
         Args:
-            q: scaled queries, `[B, T, H, D]`.
+            query: `[B, T, width]`.
             memory: what `prepare` returns.
-            query_positions: int32 `[T]`, or `[1]` in a decoding step.
+            positions: of the queries, int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
+        q = self.project_query(query)
         key_positions = ops.arange(ops.shape(memory["mask"])[1], dtype="int32")
-        return self.energies(
-            products(q, memory["key"]), query_positions, key_positions, mask
+        energies, mask = self.energies(
+            products(q, memory["key"]), positions, key_positions, mask
         )
+        return Energies(q, energies, mask, memory)
 
     def source(
         self, value: Tensor, key: Tensor | None = None, mask: Tensor | None = None
@@ -198,7 +169,7 @@ class RecurrentCrossAttention(DotProductAttention):
             "value": heads_first(self.value_dense(value), self.num_heads),
             "mask": mask_or_ones(mask, value),
         }
-        return {**memory, **self.recurrence.prepare(self.projections, memory)}
+        return {**memory, **self.recurrence.prepare(self, memory)}
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         return self.source(value, mask=value_mask)
@@ -207,22 +178,13 @@ class RecurrentCrossAttention(DotProductAttention):
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
     ) -> State:
         check_memory(self, memory)
-        return self.recurrence.initial_state(self.projections, batch, beams, memory)
+        return self.recurrence.initial_state(self, batch, beams, memory)
 
-    def attend_step(
-        self,
-        query: Tensor,
-        position: Size,
-        state: State,
-        memory: Memory,
-        return_scores: bool,
-    ) -> tuple[Tensor, Tensor | None, State]:
-        q = self.project_query(query)  # [B, K, H, D]
-        positions = ops.reshape(ops.convert_to_tensor(position, "int32"), (1,))
-        mask = memory["mask"][:, None, None]
-        energies, mask = self.source_energies(q, memory, positions, mask)
+    def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
+        mask = step.memory["mask"][:, None, None]
+        plain = self.plain_energies(step.query, step.memory, step.positions, mask)
         context, weights, state = self.recurrence.step(
-            self.projections, q, energies, mask, memory, position, state
+            self, plain, step.position, step.state
         )
         return context, ops.swapaxes(weights, 1, 2), state
 

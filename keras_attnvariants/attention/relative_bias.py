@@ -7,11 +7,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.multi_head import clone_initializer
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -99,13 +99,8 @@ class RelativeBiasAttention(DotProductAttention):
         """The number of distances in one direction that have their own bucket."""
         return self.side_buckets // 2
 
-    def build(
-        self,
-        query_shape: Shape,
-        value_shape: Shape | None = None,
-        key_shape: Shape | None = None,
-    ) -> None:
-        super().build(query_shape, value_shape, key_shape)
+    def make_layers(self, widths: Widths) -> None:
+        super().make_layers(widths)
         self.bias_embedding = keras.layers.Embedding(
             self.num_buckets,
             self.num_heads,

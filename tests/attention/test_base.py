@@ -39,11 +39,11 @@ class Returning(BaseAttention):
         super().__init__()
         self.found = found
 
-    def attend(self, query, value, key, masks, return_scores, training):
-        return self.found(query)
+    def attend(self, call):
+        return self.found(call.query)
 
-    def attend_step(self, query, position, state, memory, return_scores):
-        return self.found(query)
+    def attend_step(self, step):
+        return self.found(step.query)
 
 
 def weights_of(query, axes=4):

@@ -10,14 +10,14 @@ values of all orders form lists, one after the other, along the axis of position
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import NamedTuple
 from typing import TypeAlias
 
 import keras
 from keras import ops
 
 from keras_attnvariants.attention.cache import KeyValueCache
-from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.calls import Masks
+from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
@@ -41,21 +41,13 @@ Ordered: TypeAlias = tuple[int, keras.layers.Dense]
 Ngrams: TypeAlias = Mapping[int, Tensor]
 
 
-class Widths(NamedTuple):
-    """The width of one token of each input."""
-
-    query: int
-    key: int
-    value: int
-
-
 class PhraseHeads(keras.layers.Layer):
     """A group of heads with their own projections; subclasses define the scoring.
 
     Args:
         group: number of heads and their orders.
         query_orders: orders of the query streams.
-        widths: widths of the inputs.
+        widths: the width of one token of each input.
         key_dim, value_dim: width of a head's keys (of one token) and values.
         dense: makes a built dense layer from `(name, input_width, units)`.
         dtype: dtype policy of the layer.

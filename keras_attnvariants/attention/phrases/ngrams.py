@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from keras import ops
 
-from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor

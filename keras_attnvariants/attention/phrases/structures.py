@@ -12,7 +12,7 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.masks import Masks
+from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.phrases.ngrams import complete
 from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.registry import PACKAGE
@@ -69,8 +69,8 @@ class Structure:
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `groups`.")
 
-    def check_call(self, masks: Masks) -> None:
-        """Raises `ValueError` if a call cannot be honoured."""
+    def check_masks(self, masks: Masks) -> None:
+        """Raises `ValueError` if a mask cannot be honoured."""
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         """For each query stream, which of its queries exist: bool `[1|B, T]`."""
@@ -200,14 +200,13 @@ class Interleaved(Structure):
     def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         return (HeadGroup("", num_heads, (1, 2)),)
 
-    def check_call(self, masks: Masks) -> None:
+    def check_masks(self, masks: Masks) -> None:
         if not self.look_ahead:
             return
-        masks.refuse_patterns(
-            "Interleaved(look_ahead=True)",
-            "an output depends on the queries of two positions. In a decoder use "
-            "look_ahead=False",
-        )
+        name = "Interleaved(look_ahead=True)"
+        reason = "an output depends on the queries of two positions"
+        masks.refuse_pattern(name, reason)
+        masks.refuse_causality(name, f"{reason}; in a decoder use look_ahead=False")
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         # In an encoder, the query mask only selects outputs: an output must not depend

@@ -8,16 +8,15 @@ Time, or beams instead of time, is the second axis of queries, contexts and stat
 
 import math
 from collections.abc import Callable
-from collections.abc import Mapping
 from dataclasses import asdict
 from dataclasses import dataclass
-from dataclasses import field
 from typing import Any
 from typing import ClassVar
 
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import scan
@@ -30,44 +29,19 @@ from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 
-@dataclass(frozen=True)
-class Projections:
-    """The parts of the attention layer that a recurrence uses.
+class RecurrentLayer(DotProductAttention):
+    """Learned attention that recurrences may add projections to.
 
     Attributes:
-        num_heads: number of heads `H`.
-        key_dim, value_dim: width of a head's keys and values.
         width: width of queries and outputs.
-        dtype: the compute dtype.
-        dropout: dropout rate of the attention weights.
-        key, value: the projections of the source, `[..., width]` to `[..., H * D]`.
-        output: the output projection, `[..., H * D]` to `[..., width]`.
-        options: returns the arguments of a projection:
-            `ProjectedAttention.dense_options`.
-        drop: applies dropout to weights.
         recurrent: projections that the recurrence added, by name; see
             `Recurrence.layers`.
     """
 
-    num_heads: int
-    key_dim: int
-    value_dim: int
     width: int
-    dtype: str
-    dropout: float
-    key: keras.layers.Dense
-    value: keras.layers.Dense
-    output: keras.layers.Dense
-    options: Callable[..., dict[str, Any]]
-    drop: Callable[[Tensor, bool | None], Tensor]
-    recurrent: Mapping[str, keras.layers.Layer] = field(default_factory=dict)
+    recurrent: dict[str, keras.layers.Layer]
 
-    @property
-    def scale(self) -> float:
-        """The scale of queries, `1 / sqrt(key_dim)`."""
-        return self.key_dim**-0.5
-
-    def dense(
+    def recurrent_dense(
         self, name: str, input_width: int, units: int, rows_before: int = 0
     ) -> keras.layers.Dense:
         """A built dense layer without bias, initialised like the input projections.
@@ -78,13 +52,13 @@ class Projections:
             rows_before: if its kernel extends the kernel of an input projection,
                 number of rows of that kernel; otherwise 0.
         """
-        options = self.options(f"recurrent_{name}", use_bias=False)
+        options = self.dense_options(f"recurrent_{name}", use_bias=False)
         continue_kernel(options, rows_before)
         layer = Dense(units, use_bias=False, **options)
         layer.build((None, None, input_width))
         return layer
 
-    def head_dense(
+    def recurrent_head_dense(
         self, name: str, equation: str, sizes: tuple[int, int], rows_before: int = 0
     ) -> keras.layers.EinsumDense:
         """A built layer with one matrix per head, `[H, *sizes]`, and no bias.
@@ -94,11 +68,11 @@ class Projections:
             equation: the einsum equation, for an input `[B, T, H, …]` and the kernel
                 `hio`.
             sizes: sizes of the axes `i` and `o`.
-            rows_before: as for `dense`.
+            rows_before: as for `recurrent_dense`.
         """
         inputs, outputs = equation.split(",")[0], equation.split("->")[1]
         lengths = dict(zip("io", sizes, strict=True))
-        options = self.options(f"recurrent_{name}", use_bias=False)
+        options = self.dense_options(f"recurrent_{name}", use_bias=False)
         continue_kernel(options, rows_before)
         layer = keras.layers.EinsumDense(
             equation,
@@ -110,11 +84,32 @@ class Projections:
 
 
 @dataclass(frozen=True)
+class Energies:
+    """Plain attention to a source, up to its softmax: what a recurrence starts from.
+
+    In a decoding step, the axis `T` holds the hypotheses `K`.
+
+    Attributes:
+        q: scaled queries, `[B, T, H, D]`.
+        energies: the energies of plain attention, float32 `[B, H, T, S]`.
+        mask: bool `[B, 1|H, 1|T, S]`.
+        memory: what `prepare` of the layer returns.
+        training: whether dropout is applied.
+    """
+
+    q: Tensor
+    energies: Tensor
+    mask: Tensor
+    memory: State
+    training: bool | None = False
+
+
+@dataclass(frozen=True)
 class Recurrence:
     """How attention at one target position depends on the previous position.
 
     A recurrence has options but no weights. The weights that it needs belong to the
-    attention layer, which passes them as `projections.recurrent`.
+    attention layer, in `layer.recurrent`.
 
     Class attributes:
         honours_patterns: whether the recurrence honours `attention_mask` and
@@ -123,15 +118,15 @@ class Recurrence:
 
     honours_patterns: ClassVar[bool] = True
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
         """The built projections that the recurrence adds to the layer, by name."""
         return {}
 
-    def prepare(self, projections: Projections, memory: State) -> State:
+    def prepare(self, layer: RecurrentLayer, memory: State) -> State:
         """What the memory of a source needs in addition to keys, values and mask.
 
         Args:
-            projections: the projections of the layer.
+            layer: the attention layer.
             memory: `key` and `value` `[B, H, S, D]`, and `mask`, bool `[B, S]`.
 
         Returns:
@@ -140,29 +135,13 @@ class Recurrence:
         return {}
 
     def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
+        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
         """The state before the first position, tensors `[B, K, ...]`."""
         raise NotImplementedError(f"{type(self).__name__} has no `initial_state`.")
 
-    def attend(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
+    def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
         """Computes all target positions at once.
-
-        Args:
-            projections: the projections of the layer.
-            q: scaled queries, `[B, T, H, D]`.
-            energies: the energies of plain attention, float32 `[B, H, T, S]`.
-            mask: bool `[B, 1|H, 1|T, S]`.
-            memory: what `prepare` of the layer returns.
-            training: whether dropout is applied.
 
         Returns:
             Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
@@ -170,20 +149,12 @@ class Recurrence:
         raise NotImplementedError(f"{type(self).__name__} has no `attend`.")
 
     def step(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        position: Size,
-        state: State,
+        self, layer: RecurrentLayer, plain: Energies, position: Size, state: State
     ) -> tuple[Tensor, Tensor, State]:
         """Computes one target position of `K` hypotheses.
 
         Args:
-            projections, q, energies, mask, memory: as for `attend`, with `K` instead
-                of `T`.
+            layer, plain: as for `attend`.
             position: int32 scalar.
             state: what the previous step, or `initial_state`, returned.
 

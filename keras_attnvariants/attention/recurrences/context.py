@@ -6,7 +6,7 @@ import functools
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.recurrences.feedback import Feedback
@@ -26,31 +26,31 @@ class PreviousContext(Feedback):
     `q_i = [s_i ; c_{i-1}] W`. State: the contexts, `[B, K, H, D]`.
     """
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
         # The rows of W for the context, applied to the keys: k . (c W) = (k W^T) . c.
-        sizes = (projections.value_dim, projections.key_dim)
-        dense = projections.head_dense(
-            "query", "btho,hio->bthi", sizes, rows_before=projections.width
+        sizes = (layer.head_dim, layer.head_key_dim)
+        dense = layer.recurrent_head_dense(
+            "query", "btho,hio->bthi", sizes, rows_before=layer.width
         )
         return {"query": dense}
 
-    def prepare(self, projections: Projections, memory: State) -> State:
-        keys = ops.swapaxes(memory["key"] * projections.scale, 1, 2)
-        return {"context_key": ops.swapaxes(projections.recurrent["query"](keys), 1, 2)}
+    def prepare(self, layer: RecurrentLayer, memory: State) -> State:
+        keys = ops.swapaxes(memory["key"] * layer.scale, 1, 2)
+        return {"context_key": ops.swapaxes(layer.recurrent["query"](keys), 1, 2)}
 
     def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
+        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
-        shape = (batch, beams, projections.num_heads, projections.value_dim)
-        return {"context": ops.zeros(shape, projections.dtype)}
+        shape = (batch, beams, layer.num_heads, layer.head_dim)
+        return {"context": ops.zeros(shape, layer.compute_dtype)}
 
     def state_of(self, weights: Tensor, memory: State) -> State:
         return {"context": average(weights, memory["value"])}
 
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
+    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
         return products(state["context"], memory["context_key"])
 
-    def matrices(self, projections: Projections, memory: State) -> State:
+    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
         value, key = (
             ops.cast(memory[name], "float32") for name in ("value", "context_key")
         )
@@ -68,10 +68,10 @@ class PreviousContext(Feedback):
         return {"forward": (pairs,), "backward": (ops.swapaxes(pairs, 2, 3),)}
 
     def apply_to_sequence(
-        self, projections: Projections, matrices: State, memory: State, weights: Tensor
+        self, layer: RecurrentLayer, matrices: State, memory: State, weights: Tensor
     ) -> Tensor:
         # In the dtype of computation, like all products of whole sequences.
-        return self.feedback(projections, self.state_of(weights, memory), memory)
+        return self.feedback(layer, self.state_of(weights, memory), memory)
 
     def scan_weights(
         self, inputs: State, matrices: State, training: bool | None

@@ -11,8 +11,9 @@ from typing import ClassVar
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import scan_time
@@ -67,7 +68,7 @@ class AccumulatedEnergies(Recurrence):
         check_integer("radius", self.radius, minimum=0)
         check_choice("start", self.start, STARTS)
 
-    def prepare(self, projections: Projections, memory: State) -> State:
+    def prepare(self, layer: RecurrentLayer, memory: State) -> State:
         """The factor of each row of `C`, float32 `[B, 1, 1, S]`, 0 at padding."""
         mask = ops.cast(memory["mask"], "float32")[:, None, None]
         divisor = 2.0 * self.radius + 1.0
@@ -76,39 +77,30 @@ class AccumulatedEnergies(Recurrence):
         return {"smoothing": mask * ((1.0 - self.rate) / divisor)}
 
     def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
+        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
         length = ops.shape(memory["mask"])[1]
-        return {"energies": ops.zeros((batch, beams, projections.num_heads, length))}
+        return {"energies": ops.zeros((batch, beams, layer.num_heads, length))}
 
-    def terms(self, energies: Tensor, memory: State, is_first: Tensor) -> Tensor:
+    def terms(self, plain: Energies, is_first: Tensor) -> Tensor:
         """The term `rate e_i` of each position, 0 at padding: `[B, H, T, S]`.
 
         Args:
-            energies: float32 `[B, H, T, S]`.
-            memory: contains the `mask` of the source.
+            plain: energies, and the mask of the source.
             is_first: bool `[T, 1]` or scalar, True at the first position.
         """
-        energies = ops.where(memory["mask"][:, None, None], energies, 0.0)
+        real = plain.memory["mask"][:, None, None]
+        energies = ops.where(real, plain.energies, 0.0)
         if self.start == "zeros":
             return self.rate * energies
         return energies * ops.where(is_first, 1.0, self.rate)
 
-    def attend(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
-        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)[:, None]
-        total = self.accumulated(
-            self.terms(energies, memory, is_first), memory["smoothing"]
-        )
-        weights = masked_softmax(total, mask)
-        return average(projections.drop(weights, training), memory["value"]), weights
+    def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
+        is_first = ops.equal(ops.arange(ops.shape(plain.q)[1]), 0)[:, None]
+        terms, memory = self.terms(plain, is_first), plain.memory
+        total = self.accumulated(terms, memory["smoothing"])
+        weights = masked_softmax(total, plain.mask)
+        return average(layer.drop(weights, plain.training), memory["value"]), weights
 
     def accumulated(self, terms: Tensor, smoothing: Tensor) -> Tensor:
         """The smoothed energies of all positions `[B, H, T, S]` from their terms."""
@@ -134,19 +126,12 @@ class AccumulatedEnergies(Recurrence):
         )
 
     def step(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        position: Size,
-        state: State,
+        self, layer: RecurrentLayer, plain: Energies, position: Size, state: State
     ) -> tuple[Tensor, Tensor, State]:
-        terms = self.terms(energies, memory, ops.equal(position, 0))
+        terms, memory = self.terms(plain, ops.equal(position, 0)), plain.memory
         earlier = ops.swapaxes(state["energies"], 1, 2)
         total = terms + memory["smoothing"] * neighbours(earlier, self.radius)
-        weights = masked_softmax(total, mask)
+        weights = masked_softmax(total, plain.mask)
         state = {"energies": ops.swapaxes(total, 1, 2)}
         return average(weights, memory["value"]), weights, state
 

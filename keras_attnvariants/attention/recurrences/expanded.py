@@ -16,8 +16,9 @@ from keras import ops
 
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
-from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import scan_time
@@ -52,27 +53,27 @@ class ExpandedList(Recurrence):
     # The state is the context by head.
 
     def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
+        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
-        shape = (batch, beams, projections.num_heads, projections.value_dim)
-        zeros = ops.zeros(shape, projections.dtype)
-        return {"context": self.kept(projections, zeros)}
+        shape = (batch, beams, layer.num_heads, layer.head_dim)
+        zeros = ops.zeros(shape, layer.compute_dtype)
+        return {"context": self.kept(layer, zeros)}
 
-    def kept(self, projections: Projections, context: Tensor) -> Tensor:
+    def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
         """What the state stores of contexts `[B, K, H, D]`."""
         return context
 
-    def queries(self, projections: Projections, q: Tensor) -> Tensor:
+    def queries(self, layer: RecurrentLayer, q: Tensor) -> Tensor:
         """The queries for the extra key, from scaled queries."""
         return q
 
-    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
         """The extra key and value `[B, K, H, D]` after a position."""
         raise NotImplementedError(f"{type(self).__name__} has no `pair`.")
 
     # The composition of `kept` and `pair`, for whole sequences and for scans.
 
-    def matrices(self, projections: Projections) -> State:
+    def matrices(self, layer: RecurrentLayer) -> State:
         """The tensors that `pair_of` and `pair_gradient` need, in the compute dtype."""
         return {}
 
@@ -85,29 +86,24 @@ class ExpandedList(Recurrence):
         return key + value
 
     def gate_inputs(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        is_first: Tensor,
+        self, layer: RecurrentLayer, plain: Energies, is_first: Tensor
     ) -> tuple[State, Tensor]:
         """The inputs of `gate` and the source weights, which do not need the state.
 
         Args:
-            projections, q, energies, mask, memory: as for `attend`.
+            layer, plain: as for `attend`.
             is_first: bool `[T]` or scalar, True at the first position.
         """
-        weights = masked_softmax(energies, mask)
-        total = ops.logsumexp(ops.where(mask, energies, -CLOSED), axis=-1)
+        weights = masked_softmax(plain.energies, plain.mask)
+        seen = ops.where(plain.mask, plain.energies, -CLOSED)
+        total = ops.logsumexp(seen, axis=-1)
         # A query without visible source positions has a context of 0.
-        is_open = ops.any(mask, axis=-1)  # [B, 1|H, 1|T]
+        is_open = ops.any(plain.mask, axis=-1)  # [B, 1|H, 1|T]
         if self.mask_first:
             is_open = ops.logical_and(is_open, ops.logical_not(is_first))
         inputs = {
-            "query": self.queries(projections, q),
-            "context": average(weights, memory["value"]),
+            "query": self.queries(layer, plain.q),
+            "context": average(weights, plain.memory["value"]),
             "total": ops.swapaxes(ops.where(is_open, total, CLOSED), 1, 2),  # [B, T, H]
         }
         return inputs, weights
@@ -120,32 +116,23 @@ class ExpandedList(Recurrence):
         change = ops.cast(extra, context.dtype)[..., None] * (value - context)
         return context + change, extra
 
-    def attend(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
-        is_first = ops.equal(ops.arange(ops.shape(q)[1]), 0)
-        inputs, weights = self.gate_inputs(
-            projections, q, energies, mask, memory, is_first
-        )
+    def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
+        is_first = ops.equal(ops.arange(ops.shape(plain.q)[1]), 0)
+        inputs, weights = self.gate_inputs(layer, plain, is_first)
         inputs = {name: ops.cast(x, "float32") for name, x in inputs.items()}
-        matrices = self.matrices(projections)
+        matrices = self.matrices(layer)
         contexts, extra, value = self.gated(inputs, matrices)
-        contexts = ops.cast(contexts, projections.dtype)
+        contexts = ops.cast(contexts, layer.compute_dtype)
         extra = ops.swapaxes(extra, 1, 2)[..., None]  # [B, H, T, 1]
         weights = weights * (1.0 - extra)
-        if not (training and projections.dropout):
+        if not (plain.training and layer.dropout_layer.rate):
             return contexts, weights
         listed = ops.concatenate([weights, extra], axis=-1)
-        kept = projections.drop(listed, training)
-        value = ops.cast(value, projections.dtype)
+        kept = layer.drop(listed, plain.training)
+        value = ops.cast(value, layer.compute_dtype)
         source_length = ops.shape(weights)[-1]
-        dropped = average(section(kept, 0, source_length, axis=3), memory["value"])
+        of_source = section(kept, 0, source_length, axis=3)
+        dropped = average(of_source, plain.memory["value"])
         extra = ops.swapaxes(section(kept, source_length, 1, axis=3), 1, 2)
         return dropped + extra * value, weights
 
@@ -207,21 +194,11 @@ class ExpandedList(Recurrence):
         }
 
     def step(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        position: Size,
-        state: State,
+        self, layer: RecurrentLayer, plain: Energies, position: Size, state: State
     ) -> tuple[Tensor, Tensor, State]:
-        is_first = ops.equal(position, 0)
-        inputs, weights = self.gate_inputs(
-            projections, q, energies, mask, memory, is_first
-        )
-        context, extra = self.gate(inputs, *self.pair(projections, state["context"]))
-        state = {"context": self.kept(projections, context)}
+        inputs, weights = self.gate_inputs(layer, plain, ops.equal(position, 0))
+        context, extra = self.gate(inputs, *self.pair(layer, state["context"]))
+        state = {"context": self.kept(layer, context)}
         extra = ops.swapaxes(extra, 1, 2)[..., None]
         return context, weights * (1.0 - extra), state
 
@@ -230,19 +207,19 @@ class ExpandedList(Recurrence):
 class ExpandedContext(ExpandedList):
     """Base class: the pair is made from the layer's output, which joins all heads."""
 
-    def kept(self, projections: Projections, context: Tensor) -> Tensor:
-        return projections.output(merge_heads(context))
+    def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
+        return layer.output_dense(merge_heads(context))
 
-    def matrices(self, projections: Projections) -> State:
+    def matrices(self, layer: RecurrentLayer) -> State:
         # Both maps are affine, and so is their composition. Its matrix is computed
         # once, so the scan needs one product per position.
         def flat_pair(context: Tensor) -> Tensor:
-            pair = self.pair(projections, projections.output(context))
+            pair = self.pair(layer, layer.output_dense(context))
             return ops.concatenate([merge_heads(part) for part in pair], axis=-1)
 
-        width = projections.num_heads * projections.value_dim
-        offset = flat_pair(ops.zeros((1, width), projections.dtype))
-        matrix = flat_pair(ops.eye(width, dtype=projections.dtype)) - offset
+        width = layer.num_heads * layer.head_dim
+        offset = flat_pair(ops.zeros((1, width), layer.compute_dtype))
+        matrix = flat_pair(ops.eye(width, dtype=layer.compute_dtype)) - offset
         return {"matrix": matrix, "offset": offset}
 
     def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
@@ -281,10 +258,10 @@ class ExpandedShared(ExpandedContext):
         ValueError: when built, the source is not as wide as the target.
     """
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        width = projections.width
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
+        width = layer.width
         widths = [
-            dense.kernel.shape[0] for dense in (projections.key, projections.value)
+            dense.kernel.shape[0] for dense in (layer.key_dense, layer.value_dense)
         ]
         if widths != [width, width]:
             raise ValueError(
@@ -294,10 +271,10 @@ class ExpandedShared(ExpandedContext):
             )
         return {}
 
-    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
         return (
-            split_heads(projections.key(kept), projections.num_heads),
-            split_heads(projections.value(kept), projections.num_heads),
+            split_heads(layer.key_dense(kept), layer.num_heads),
+            split_heads(layer.value_dense(kept), layer.num_heads),
         )
 
 
@@ -309,17 +286,17 @@ class ExpandedFull(ExpandedContext):
     State: the output, `[B, K, width]`.
     """
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        heads, width = projections.num_heads, projections.width
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
+        heads, width = layer.num_heads, layer.width
         return {
-            "key": projections.dense("key", width, heads * projections.key_dim),
-            "value": projections.dense("value", width, heads * projections.value_dim),
+            "key": layer.recurrent_dense("key", width, heads * layer.head_key_dim),
+            "value": layer.recurrent_dense("value", width, heads * layer.head_dim),
         }
 
-    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
         return (
-            split_heads(projections.recurrent["key"](kept), projections.num_heads),
-            split_heads(projections.recurrent["value"](kept), projections.num_heads),
+            split_heads(layer.recurrent["key"](kept), layer.num_heads),
+            split_heads(layer.recurrent["value"](kept), layer.num_heads),
         )
 
 
@@ -331,15 +308,15 @@ class ExpandedHeadKey(ExpandedList):
     State: the contexts, `[B, K, H, D]`.
     """
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
         # W in q . (c W) = (q W^T) . c: applied to all queries before the scan.
-        sizes = (projections.value_dim, projections.key_dim)
-        return {"key": projections.head_dense("key", "btho,hio->bthi", sizes)}
+        sizes = (layer.head_dim, layer.head_key_dim)
+        return {"key": layer.recurrent_head_dense("key", "btho,hio->bthi", sizes)}
 
-    def queries(self, projections: Projections, q: Tensor) -> Tensor:
-        return projections.recurrent["key"](q)
+    def queries(self, layer: RecurrentLayer, q: Tensor) -> Tensor:
+        return layer.recurrent["key"](q)
 
-    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
         return kept, kept
 
 
@@ -348,17 +325,17 @@ class ExpandedHeadKey(ExpandedList):
 class ExpandedHead(ExpandedHeadKey):
     """The extra key and value are projections of the head's context (Eq. 7, "v3")."""
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        sizes = (projections.value_dim, projections.value_dim)
-        value = projections.head_dense("value", "bthi,hio->btho", sizes)
-        return {**super().layers(projections), "value": value}
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
+        sizes = (layer.head_dim, layer.head_dim)
+        value = layer.recurrent_head_dense("value", "bthi,hio->btho", sizes)
+        return {**super().layers(layer), "value": value}
 
-    def matrices(self, projections: Projections) -> State:
+    def matrices(self, layer: RecurrentLayer) -> State:
         # From the layer's outputs, as it may be quantized.
-        width = projections.value_dim
-        rows = ops.eye(width, dtype=projections.dtype)[None, :, None]
-        rows = ops.tile(rows, (1, 1, projections.num_heads, 1))
-        return {"value": ops.swapaxes(projections.recurrent["value"](rows)[0], 0, 1)}
+        width = layer.head_dim
+        rows = ops.eye(width, dtype=layer.compute_dtype)[None, :, None]
+        rows = ops.tile(rows, (1, 1, layer.num_heads, 1))
+        return {"value": ops.swapaxes(layer.recurrent["value"](rows)[0], 0, 1)}
 
     def pair_of(self, matrices: State, context: Tensor) -> tuple[Tensor, Tensor]:
         kernel = matrices["value"]
@@ -372,5 +349,5 @@ class ExpandedHead(ExpandedHeadKey):
         context = ops.einsum("btho,hio->bthi", narrow, kernel)
         return key + ops.cast(context, "float32")
 
-    def pair(self, projections: Projections, kept: Tensor) -> tuple[Tensor, Tensor]:
-        return kept, projections.recurrent["value"](kept)
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
+        return kept, layer.recurrent["value"](kept)

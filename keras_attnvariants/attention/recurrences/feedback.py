@@ -14,8 +14,9 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.multi_head import split_heads
-from keras_attnvariants.attention.recurrences.base import Projections
+from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
+from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
 from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import first_state
@@ -48,13 +49,13 @@ class Feedback(Recurrence):
         """What the state holds of weights `[B, H, K, S]`; linear."""
         return {"weights": ops.swapaxes(weights, 1, 2)}
 
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
+    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
         """What the state adds to the energies, float32 `[B, H, K, S]`; linear."""
         raise NotImplementedError(f"{type(self).__name__} has no `feedback`.")
 
     # The composition of both, for whole sequences.
 
-    def matrices(self, projections: Projections, memory: State) -> State:
+    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
         """The tensors that `apply` and `apply_transposed` need."""
         raise NotImplementedError(f"{type(self).__name__} has no `matrices`.")
 
@@ -67,34 +68,30 @@ class Feedback(Recurrence):
         return self.apply(matrices, gradient)
 
     def apply_to_sequence(
-        self, projections: Projections, matrices: State, memory: State, weights: Tensor
+        self, layer: RecurrentLayer, matrices: State, memory: State, weights: Tensor
     ) -> Tensor:
         """The same as `apply`, for its gradient with respect to the memory."""
         return self.apply(matrices, weights)
 
     # Whole sequences
 
-    def attend(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        training: bool | None,
-    ) -> tuple[Tensor, Tensor]:
-        matrices = self.matrices(projections, memory)
-        weights = self.scanned(energies, mask, matrices, training)
+    def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
+        memory = plain.memory
+        matrices = self.matrices(layer, memory)
+        weights = self.scanned(plain.energies, plain.mask, matrices, plain.training)
         # The same energies once more, with the weights as constants: their gradients
         # are products of whole sequences instead of sums over the scan.
         before = delayed(ops.stop_gradient(weights), axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
-        total = energies + self.apply_to_sequence(projections, matrices, memory, before)
+        added = self.apply_to_sequence(layer, matrices, memory, before)
         weights = with_gradient(
-            weights, total, self.gradient_of_energies, (weights, matrices)
+            weights,
+            plain.energies + added,
+            self.gradient_of_energies,
+            (weights, matrices),
         )
-        return average(projections.drop(weights, training), memory["value"]), weights
+        return average(layer.drop(weights, plain.training), memory["value"]), weights
 
     def scanned(
         self, energies: Tensor, mask: Tensor, matrices: State, training: bool | None
@@ -180,17 +177,11 @@ class Feedback(Recurrence):
         return new
 
     def step(
-        self,
-        projections: Projections,
-        q: Tensor,
-        energies: Tensor,
-        mask: Tensor,
-        memory: State,
-        position: Size,
-        state: State,
+        self, layer: RecurrentLayer, plain: Energies, position: Size, state: State
     ) -> tuple[Tensor, Tensor, State]:
-        energies = energies + self.feedback(projections, state, memory)
-        weights = masked_softmax(energies, mask)
+        memory = plain.memory
+        energies = plain.energies + self.feedback(layer, state, memory)
+        weights = masked_softmax(energies, plain.mask)
         state = self.update(state, weights, memory)
         return average(weights, memory["value"]), weights, state
 
@@ -200,10 +191,10 @@ class WeightsFeedback(Feedback):
     """Base class: the state holds weights, float32 `[B, K, H, S]`."""
 
     def initial_state(
-        self, projections: Projections, batch: Size, beams: int, memory: State
+        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
         length = ops.shape(memory["mask"])[1]
-        return {"weights": ops.zeros((batch, beams, projections.num_heads, length))}
+        return {"weights": ops.zeros((batch, beams, layer.num_heads, length))}
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -214,26 +205,23 @@ class PreviousWeights(WeightsFeedback):
     `q_ij = [s_i ; alpha_{i-1,j}] W`.
     """
 
-    def layers(self, projections: Projections) -> dict[str, keras.layers.Layer]:
-        units = projections.num_heads * projections.key_dim
+    def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
+        units = layer.num_heads * layer.head_key_dim
         return {
-            "query": projections.dense("query", 1, units, rows_before=projections.width)
+            "query": layer.recurrent_dense("query", 1, units, rows_before=layer.width)
         }
 
-    def prepare(self, projections: Projections, memory: State) -> State:
+    def prepare(self, layer: RecurrentLayer, memory: State) -> State:
         # What a weight of 1 adds to the energy of each key.
         keys = memory["key"]
-        row = (
-            projections.recurrent["query"](ops.ones((1, 1), keys.dtype))
-            * projections.scale
-        )
-        row = split_heads(row, projections.num_heads)[0]  # [H, D]
+        row = layer.recurrent["query"](ops.ones((1, 1), keys.dtype)) * layer.scale
+        row = split_heads(row, layer.num_heads)[0]  # [H, D]
         return {"gain": ops.cast(ops.einsum("bhsd,hd->bhs", keys, row), "float32")}
 
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
+    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
         return memory["gain"][:, :, None] * ops.swapaxes(state["weights"], 1, 2)
 
-    def matrices(self, projections: Projections, memory: State) -> State:
+    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
         return {"gain": memory["gain"][:, :, None]}
 
 
@@ -269,10 +257,10 @@ class SubtractedWeights(WeightsFeedback):
                 f"`rate` must be finite and at least 0. Received: {self.rate}"
             )
 
-    def feedback(self, projections: Projections, state: State, memory: State) -> Tensor:
-        gain = -self.rate * projections.scale
+    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
+        gain = -self.rate * layer.scale
         return gain * ops.swapaxes(state["weights"], 1, 2)
 
-    def matrices(self, projections: Projections, memory: State) -> State:
-        gain = -self.rate * projections.scale
+    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
+        gain = -self.rate * layer.scale
         return {"gain": ops.convert_to_tensor(gain, "float32")}

@@ -1,5 +1,7 @@
 """Layers whose steps are not what they do with whole sequences."""
 
+from dataclasses import replace
+
 import keras
 from keras import ops
 
@@ -15,10 +17,10 @@ from tests.attention.broken.registry import broken
 class WrongFromPositionTen(DotProductAttention):
     """Steps go wrong from position 10 on."""
 
-    def attend_step(self, query, position, *arguments):
-        factor = ops.where(ops.greater_equal(position, 10), 1.1, 1.0)
-        query = query * ops.cast(factor, query.dtype)
-        return super().attend_step(query, position, *arguments)
+    def attend_step(self, step):
+        factor = ops.where(ops.greater_equal(step.position, 10), 1.1, 1.0)
+        query = step.query * ops.cast(factor, step.query.dtype)
+        return super().attend_step(replace(step, query=query))
 
 
 class ShortRing(RingCache):
@@ -58,8 +60,8 @@ class SharesWhatIsReordered(DotProductAttention):
     def initial_state(self, *arguments, **options):
         return {SHARED: super().initial_state(*arguments, **options)}
 
-    def attend_step(self, query, position, state, *arguments):
-        found = super().attend_step(query, position, state[SHARED], *arguments)
+    def attend_step(self, step):
+        found = super().attend_step(replace(step, state=step.state[SHARED]))
         return *found[:2], {SHARED: found[2]}
 
 
@@ -67,8 +69,8 @@ class SharesWhatIsReordered(DotProductAttention):
 class OneQueryForAllBeams(DotProductAttention):
     """All hypotheses attend with the query of the first."""
 
-    def attend_step(self, query, *arguments):
-        return super().attend_step(query[:, :1], *arguments)
+    def attend_step(self, step):
+        return super().attend_step(replace(step, query=step.query[:, :1]))
 
 
 @broken("decoder", "step_equals_call", num_heads=4)
@@ -79,10 +81,10 @@ class GrowingState(DotProductAttention):
         state = super().initial_state(batch, beams, *arguments, **options)
         return {**state, "seen": ops.zeros((batch, beams, 1))}
 
-    def attend_step(self, query, position, state, *arguments):
-        state, seen = dict(state), state["seen"]
+    def attend_step(self, step):
+        state, seen = dict(step.state), step.state["seen"]
         del state["seen"]
-        found = super().attend_step(query, position, state, *arguments)
+        found = super().attend_step(replace(step, state=state))
         seen = ops.concatenate([seen, seen[..., :1]], axis=-1)
         return *found[:2], {**found[2], "seen": seen}
 
@@ -97,8 +99,8 @@ class GrowingState(DotProductAttention):
 class RunningSumInHalfPrecision(RecurrentCrossAttention):
     """A sum over all positions so far is rounded to half precision at every step."""
 
-    def attend_step(self, *arguments):
-        context, weights, state = super().attend_step(*arguments)
+    def attend_step(self, step):
+        context, weights, state = super().attend_step(step)
         half = keras.tree.map_structure(lambda x: ops.cast(x, "bfloat16"), state)
         return context, weights, keras.tree.map_structure(as_float32, half)
 

@@ -1,5 +1,7 @@
 """Layers that see what is hidden, or hide what is seen."""
 
+from dataclasses import replace
+
 from keras import ops
 
 from keras_attnvariants.attention import DotProductAttention
@@ -14,8 +16,9 @@ from tests.attention.broken.registry import broken
 class SeesPadding(DotProductAttention):
     """The mask of the keys is ignored."""
 
-    def attend(self, query, value, key, masks, *options):
-        return super().attend(query, value, key, masks._replace(key=None), *options)
+    def attend(self, call):
+        masks = call.masks._replace(key=None)
+        return super().attend(replace(call, masks=masks))
 
 
 @broken("encoder", "masked_rows_are_zero_with_finite_gradients", num_heads=4)
@@ -56,9 +59,9 @@ class LosesMask(DotProductAttention):
 class IgnoresCausalMask(DotProductAttention):
     """`use_causal_mask` is ignored."""
 
-    def attend(self, query, value, key, masks, *options):
-        masks = masks._replace(causal=False)
-        return super().attend(query, value, key, masks, *options)
+    def attend(self, call):
+        masks = call.masks._replace(causal=False)
+        return super().attend(replace(call, masks=masks))
 
 
 def with_next(context, chosen):
@@ -71,8 +74,8 @@ def with_next(context, chosen):
 class LooksOverBlocks(HardCodedAttention):
     """The last position of a block of 64 sees the first one of the next."""
 
-    def attend(self, *arguments):
-        context, weights = super().attend(*arguments)
+    def attend(self, call):
+        context, weights = super().attend(call)
         positions = ops.arange(ops.shape(context)[1])
         return with_next(context, ops.equal(positions % 64, 63)), weights
 
@@ -81,8 +84,8 @@ class LooksOverBlocks(HardCodedAttention):
 class CausalWhenTold(NeuralNgram):
     """A causal layer looks ahead unless it is given a causal mask."""
 
-    def attend(self, query, value, key, masks, *options):
-        context, weights = super().attend(query, value, key, masks, *options)
-        if masks.causal:
+    def attend(self, call):
+        context, weights = super().attend(call)
+        if call.masks.causal:
             return context, weights
         return with_next(context, ops.ones(ops.shape(context)[1], "bool")), weights

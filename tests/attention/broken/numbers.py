@@ -1,5 +1,7 @@
 """Layers that compute something else than they should."""
 
+from dataclasses import replace
+
 from keras import ops
 
 from keras_attnvariants.attention import DotProductAttention
@@ -20,9 +22,8 @@ class WrongScale(DotProductAttention):
 class RenormalisesBorders(HardCodedAttention):
     """Hard-coded weights are renormalised where a border cuts them off."""
 
-    def attend(self, query, value, key, masks, return_scores, training):
-        found = super().attend(query, value, key, masks, True, training)
-        context, weights = found
+    def attend(self, call):
+        context, weights = super().attend(replace(call, return_scores=True))
         total = ops.maximum(ops.sum(weights, axis=-1), 1e-3)  # [B, H, T]
         rows = ops.transpose(total, (0, 2, 1))[..., None]
         return context / rows, weights / total[..., None]
@@ -32,8 +33,8 @@ class RenormalisesBorders(HardCodedAttention):
 class BlocksGradients(DotProductAttention):
     """No gradient flows into the values."""
 
-    def project_inputs(self, query, value, key=None):
-        q, k, v = super().project_inputs(query, value, key)
+    def project_inputs(self, call):
+        q, k, v = super().project_inputs(call)
         return q, k, ops.stop_gradient(v)
 
 
@@ -41,25 +42,25 @@ class BlocksGradients(DotProductAttention):
 class ScoresChangeOutput(DotProductAttention):
     """The output is another one when scores are asked for."""
 
-    def attend(self, query, value, key, masks, return_scores, training):
-        found = super().attend(query, value, key, masks, return_scores, training)
-        return found[0] * (1.001 if return_scores else 1.0), found[1]
+    def attend(self, call):
+        context, weights = super().attend(call)
+        return context * (1.001 if call.return_scores else 1.0), weights
 
 
 @broken("encoder", "values_match_reference", num_heads=4)
 class ReturnsOneTensor(DotProductAttention):
     """`attend` returns the context alone."""
 
-    def attend(self, *arguments):
-        return super().attend(*arguments)[0]
+    def attend(self, call):
+        return super().attend(call)[0]
 
 
 @broken("encoder", "values_match_reference", num_heads=4)
 class LosesWeights(DotProductAttention):
     """`attend` returns no weights even when they are asked for."""
 
-    def attend(self, *arguments):
-        return super().attend(*arguments)[0], None
+    def attend(self, call):
+        return super().attend(call)[0], None
 
 
 @broken("encoder", "values_match_reference", num_heads=4)

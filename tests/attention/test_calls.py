@@ -1,15 +1,17 @@
-"""Masks: what they exclude, alone and together."""
+"""Calls and their masks: what they exclude, alone and together."""
 
 import numpy as np
 import pytest
 from keras import ops
 
+from keras_attnvariants.attention import Call
 from keras_attnvariants.attention import Masks
-from keras_attnvariants.attention.masks import both
-from keras_attnvariants.attention.masks import causal_pattern
-from keras_attnvariants.attention.masks import mask_or_ones
-from keras_attnvariants.attention.masks import near
-from keras_attnvariants.attention.masks import zero_masked
+from keras_attnvariants.attention import Step
+from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import causal_pattern
+from keras_attnvariants.attention.calls import mask_or_ones
+from keras_attnvariants.attention.calls import near
+from keras_attnvariants.attention.calls import zero_masked
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import to_numpy
 
@@ -87,9 +89,32 @@ def test_no_mask_is_all_true():
     np.testing.assert_array_equal(to_numpy(mask_or_ones(KEY, sequence)), KEY)
 
 
-@pytest.mark.parametrize("masks", [Masks(attention=PATTERN), Masks(causal=True)])
-def test_patterns_are_refused_with_a_reason(masks):
-    Masks(query=KEY, key=KEY).refuse_patterns("It", "for no reason")
-    message = "It cannot honour `attention_mask`.*: for a reason.*Received: "
+def test_patterns_and_causality_are_refused_one_by_one():
+    Masks(query=KEY, key=KEY, causal=True).refuse_pattern("It", "for no reason")
+    Masks(query=KEY, attention=PATTERN).refuse_causality("It", "for no reason")
+    message = "It cannot honour `attention_mask`: for a reason.*Received: "
     with pytest.raises(ValueError, match=message):
-        masks.refuse_patterns("It", "for a reason")
+        Masks(attention=PATTERN).refuse_pattern("It", "for a reason")
+    message = "It cannot honour `use_causal_mask`: for a reason.*Received: "
+    with pytest.raises(ValueError, match=message):
+        Masks(causal=True).refuse_causality("It", "for a reason")
+
+
+def test_a_call_without_a_key_has_the_keys_of_its_value():
+    query, value, key = np.zeros((2, 3, 5)), np.ones((2, 4, 5)), np.ones((2, 4, 6))
+    assert Call(query, value).keys is value
+    assert Call(query, value, key).keys is key
+    assert Call(query, value).lengths == (3, 4)
+
+
+def test_a_key_of_its_own_is_refused():
+    value = np.ones((2, 4, 5))
+    Call(value, value).refuse_key("It")
+    Call(value, value, value).refuse_key("It")
+    with pytest.raises(ValueError, match="`key` must be .*It has no keys.*Received: "):
+        Call(value, value, np.ones((2, 4, 5))).refuse_key("It")
+
+
+@pytest.mark.parametrize("position", [3, np.int32(3)])
+def test_the_position_of_a_step_as_a_list(position):
+    assert to_numpy(Step(None, position, {}).positions).tolist() == [3]

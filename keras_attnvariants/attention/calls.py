@@ -1,0 +1,187 @@
+"""What a layer is given to attend to: inputs, masks, and one step of decoding.
+
+The methods of a variant take a `Call` or a `Step`, so that none of them repeats their
+parts.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keras import ops
+
+from keras_attnvariants.utils.typing import Memory
+from keras_attnvariants.utils.typing import Size
+from keras_attnvariants.utils.typing import State
+from keras_attnvariants.utils.typing import Tensor
+
+
+class Widths(NamedTuple):
+    """The width of each input of a layer."""
+
+    query: int
+    key: int
+    value: int
+
+
+class Masks(NamedTuple):
+    """The masks of one call; `None` masks nothing.
+
+    Attributes:
+        query: bool `[B, T]`, True at real query positions.
+        key: bool `[B, S]`, True at real key positions.
+        attention: bool `[B, T, S]` or `[T, S]`, an arbitrary pattern.
+        causal: whether query `i` attends only to keys `j <= i`.
+    """
+
+    query: Tensor | None = None
+    key: Tensor | None = None
+    attention: Tensor | None = None
+    causal: bool = False
+
+    def combined(self, query_length: Size, key_length: Size) -> Tensor | None:
+        """Which keys each query attends to: bool `[1|B, 1|T, S]`, or `None` for all."""
+        mask = None if self.key is None else ops.cast(self.key, "bool")[:, None, :]
+        if self.attention is not None:
+            pattern = ops.cast(self.attention, "bool")
+            mask = both(mask, pattern if len(pattern.shape) == 3 else pattern[None])
+        if self.causal:
+            mask = both(mask, causal_pattern(query_length, key_length)[None])
+        return mask
+
+    def refuse_pattern(self, name: str, reason: str) -> None:
+        """Raises `ValueError` if there is an `attention_mask`.
+
+        Args:
+            name: name of the layer that cannot honour it.
+            reason: why it cannot.
+        """
+        if self.attention is not None:
+            raise ValueError(
+                f"{name} cannot honour `attention_mask`: {reason}. Use `value_mask` "
+                f"for padding. Received: attention_mask={self.attention}"
+            )
+
+    def refuse_causality(self, name: str, reason: str) -> None:
+        """Raises `ValueError` if a causal mask is wanted; arguments as above."""
+        if self.causal:
+            raise ValueError(
+                f"{name} cannot honour `use_causal_mask`: {reason}. "
+                f"Received: use_causal_mask={self.causal}"
+            )
+
+
+@dataclass(frozen=True)
+class Call:
+    """The inputs of attention over whole sequences.
+
+    Attributes:
+        query: `[B, T, width]`.
+        value: `[B, S, value width]`.
+        key: `[B, S, key width]`; `None` to use `value`.
+        masks: the masks, to be honoured or refused.
+        return_scores: whether the weights are needed.
+        training: whether dropout is applied.
+    """
+
+    query: Tensor
+    value: Tensor
+    key: Tensor | None = None
+    masks: Masks = Masks()
+    return_scores: bool = False
+    training: bool | None = None
+
+    @property
+    def keys(self) -> Tensor:
+        """The inputs of the key projection."""
+        return self.value if self.key is None else self.key
+
+    @property
+    def lengths(self) -> tuple[Size, Size]:
+        """The lengths `T` and `S`."""
+        return ops.shape(self.query)[1], ops.shape(self.value)[1]
+
+    def refuse_key(self, name: str) -> None:
+        """Raises `ValueError` if there is a key other than the value.
+
+        Args:
+            name: name of the layer that has no keys.
+        """
+        if self.keys is not self.value:
+            raise ValueError(
+                f"`key` must be `None` or `value`: {name} has no keys. "
+                f"Received: key={self.key}"
+            )
+
+
+@dataclass(frozen=True)
+class Step:
+    """The inputs of one decoding step.
+
+    Attributes:
+        query: `[B, K, width]`, the inputs at this position.
+        position: int32 scalar, 0-based.
+        state: what the previous step, or `initial_state`, returned.
+        memory: what `prepare` returned, in cross-attention; `None` in self-attention.
+        return_scores: whether the weights are needed.
+    """
+
+    query: Tensor
+    position: Size
+    state: State
+    memory: Memory = None
+    return_scores: bool = False
+
+    @property
+    def positions(self) -> Tensor:
+        """The position as int32 `[1]`, for the axis that holds the beams."""
+        return ops.reshape(ops.convert_to_tensor(self.position, "int32"), (1,))
+
+
+def causal_pattern(query_length: Size, key_length: Size) -> Tensor:
+    """Bool `[T, S]`, True where `j <= i`."""
+    return ops.arange(key_length)[None, :] <= ops.arange(query_length)[:, None]
+
+
+def near(
+    query_positions: Tensor, key_positions: Tensor, first: int, last: int
+) -> Tensor:
+    """Bool `[T, S]`, True where the key is `first` to `last` positions later.
+
+    Args:
+        query_positions: int32 `[T]`.
+        key_positions: int32 `[S]`.
+        first, last: distances in tokens, negative to the left.
+    """
+    distance = key_positions[None, :] - query_positions[:, None]
+    return ops.logical_and(distance >= first, distance <= last)
+
+
+def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """The conjunction of two masks, either of which may be `None`."""
+    if first is None:
+        return second
+    if second is None:
+        return first
+    return ops.logical_and(ops.cast(first, "bool"), ops.cast(second, "bool"))
+
+
+def zero_masked(x: Tensor, mask: Tensor | None, axis: int = 1) -> Tensor:
+    """`x` with 0 where `mask` `[B, L]` is False.
+
+    Args:
+        x: `[B, ..., L, ...]`.
+        mask: bool, or `None` for no change.
+        axis: the axis `L` of `x`.
+    """
+    if mask is None:
+        return x
+    before, after = [None] * (axis - 1), [None] * (len(x.shape) - axis - 1)
+    mask = ops.cast(mask, "bool")[(slice(None), *before, slice(None), *after)]
+    return ops.where(mask, x, ops.zeros((), dtype=x.dtype))
+
+
+def mask_or_ones(mask: Tensor | None, sequence: Tensor) -> Tensor:
+    """The bool mask `[B, S]` of a sequence `[B, S, ...]`; all True if it is `None`."""
+    if mask is None:
+        return ops.ones(ops.shape(sequence)[:2], "bool")
+    return ops.cast(mask, "bool")
