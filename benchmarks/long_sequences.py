@@ -32,6 +32,7 @@ NAMES = (
     "NeuralNgram",
     "ConcatenatedNgram",
     "LocalAttention",
+    "LinearAttention",
     BASELINE,
 )
 LAYERS = [(name, side) for name in NAMES for side in ("encoder", "decoder")]

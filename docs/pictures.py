@@ -207,6 +207,11 @@ PICTURES = {
         lambda reading: learned(reading, "encoder", "decoder"),
         run="local-attention",
     ),
+    "linear": Picture(
+        "LinearAttention",
+        lambda reading: learned(reading, "encoder", "decoder"),
+        run="linear",
+    ),
     "seq2seq_lstm": Picture("Seq2SeqLSTM", lstm, run="lstm"),
 }
 

@@ -35,6 +35,7 @@ _HOME = {
     "Heterogeneous": "attention",
     "Homogeneous": "attention",
     "Interleaved": "attention",
+    "LinearAttention": "attention",
     "LocalAttention": "attention",
     "NeuralNgram": "attention",
     "MultiHeadBase": "attention",

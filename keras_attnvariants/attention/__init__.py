@@ -10,6 +10,7 @@ from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
+from keras_attnvariants.attention.linear import LinearAttention
 from keras_attnvariants.attention.local_attention import LocalAttention
 from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.multi_head import split_heads
@@ -21,6 +22,7 @@ from keras_attnvariants.attention.phrases.scores import winning_shares
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
+from keras_attnvariants.attention.query_key_value import QueryKeyValueAttention
 from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
@@ -38,11 +40,13 @@ __all__ = [
     "Heterogeneous",
     "Homogeneous",
     "Interleaved",
+    "LinearAttention",
     "LocalAttention",
     "Masks",
     "MultiHeadBase",
     "NeuralNgram",
     "PhraseAttention",
+    "QueryKeyValueAttention",
     "RecurrentCrossAttention",
     "RelativeBiasAttention",
     "Step",

@@ -3,8 +3,10 @@
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.attention.calls import causal_pattern
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import at_most
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -74,6 +76,39 @@ def join_blocks(blocks: Tensor, length: Size) -> Tensor:
     return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
 
 
+def pair_sums(k: Tensor, v: Tensor) -> Tensor:
+    """Sums over positions of outer products: `[..., S, H, D]` to `[..., H, D, E]`."""
+    return ops.einsum("...shd,...she->...hde", k, v)
+
+
+def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The values up to each position, weighted by `q . k`.
+
+    Within a block of positions, queries are multiplied with keys; all blocks before
+    are one sum of pairs of keys and values.
+
+    Args:
+        q: `[B, T, H, D]`.
+        k: `[B, S, H, D]`.
+        v: `[B, S, H, E]`.
+
+    Returns:
+        `[B, T, H, E]`.
+    """
+    length = ops.shape(q)[1]
+    size = at_most(length, BLOCK)
+    if q.shape[1] is None or q.shape[1] != k.shape[1]:
+        # No query sees keys beyond the last one.
+        enough = [(0, 0), (0, length), (0, 0), (0, 0)]
+        k, v = (part(ops.pad(x, enough), (0, length)) for x in (k, v))
+    q, k, v = (block_windows(x, 0, 0, size) for x in (q, k, v))
+    weights = ops.einsum("bnthd,bnshd->bnhts", q, k)
+    weights = ops.where(causal_pattern(size, size), weights, 0.0)
+    before = delay(ops.cumsum(pair_sums(k, v), axis=1), 1)
+    sums = ops.einsum("bnhts,bnshe->bnthe", weights, v)
+    return join_blocks(sums + ops.einsum("bnthd,bnhde->bnthe", q, before), length)
+
+
 def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
     """A slice of `x`, given by `(start, size)` for each axis after the first.
 
@@ -83,6 +118,20 @@ def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
     starts = (0, *[start for start, _ in bounds], *[0] * (len(shape) - axes))
     sizes = (shape[0], *[size for _, size in bounds], *shape[axes:])
     return ops.slice(x, starts, sizes)
+
+
+def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
+    """Shifts `x` along an axis to positions `distance` later, at the same length.
+
+    A negative distance shifts to earlier positions. New entries are 0 or False.
+    """
+    if distance == 0:
+        return x
+    axis %= len(x.shape)
+    before, after = max(distance, 0), max(-distance, 0)
+    padding = [(0, 0)] * len(x.shape)
+    padding[axis] = (before, after)
+    return section(ops.pad(x, padding), after, ops.shape(x)[axis], axis)
 
 
 def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:

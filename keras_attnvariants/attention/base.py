@@ -54,11 +54,14 @@ class BaseAttention(keras.layers.Layer):
             have fewer roles than its class.
         has_scores: whether the layer has weights over positions. A variant without
             them refuses `return_attention_scores`.
+        is_linear: whether time and memory grow linearly with length in a call without
+            an `attention_mask` and scores, and neither they nor the state in a step.
         num_heads: number of heads `H`; 1 unless the variant sets it.
     """
 
     roles: frozenset[str] = frozenset()
     has_scores: bool = True
+    is_linear: bool = False
     num_heads: int = 1
 
     def __init__(self, **kwargs: Any) -> None:

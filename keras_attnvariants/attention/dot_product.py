@@ -10,11 +10,10 @@ from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.multi_head import SoftmaxAttention
-from keras_attnvariants.attention.multi_head import heads_first
-from keras_attnvariants.attention.multi_head import project_heads
+from keras_attnvariants.attention.query_key_value import SoftmaxAttention
+from keras_attnvariants.attention.query_key_value import heads_first
+from keras_attnvariants.attention.query_key_value import project_heads
 from keras_attnvariants.attention.registry import register_attention
-from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import row_products
 from keras_attnvariants.backend import swap_rows
@@ -66,28 +65,15 @@ class DotProductAttention(SoftmaxAttention):
     (TensorShape([2, 7, 16]), TensorShape([2, 4, 7, 7]))
     """
 
-    roles = frozenset({"encoder", "decoder", "cross"})
-
     # How decoding stores keys and values of previous positions.
     cache_type: type[KeyValueCache] = KeyValueCache
 
     def make_layers(self, widths: Widths) -> None:
-        width = widths.query
-        self.head_key_dim = self.head_width("key_dim", self.key_dim, width)
-        self.head_dim = self.head_width("value_dim", self.value_dim, width)
+        super().make_layers(widths)
         self.scale = self.head_key_dim**-0.5
-        self.query_dense = self.head_dense("query", width, self.head_key_dim)
-        self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
-        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
-        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
         self.cache = self.cache_type(
             self.num_heads, self.head_key_dim, self.head_dim, self.compute_dtype
         )
-
-    @property
-    def joint_projections(self) -> tuple[Dense, ...]:
-        """The layers that read the same inputs in a step of self-attention."""
-        return self.query_dense, self.key_dense, self.value_dense
 
     def energies(
         self,
@@ -123,12 +109,6 @@ class DotProductAttention(SoftmaxAttention):
             call.masks.combined(query_length, key_length),
             call.training,
         )
-
-    def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:
-        """Scaled queries, keys and values by head, `[B, L, H, D]` each."""
-        q = self.project_query(call.query)
-        k = self.split(self.key_dense(call.keys))
-        return q, k, self.split(self.value_dense(call.value))
 
     def project_query(self, query: Tensor) -> Tensor:
         """Scaled queries `[..., H, D]` for inputs `[..., width]`."""

@@ -33,6 +33,8 @@ class GaussianAttention(MultiHeadBase):
             `MultiHeadBase`.
     """
 
+    is_linear = True
+
     def __init__(
         self,
         num_heads: int,

@@ -67,6 +67,7 @@ class LocalAttention(DotProductAttention):
     """
 
     roles = frozenset({"encoder", "decoder"})
+    is_linear = True
     cache_type = RingCache
 
     def __init__(self, num_heads: int, n: int = 5, **kwargs: Any) -> None:

@@ -1,30 +1,20 @@
-"""Base classes that add projections, heads and a softmax to `BaseAttention`.
+"""Base classes that add projections and heads to `BaseAttention`.
 
 * `ProjectedAttention`: dense layers with the usual Keras options, and an output
   projection;
-* `MultiHeadBase`: several heads;
-* `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
+* `MultiHeadBase`: several heads.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.backend import Dense
-from keras_attnvariants.backend import Dropout
-from keras_attnvariants.backend import joint_product
-from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
-from keras_attnvariants.backend import swap_parts
-from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import Tensor
 
@@ -199,73 +189,6 @@ class MultiHeadBase(ProjectedAttention):
         }
 
 
-class SoftmaxAttention(MultiHeadBase):
-    """Base class of layers whose weights are the softmax of energies.
-
-    Args:
-        num_heads: number of heads `H`.
-        key_dim: width of a head's queries and keys; `None` for width / `num_heads`.
-        value_dim: width of a head's values; `None` for `key_dim`.
-        dropout: dropout rate of the attention weights.
-        use_bias: whether the projections have biases.
-        seed: random seed of the dropout.
-        initializers, regularizers and constraints: as in `ProjectedAttention`.
-    """
-
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int | None = None,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool = False,
-        seed: int | None = None,
-        **kwargs: Any,
-    ) -> None:
-        check_optional_integer("key_dim", key_dim)
-        value_dim = key_dim if value_dim is None else value_dim
-        super().__init__(num_heads, value_dim, use_bias=use_bias, **kwargs)
-        self.key_dim = key_dim
-        self.dropout = dropout
-        self.seed = seed
-        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
-
-    def average(
-        self,
-        energies: Tensor,
-        values: Tensor,
-        mask: Tensor | None,
-        training: bool | None = False,
-    ) -> tuple[Tensor, Tensor]:
-        """The mean of the values, weighted by the softmax of the energies.
-
-        Args:
-            energies: `[B, H, T, S]`.
-            values: `[B, S, H, D]`.
-            mask: bool, broadcasts to the shape of the energies; or `None`.
-            training: whether dropout is applied.
-
-        Returns:
-            Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
-        """
-        weights = masked_softmax(energies, mask)
-        kept = self.drop(weights, training)
-        return ops.einsum("bhts,bshd->bthd", kept, values), weights
-
-    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
-        """Weights in the compute dtype, after dropout."""
-        weights = ops.cast(weights, self.compute_dtype)
-        return self.dropout_layer(weights, training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "key_dim": self.key_dim,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
-
-
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """`[..., H * D]` to `[..., H, D]`."""
     return reshape(x, (*sizes(x)[:-1], num_heads, x.shape[-1] // num_heads))
@@ -274,33 +197,6 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 def merge_heads(x: Tensor) -> Tensor:
     """`[..., H, D]` to `[..., H * D]`."""
     return reshape(x, (*sizes(x)[:-2], x.shape[-2] * x.shape[-1]))
-
-
-def heads_first(x: Tensor, num_heads: int) -> Tensor:
-    """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
-    if x.shape[1] == 1:
-        batch, _, width = sizes(x)
-        return reshape(x, (batch, num_heads, 1, width // num_heads))
-    return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
-
-
-def project_heads(
-    layers: Sequence[keras.layers.Dense], inputs: Tensor, num_heads: int, dtype: DType
-) -> list[Tensor]:
-    """Projections of the inputs of a decoding step, by head: `[B, H, K, D]` each.
-
-    Args:
-        layers: built layers.
-        inputs: `[B, K, width]`.
-        num_heads: the number `H` of heads of all of them.
-        dtype: of the projections.
-    """
-    joint = joint_product(layers, inputs)
-    if joint is None or joint.shape[1] is None or len({d.units for d in layers}) > 1:
-        outputs = [ops.cast(x, dtype) for x in project_jointly(layers, inputs)]
-        return [swap_rows(split_heads(x, num_heads)) for x in outputs]
-    by_head = split_heads(ops.cast(joint, dtype), len(layers) * num_heads)
-    return swap_parts(by_head, len(layers))
 
 
 def clone_initializer(

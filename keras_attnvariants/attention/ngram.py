@@ -36,6 +36,7 @@ class NgramLayer(ProjectedAttention):
 
     roles = frozenset({"encoder", "decoder"})
     has_scores = False
+    is_linear = True
 
     def __init__(self, n: int = 5, causal: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -19,7 +19,6 @@ from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.phrases.heads import joined
 from keras_attnvariants.attention.phrases.ngrams import last_ngrams
 from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
@@ -31,7 +30,7 @@ from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.attention.phrases.structures import get_structure
-from keras_attnvariants.attention.registry import ROLES
+from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
@@ -114,8 +113,6 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     >>> scores.shape, layer.split_scores(scores).shape
     (TensorShape([2, 4, 7, 28]), TensorShape([2, 4, 7, 2, 2, 7]))
     """
-
-    roles = frozenset(ROLES)
 
     def __init__(
         self,

@@ -126,10 +126,10 @@ OTHERS = {
 LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
 
 
-def biased_attention(
+def with_self_attention(
     class_name: str, decoder_options: Mapping[str, Any], num_heads: int, **sizes: Any
 ) -> dict[str, Any]:
-    """The base architecture, with biases by distance in all self-attention.
+    """The base architecture, with another layer as its self-attention.
 
     Args:
         class_name: class of the self-attention.
@@ -145,13 +145,14 @@ def biased_attention(
     }
 
 
-# Baselines of locality that none of the papers' presets have, beside the sinusoidal
-# positions of all models.
-BIASED = {
-    "alibi": partial(biased_attention, "AlibiAttention", {}),
+# Self-attention that none of the papers' presets have, beside the sinusoidal positions
+# of all models.
+SELF_ATTENTION = {
+    "alibi": partial(with_self_attention, "AlibiAttention", {}),
     "relative-bias": partial(
-        biased_attention, "RelativeBiasAttention", {"bidirectional": False}
+        with_self_attention, "RelativeBiasAttention", {"bidirectional": False}
     ),
+    "linear": partial(with_self_attention, "LinearAttention", {}),
 }
 
 TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
@@ -192,20 +193,20 @@ def preset(name: str, published: str, corpus: str) -> Preset:
     )
 
 
-def biased_preset(name: str, corpus: str) -> Preset:
-    """A preset of `BIASED` in our size for a corpus."""
+def self_attention_preset(name: str, corpus: str) -> Preset:
+    """A preset of `SELF_ATTENTION` in our size for a corpus."""
     base = preset("base", MAIN["base"], corpus)
     return replace(
         base,
         name=f"kav/{name}/{corpus}",
-        architecture=BIASED[name],
-        notes="Our own: kav/base with biases by distance in all self-attention, and "
-        "with its sinusoidal positions. The settings are a starting point.",
+        architecture=SELF_ATTENTION[name],
+        notes="Our own: kav/base with another layer as all self-attention, and with "
+        "its sinusoidal positions. The settings are a starting point.",
     )
 
 
 for _corpus, _variants in TABLE.items():
     for _name, _published in _variants.items():
         register(preset(_name, _published, _corpus))
-for _name in BIASED:
-    register(biased_preset(_name, "multi30k"))
+for _name in SELF_ATTENTION:
+    register(self_attention_preset(_name, "multi30k"))

@@ -25,6 +25,7 @@ REGISTERED = {
         "DotProductAttention",
         "HardCodedAttention",
         "HardCodedCrossAttention",
+        "LinearAttention",
         "LocalAttention",
         "NeuralNgram",
         "PhraseAttention",

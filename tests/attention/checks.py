@@ -15,6 +15,7 @@ from keras_attnvariants import backend
 from keras_attnvariants.attention import registry
 from tests import reference
 from tests.attention import test_conformance
+from tests.attention import test_conformance_cost
 from tests.attention import test_conformance_dropout
 from tests.attention import test_conformance_keras
 from tests.attention import test_conformance_step
@@ -27,6 +28,7 @@ MODULES = (
     test_conformance_step,
     test_conformance_keras,
     test_conformance_dropout,
+    test_conformance_cost,
 )
 
 

@@ -1,13 +1,17 @@
-"""How much memory a layer takes, read off the program it is traced to."""
+"""How much memory and work a function takes, read off the program it is traced to."""
 
 import math
 
+import keras
 import numpy as np
 
 from keras_attnvariants import backend
 
 WIDTH = 8
 LENGTH = 4096
+
+# What passes tensors on in a graph of TensorFlow, and computes none.
+FREE = {"Placeholder", "Identity", "NoOp", "ReadVariableOp", "Const"}
 
 
 def check_memory_is_linear(layer, **kwargs):
@@ -28,18 +32,41 @@ def largest_tensor(layer, length, **kwargs):
     def forward(x, mask):
         return layer(x, x, query_mask=mask, value_mask=mask, **kwargs)
 
+    return max(tensor_sizes(forward, x, mask))
+
+
+def work(function, *arrays):
+    """Number of elements of all tensors that a program computes.
+
+    A product of matrices counts by its result: only a program that multiplies by a
+    matrix of its own length, which it has to compute as well, does more for each.
+    """
+    return sum(tensor_sizes(function, *arrays))
+
+
+def tensor_sizes(function, *arrays):
+    """Numbers of elements of the tensors that a function of nested arrays computes."""
     if backend.name() == "tensorflow":
         import tensorflow as tf
 
-        specs = [tf.TensorSpec(a.shape, a.dtype) for a in (x, mask)]
-        graph = tf.function(forward, input_signature=specs).get_concrete_function()
-        shapes = [o.shape for op in operations(graph.graph) for o in op.outputs]
+        specs = keras.tree.map_structure(
+            lambda a: tf.TensorSpec(a.shape, keras.backend.standardize_dtype(a.dtype)),
+            arrays,
+        )
+        traced = tf.function(function, autograph=False)
+        graph = traced.get_concrete_function(*specs).graph
+        found = [op for op in operations(graph) if op.type not in FREE]
+        assert not [op.type for op in found if "While" in op.type], "hides its cost"
+        outputs = [output for op in found for output in op.outputs]
+        # Gradients compute the axes of a sum, whose number is not known beforehand.
+        outputs = [o for o in outputs if o.shape.rank != 1 or o.dtype != tf.int32]
+        shapes = [output.shape for output in outputs]
         assert all(shape.is_fully_defined() for shape in shapes)
     else:
         import jax
 
-        shapes = equation_shapes(jax.make_jaxpr(forward)(x, mask).jaxpr)
-    return max(math.prod(shape) for shape in shapes)
+        shapes = equation_shapes(jax.make_jaxpr(function)(*arrays).jaxpr)
+    return [math.prod(shape) for shape in shapes]
 
 
 def operations(graph):
@@ -54,6 +81,7 @@ def equation_shapes(jaxpr):
     """Shapes of all results in a JAX program, inner programs included."""
     shapes = []
     for equation in jaxpr.eqns:
+        assert equation.primitive.name not in ("scan", "while"), "hides its cost"
         shapes += [variable.aval.shape for variable in equation.outvars]
         for parameter in equation.params.values():
             inner = getattr(parameter, "jaxpr", parameter)

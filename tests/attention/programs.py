@@ -162,8 +162,14 @@ def program(case, mode):
     return run
 
 
-def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]]:
-    """The output, and the gradients for inputs and weights by name."""
+def projected(output):
+    return ops.sum(ops.cast(output, "float32") * PROJECTION)
+
+
+def output_and_gradients(
+    layer, call, query, value, loss=projected
+) -> tuple[Any, dict[str, Any]]:
+    """The output, and the gradients of a loss for inputs and weights by name."""
     names = ["query", "value", *(short_name(w) for w in layer.trainable_weights)]
     if backend.name() == "tensorflow":
         import tensorflow as tf
@@ -171,10 +177,10 @@ def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]
         with tf.GradientTape() as tape:
             tape.watch([query, value])
             output = call(query, value)
-            loss = projected(output)
+            total = loss(output)
         targets = [query, value, *(w.value for w in layer.trainable_weights)]
         zero = tf.UnconnectedGradients.ZERO
-        found = tape.gradient(loss, targets, unconnected_gradients=zero)
+        found = tape.gradient(total, targets, unconnected_gradients=zero)
     else:
         import jax
 
@@ -182,7 +188,7 @@ def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]
             pairs = list(zip(layer.trainable_weights, weights, strict=True))
             with keras.StatelessScope(state_mapping=pairs):
                 output = call(query, value)
-            return projected(output), output
+            return loss(output), output
 
         weights = [w.value for w in layer.trainable_weights]
         arguments = (query, value, *weights)
@@ -195,7 +201,3 @@ def output_and_gradients(layer, call, query, value) -> tuple[Any, dict[str, Any]
 def short_name(weight) -> str:
     """`"<projection>/<kernel or bias>"`, as the references call it."""
     return "/".join(weight.path.split("/")[-2:])
-
-
-def projected(output):
-    return ops.sum(ops.cast(output, "float32") * PROJECTION)

@@ -43,6 +43,11 @@ RUNS = {
         kav.LocalAttention(num_heads=2),
         LEARNED,
     ),
+    "linear": (
+        kav.LinearAttention(num_heads=2),
+        kav.LinearAttention(num_heads=2),
+        LEARNED,
+    ),
 }
 NUMBER_OF_PANELS = {
     "dot_product": 3,
@@ -53,6 +58,7 @@ NUMBER_OF_PANELS = {
     "neural_ngram": 2,
     "concatenated_ngram": 1,
     "local_attention": 2,
+    "linear": 2,
     "seq2seq_lstm": 1,
 }
 

@@ -9,9 +9,9 @@ import keras_attnvariants.training  # noqa: F401, for its schedules
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.presets.kav import BIASED
 from keras_attnvariants.presets.kav import NORMALIZATION
 from keras_attnvariants.presets.kav import OTHERS
+from keras_attnvariants.presets.kav import SELF_ATTENTION
 from keras_attnvariants.presets.kav import TABLE
 from tests.presets import tiny
 
@@ -23,7 +23,7 @@ def test_the_four_main_variants_on_two_corpora_and_every_family_on_one():
     assert len(names["bible"]) == 4
     assert "kav/hc-sa/multi30k" in OURS
     for corpus, table in TABLE.items():
-        variants = [*table, *(BIASED if corpus == "multi30k" else ())]
+        variants = [*table, *(SELF_ATTENTION if corpus == "multi30k" else ())]
         assert names[corpus] == [f"kav/{variant}/{corpus}" for variant in variants]
     used = {type(layer) for name in OURS for layer in attention_of(name)}
     families = {variant.cls for variant in attention.variants().values()}
@@ -84,9 +84,10 @@ def test_the_learning_rate_reaches_its_peak_and_falls(name):
     assert rates[-1] < max(rates) / 3
 
 
-def test_biases_by_distance_are_in_all_self_attention_and_nowhere_else():
+def test_what_replaces_self_attention_is_in_all_of_it_and_nowhere_else():
     for name, cls in (
         ("alibi", attention.AlibiAttention),
+        ("linear", attention.LinearAttention),
         ("relative-bias", attention.RelativeBiasAttention),
     ):
         model = tiny.model(f"kav/{name}/multi30k")

@@ -11,6 +11,7 @@ from tests.reference.alibi import alibi_attention
 from tests.reference.dot_product import dot_product_attention
 from tests.reference.hard_coded import hard_coded_attention
 from tests.reference.hard_coded import hard_coded_cross_attention
+from tests.reference.linear import linear_attention
 from tests.reference.local_attention import local_attention
 from tests.reference.neural_ngram import concatenated_ngram
 from tests.reference.neural_ngram import neural_ngram
@@ -24,6 +25,7 @@ REFERENCES = {
     "DotProductAttention": dot_product_attention,
     "HardCodedAttention": hard_coded_attention,
     "HardCodedCrossAttention": hard_coded_cross_attention,
+    "LinearAttention": linear_attention,
     "LocalAttention": local_attention,
     "NeuralNgram": neural_ngram,
     "PhraseAttention": phrase_attention,

@@ -8,24 +8,11 @@ from collections.abc import Iterable
 
 from keras import ops
 
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
-
-
-def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
-    """Shifts `x` along an axis to positions `distance` later, at the same length.
-
-    A negative distance shifts to earlier positions. New entries are 0 or False.
-    """
-    if distance == 0:
-        return x
-    axis %= len(x.shape)
-    before, after = max(distance, 0), max(-distance, 0)
-    padding = [(0, 0)] * len(x.shape)
-    padding[axis] = (before, after)
-    return section(ops.pad(x, padding), after, ops.shape(x)[axis], axis)
 
 
 def ngrams(x: Tensor, order: int) -> Tensor:

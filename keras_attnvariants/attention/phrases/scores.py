@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.attention.phrases.ngrams import delay
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.phrases.structures import HeadGroup
 from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.utils.typing import Shape

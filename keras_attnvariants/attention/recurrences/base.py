@@ -18,9 +18,7 @@ from keras import ops
 
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.backend import Dense
-from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import scan
-from keras_attnvariants.backend import section
 from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import NestedTensors
@@ -213,15 +211,6 @@ def first_state(weights: Tensor) -> Tensor:
     """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
     batch, heads, _, length = ops.shape(weights)
     return ops.zeros((batch, heads, 1, length))
-
-
-def delayed(x: Tensor, shift: int = 1, axis: int = 1) -> Tensor:
-    """`x` from `shift` positions earlier on an axis, 0 before the first."""
-    shape = list(ops.shape(x))
-    kept = shape[axis] - at_most(shape[axis], shift)
-    shape[axis] = shape[axis] - kept
-    earlier = section(x, 0, kept, axis)
-    return ops.concatenate([ops.zeros(shape, x.dtype), earlier], axis=axis)
 
 
 def continue_kernel(options: dict[str, Any], rows_before: int) -> None:

@@ -14,13 +14,13 @@ import dataclasses
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
@@ -150,7 +150,7 @@ class ExpandedList(Recurrence):
 
         zeros = ops.zeros_like(section(inputs["context"], 0, 1, axis=1))
         contexts = ops.stop_gradient(scan_time(body, zeros, inputs))
-        key, value = self.pair_of(matrices, delayed(contexts))
+        key, value = self.pair_of(matrices, delay(contexts, 1))
         _, extra = self.gate(inputs, key, value)
         saved = {"query": inputs["query"], "context": inputs["context"]}
         saved |= {"key": key, "value": value, "extra": extra, "matrices": matrices}

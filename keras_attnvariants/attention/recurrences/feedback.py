@@ -13,12 +13,12 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
@@ -81,7 +81,7 @@ class Feedback(Recurrence):
         weights = self.scanned(plain.energies, plain.mask, matrices, plain.training)
         # The same energies once more, with the weights as constants: their gradients
         # are products of whole sequences instead of sums over the scan.
-        before = delayed(ops.stop_gradient(weights), axis=2)
+        before = delay(ops.stop_gradient(weights), 1, axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
         added = self.apply_to_sequence(layer, matrices, memory, before)

@@ -107,3 +107,10 @@ class RunningSumInHalfPrecision(RecurrentCrossAttention):
 
 def as_float32(x):
     return ops.cast(x, "float32")
+
+
+@broken("decoder", "a_step_costs_the_same_at_any_length", num_heads=4)
+class KeepsEveryPosition(DotProductAttention):
+    """The state grows with the length in a layer that is said to be linear."""
+
+    is_linear = True

@@ -69,3 +69,15 @@ class CouplesSentences(DotProductAttention):
 
     def project_output(self, context, training=False):
         return super().project_output(context - ops.mean(context, axis=0) / 10)
+
+
+@broken(
+    "encoder",
+    "a_call_is_linear_in_length",
+    "gradients_are_linear_in_length",
+    num_heads=4,
+)
+class SaysThatItIsLinear(DotProductAttention):
+    """A matrix of all pairs is computed by a layer that is said to be linear."""
+
+    is_linear = True

@@ -5,8 +5,8 @@ import pytest
 from keras import ops
 
 from keras_attnvariants.attention import Masks
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.phrases.ngrams import complete
-from keras_attnvariants.attention.phrases.ngrams import delay
 from keras_attnvariants.attention.phrases.ngrams import last_ngrams
 from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.attention.phrases.ngrams import visible

@@ -7,8 +7,8 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import recurrences
+from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.recurrences import AccumulatedEnergies
-from keras_attnvariants.attention.recurrences.base import delayed
 from keras_attnvariants.attention.recurrences.energies import neighbours
 from tests import reference
 from tests.attention.conformance import forward
@@ -110,7 +110,7 @@ def test_delay(shift):
     expected = np.zeros_like(z)
     expected[:, shift:] = z[:, : max(4 - shift, 0)]
     np.testing.assert_array_equal(
-        to_numpy(delayed(ops.convert_to_tensor(z), shift)), expected
+        to_numpy(delay(ops.convert_to_tensor(z), shift)), expected
     )
 
 

@@ -1,0 +1,189 @@
+"""Base classes of layers with queries, keys and values.
+
+* `QueryKeyValueAttention`: the three projections, for weights of any kind;
+* `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attnvariants.attention.calls import Call
+from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.attention.multi_head import split_heads
+from keras_attnvariants.attention.registry import ROLES
+from keras_attnvariants.backend import Dense
+from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import joint_product
+from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import project_jointly
+from keras_attnvariants.backend import reshape
+from keras_attnvariants.backend import sizes
+from keras_attnvariants.backend import swap_parts
+from keras_attnvariants.backend import swap_rows
+from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.typing import DType
+from keras_attnvariants.utils.typing import Tensor
+
+# Far below any sum of weights: what a query without visible keys is divided by.
+SMALLEST = 1e-30
+
+
+class QueryKeyValueAttention(MultiHeadBase):
+    """Base class of layers that project queries, keys and values.
+
+    Args:
+        num_heads: number of heads `H`.
+        key_dim: width of a head's queries and keys; `None` for width / `num_heads`.
+        value_dim: width of a head's values; `None` for `key_dim`.
+        use_bias, initializers, regularizers and constraints: as in
+            `ProjectedAttention`.
+    """
+
+    roles = frozenset(ROLES)
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_optional_integer("key_dim", key_dim)
+        super().__init__(
+            num_heads, key_dim if value_dim is None else value_dim, **kwargs
+        )
+        self.key_dim = key_dim
+
+    def make_layers(self, widths: Widths) -> None:
+        width = widths.query
+        self.head_key_dim = self.head_width("key_dim", self.key_dim, width)
+        self.head_dim = self.head_width("value_dim", self.value_dim, width)
+        self.query_dense = self.head_dense("query", width, self.head_key_dim)
+        self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
+        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
+        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
+
+    @property
+    def joint_projections(self) -> tuple[Dense, ...]:
+        """The layers that read the same inputs in a step of self-attention."""
+        return self.query_dense, self.key_dense, self.value_dense
+
+    def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values by head, `[B, L, H, D]` each."""
+        q = self.project_query(call.query)
+        k = self.split(self.key_dense(call.keys))
+        return q, k, self.split(self.value_dense(call.value))
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """Queries `[..., H, D]` for inputs `[..., width]`."""
+        return self.split(self.query_dense(query))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "key_dim": self.key_dim}
+
+
+class SoftmaxAttention(QueryKeyValueAttention):
+    """Base class of layers whose weights are the softmax of energies.
+
+    Args:
+        num_heads: number of heads `H`.
+        key_dim, value_dim: as in `QueryKeyValueAttention`.
+        dropout: dropout rate of the attention weights.
+        use_bias: whether the projections have biases.
+        seed: random seed of the dropout.
+        initializers, regularizers and constraints: as in `ProjectedAttention`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, key_dim, value_dim, use_bias=use_bias, **kwargs)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def average(
+        self,
+        energies: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        training: bool | None = False,
+    ) -> tuple[Tensor, Tensor]:
+        """The mean of the values, weighted by the softmax of the energies.
+
+        Args:
+            energies: `[B, H, T, S]`.
+            values: `[B, S, H, D]`.
+            mask: bool, broadcasts to the shape of the energies; or `None`.
+            training: whether dropout is applied.
+
+        Returns:
+            Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
+        """
+        weights = masked_softmax(energies, mask)
+        kept = self.drop(weights, training)
+        return ops.einsum("bhts,bshd->bthd", kept, values), weights
+
+    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
+        """Weights in the compute dtype, after dropout."""
+        weights = ops.cast(weights, self.compute_dtype)
+        return self.dropout_layer(weights, training=training)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def normalized(weights: Tensor, mask: Tensor | None) -> Tensor:
+    """Weights that sum to 1 over the visible keys, for variants without a softmax.
+
+    Args:
+        weights: at least 0, float32 `[B, H, T, S]`.
+        mask: bool `[1|B, 1|T, S]`; `None` for all keys. A query that sees none has
+            weights of 0.
+    """
+    if mask is not None:
+        weights = ops.where(mask[:, None], weights, 0.0)
+    total = ops.sum(weights, axis=-1, keepdims=True)
+    return weights / ops.maximum(total, SMALLEST)
+
+
+def heads_first(x: Tensor, num_heads: int) -> Tensor:
+    """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
+    if x.shape[1] == 1:
+        batch, _, width = sizes(x)
+        return reshape(x, (batch, num_heads, 1, width // num_heads))
+    return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))
+
+
+def project_heads(
+    layers: Sequence[keras.layers.Dense], inputs: Tensor, num_heads: int, dtype: DType
+) -> list[Tensor]:
+    """Projections of the inputs of a decoding step, by head: `[B, H, K, D]` each.
+
+    Args:
+        layers: built layers.
+        inputs: `[B, K, width]`.
+        num_heads: the number `H` of heads of all of them.
+        dtype: of the projections.
+    """
+    joint = joint_product(layers, inputs)
+    if joint is None or joint.shape[1] is None or len({d.units for d in layers}) > 1:
+        outputs = [ops.cast(x, dtype) for x in project_jointly(layers, inputs)]
+        return [swap_rows(split_heads(x, num_heads)) for x in outputs]
+    by_head = split_heads(ops.cast(joint, dtype), len(layers) * num_heads)
+    return swap_parts(by_head, len(layers))
