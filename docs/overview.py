@@ -17,7 +17,7 @@ class Step(NamedTuple):
     """One box: its title, the part of the package, and its content with shapes."""
 
     title: str
-    room: str
+    part: str
     content: str
 
 
@@ -85,7 +85,7 @@ def draw_row(axes: Axes, title: str, steps: tuple[Step, ...], bottom: float) -> 
         top = bottom + HEIGHT - 0.19
         axes.text(middle, top, step.title, ha="center", va="center", color=INK)
         axes.text(
-            middle, top - 0.2, step.room, ha="center", va="center", color=ACCENT, size=8
+            middle, top - 0.2, step.part, ha="center", va="center", color=ACCENT, size=8
         )
         axes.text(
             middle, bottom + 0.27, step.content, ha="center", va="center", size=8.5

@@ -38,7 +38,7 @@ from tests.forks import with_tensorflow  # noqa: E402
 pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Rooms of a few tests that take long: trainings, exports, programs, servers.
+# Folders of a few tests that take long: trainings, exports, programs, servers.
 LONG = (
     *("docs", "experiments", "tuning", "training"),
     *("serving", "cli", "benchmarks", "recipes"),
@@ -68,15 +68,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sizes = Counter(item.path for item in items)
 
     def place(item: pytest.Item) -> tuple[int, int, Path]:
-        room = next(
-            (n for n, name in enumerate(LONG) if in_room(item, name)), len(LONG)
+        group = next(
+            (n for n, name in enumerate(LONG) if in_folder(item, name)), len(LONG)
         )
-        return room, -sizes[item.path], item.path
+        return group, -sizes[item.path], item.path
 
     items.sort(key=place)
 
 
-def in_room(item: pytest.Item, name: str) -> bool:
+def in_folder(item: pytest.Item, name: str) -> bool:
     """Whether a test is in a folder of the tests."""
     return item.path.is_relative_to(REPOSITORY / "tests" / name)
 
