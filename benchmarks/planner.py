@@ -19,8 +19,8 @@ from peak import in_own_process
 from peak import resident
 
 import keras_attnvariants as kav
-from keras_attnvariants.data.blocks import blocks
-from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.bucketing import blocks
+from keras_attnvariants.data.splits import ParallelFiles
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -20,9 +20,9 @@ from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import head_panel
-from keras_attnvariants.data.links import Link
-from keras_attnvariants.data.links import check_links
-from keras_attnvariants.data.links import parse_links
+from keras_attnvariants.data.alignments import Link
+from keras_attnvariants.data.alignments import check_links
+from keras_attnvariants.data.alignments import parse_links
 
 # Resampled corpora, for intervals.
 SAMPLES = 1000

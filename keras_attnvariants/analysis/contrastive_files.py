@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
-from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.text_files import open_bytes
 from keras_attnvariants.utils.lines import text_lines
 
 BLOCK = 1 << 16

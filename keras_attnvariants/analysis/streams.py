@@ -12,7 +12,7 @@ import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.data import Corpus
-from keras_attnvariants.data.files import open_bytes
+from keras_attnvariants.data.text_files import open_bytes
 from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import layer_weights

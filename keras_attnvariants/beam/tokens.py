@@ -17,10 +17,10 @@ from keras_attnvariants.beam.parts import join
 from keras_attnvariants.beam.parts import parts_of
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.pipeline import LINES_PER_BLOCK
 from keras_attnvariants.data.pipeline import TokenizedCorpus
 from keras_attnvariants.data.pipeline import write_rows
+from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.utils.files import TEMPORARY
 
 

@@ -15,12 +15,12 @@ from keras_attnvariants.cli.doctor import NOTE
 from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
-from keras_attnvariants.data.encoding import check_text_file
-from keras_attnvariants.data.files import read_byte_lines
-from keras_attnvariants.data.folders import find_splits
-from keras_attnvariants.data.folders import split_files
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
+from keras_attnvariants.data.splits import find_splits
+from keras_attnvariants.data.splits import split_files
+from keras_attnvariants.data.text_files import check_text_file
+from keras_attnvariants.data.text_files import read_byte_lines
 from keras_attnvariants.serving.processor import ProcessorError
 from keras_attnvariants.serving.processor import check_processor
 from keras_attnvariants.serving.versions import versions

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
 
-from keras_attnvariants.data.blocks import blocks
-
 # A rectangle of the histogram: its counts, and the row and column that it begins at.
 _Part = tuple[np.ndarray, int, int]
+
+# Entries of a part: what is made of one stays in the cache of a processor.
+BLOCK = 1 << 18
 
 _MOVES = tuple(move for move in product((-1, 0, 1), repeat=2) if any(move))
 
@@ -102,6 +104,12 @@ def members(bucket: np.ndarray, count: int) -> list[np.ndarray]:
             found[b][filled[b] : filled[b] + len(parts[b])] = parts[b]
             filled[b] += len(parts[b])
     return found
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """Slices of an array of so many entries, one after another."""
+    for start in range(0, count, BLOCK):
+        yield slice(start, min(start + BLOCK, count))
 
 
 def _sizes(bucket: np.ndarray, count: int) -> np.ndarray:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 from typing import TypeAlias
 
-from keras_attnvariants.data.files import read_byte_lines
-from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.text_files import read_byte_lines
 from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.

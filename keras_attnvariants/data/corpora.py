@@ -20,16 +20,14 @@ from keras_attnvariants.data.cleaning import SeenPairs
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_splits
 from keras_attnvariants.data.cleaning import write_clean
-from keras_attnvariants.data.encoding import check_text_file
-from keras_attnvariants.data.files import fingerprint
-from keras_attnvariants.data.folders import SPLITS
-from keras_attnvariants.data.folders import ParallelFiles
-from keras_attnvariants.data.folders import find_splits
-from keras_attnvariants.data.languages import check_languages
 from keras_attnvariants.data.mixture import Mixture
-from keras_attnvariants.data.shards import check_shards
-from keras_attnvariants.data.shards import join_shards
-from keras_attnvariants.data.tsv import read_tsv
+from keras_attnvariants.data.splits import SPLITS
+from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.splits import check_languages
+from keras_attnvariants.data.splits import find_splits
+from keras_attnvariants.data.splits import read_tsv
+from keras_attnvariants.data.text_files import check_text_file
+from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import read_json
@@ -219,8 +217,6 @@ def _load_folder(
     alignments: Path | None,
 ) -> Corpus:
     splits, notes = find_splits(folder, languages)
-    check_shards(folder, languages)
-    shards_of = join_shards(splits)
 
     def write(into: Path) -> list[SplitReport]:
         return cleaner(
@@ -233,17 +229,17 @@ def _load_folder(
                     keep_bad=not _is_training(split),
                     unique=limits.unique and _is_training(split),
                 )
-                for split, shards in shards_of.items()
+                for split, shards in splits.items()
             ]
         )
 
-    inputs = [file for files in splits.values() for file in files]
+    inputs = [file for shards in splits.values() for files in shards for file in files]
     corpus = _cached(name, languages, cache, inputs, limits, notes, write)
     if alignments is None:
         return corpus
     corpus.files("train")
     kept = cached_alignments(
-        corpus.folder, shards_of["train"], alignments, limits.max_characters
+        corpus.folder, splits["train"], alignments, limits.max_characters
     )
     return replace(corpus, alignments=kept)
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from keras_attnvariants.data.alignments import ALIGNMENTS
 from keras_attnvariants.data.alignments import shifted
 from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.files import fingerprint
-from keras_attnvariants.data.files import read_byte_lines
-from keras_attnvariants.data.folders import ParallelFiles
 from keras_attnvariants.data.mixture import Mixture
-from keras_attnvariants.data.tags import check_tag
+from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.text_files import fingerprint
+from keras_attnvariants.data.text_files import read_byte_lines
+from keras_attnvariants.data.vocabularies import check_tag
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import cached_folder

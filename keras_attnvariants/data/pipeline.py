@@ -17,10 +17,10 @@ from keras_attnvariants.data.alignments import TokenLinks
 from keras_attnvariants.data.alignments import write_token_links
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
-from keras_attnvariants.data.blocks import blocks
+from keras_attnvariants.data.bucketing import blocks
 from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.files import fingerprint
-from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter

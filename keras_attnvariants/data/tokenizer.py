@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.data.subwords import BOS_ID
-from keras_attnvariants.data.subwords import EOS_ID
-from keras_attnvariants.data.subwords import PAD_ID
-from keras_attnvariants.data.subwords import UNK_ID
-from keras_attnvariants.data.subwords import learn_subwords
-from keras_attnvariants.data.tags import tag_of
 from keras_attnvariants.utils.files import write_file
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+# What SentencePiece writes for a space; every sentence begins with one.
+SPACE = "▁"
 
 
 class Tokenizer:
@@ -106,6 +104,9 @@ class Tokenizer:
             ValueError: If there is no text, a file is not UTF-8, an option is out of
                 range, or the text is too small for the vocabulary.
         """
+        # Late: learning a vocabulary of a corpus makes a tokenizer.
+        from keras_attnvariants.data.vocabularies import learn_subwords
+
         model = learn_subwords(
             files_or_texts,
             vocabulary_size,
@@ -190,7 +191,7 @@ class Tokenizer:
         messages: Any = sentencepiece_model_pb2  # generated code without types
         model = messages.ModelProto.FromString(self.model_bytes)
         symbols = model.trainer_spec.user_defined_symbols
-        return tuple(map(tag_of, symbols))
+        return tuple(symbol.removeprefix(SPACE) for symbol in symbols)
 
     @property
     def pad_id(self) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from keras_attnvariants.beam import cleaning
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import clean_splits
-from keras_attnvariants.data.folders import ParallelFiles
+from keras_attnvariants.data.splits import ParallelFiles
 from tests.beam.conftest import SHARDS
 
 

@@ -71,7 +71,7 @@ def test_batches_are_those_of_earlier_releases(mixture, expected):
 
 def test_memory_and_the_middle_of_a_large_corpus(monkeypatch):
     # As small a part of it as a block is of a corpus that is larger than memory.
-    monkeypatch.setattr("keras_attnvariants.data.blocks.BLOCK", 1 << 11)
+    monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 1 << 11)
     pairs = 100_000
     sides = [side.astype(np.uint16) for side in random_lengths(pairs)]
     tracemalloc.start()

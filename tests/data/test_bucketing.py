@@ -1,7 +1,10 @@
+"""Padded lengths, and the pairs of each."""
+
 import numpy as np
 import pytest
 
 from keras_attnvariants.data.bucketing import assign
+from keras_attnvariants.data.bucketing import blocks
 from keras_attnvariants.data.bucketing import choose_lengths
 from keras_attnvariants.data.bucketing import members
 
@@ -95,7 +98,7 @@ def test_blocks_change_nothing(monkeypatch):
 
     whole = found()
     assert -1 in whole[1]
-    monkeypatch.setattr("keras_attnvariants.data.blocks.BLOCK", 7)
+    monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 7)
     assert found() == whole
 
 
@@ -114,3 +117,11 @@ def test_many_lengths_have_room(count):
     lengths = [(n, n) for n in range(1, count + 1)]
     sides = np.arange(1, count + 1).astype(np.uint16)
     assert assign(sides, sides, lengths).tolist() == list(range(count))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 20])
+def test_blocks_follow_one_another(monkeypatch, count):
+    monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 7)
+    found = [range(count)[block] for block in blocks(count)]
+    assert [i for part in found for i in part] == list(range(count))
+    assert all(1 <= len(part) <= 7 for part in found)

@@ -54,7 +54,7 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
     ("longest", "dtype"), [(9, np.uint16), (65534, np.uint16), (65535, np.int32)]
 )
 def test_lengths_have_room_for_the_longest_line(monkeypatch, tmp_path, longest, dtype):
-    monkeypatch.setattr("keras_attnvariants.data.blocks.BLOCK", 4)
+    monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 4)
     lengths = [3, 0, 1, 2, 5, longest, 4, 0, 7]
     offsets = np.cumsum([0, *lengths], dtype=np.int64)
     offsets.tofile(tmp_path / "source.offsets")

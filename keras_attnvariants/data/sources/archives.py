@@ -16,12 +16,16 @@ import zipfile
 import zlib
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import ExitStack
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 from typing import Any
 
 from keras_attnvariants.data.registry import FetchError
+from keras_attnvariants.data.splits import SPLITS
+from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.utils.lines import text_lines
 
 _SEGMENT_TAG = re.compile(r"<(?P<closing>/?)seg\b[^<>]*>", re.IGNORECASE)
@@ -133,6 +137,26 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for line in lines:
             file.write(line + "\n")
+
+
+def write_held_out(
+    into: Path,
+    languages: tuple[str, str],
+    pairs: Iterable[tuple[str, Sequence[str]]],
+) -> None:
+    """Writes pairs of texts into the split that the hash of their key gives."""
+    with ExitStack() as stack:
+        files = {
+            (split, language): stack.enter_context(
+                open(into / f"{split}.{language}", "w", encoding="utf-8", newline="\n")
+            )
+            for split in SPLITS
+            for language in languages
+        }
+        for key, texts in pairs:
+            split = held_out_split(key)
+            for language, text in zip(languages, texts, strict=True):
+                files[split, language].write(text + "\n")
 
 
 def _find(archive: Path, members: Iterable[str], name: str) -> str:

@@ -11,15 +11,14 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable
 from collections.abc import Sequence
-from contextlib import ExitStack
 from contextlib import closing
 from pathlib import Path
 
-from keras_attnvariants.data.files import held_out_split
 from keras_attnvariants.data.registry import FetchError
 from keras_attnvariants.data.registry import register_corpus
 from keras_attnvariants.data.sources.archives import open_member
 from keras_attnvariants.data.sources.archives import read_gzip_member
+from keras_attnvariants.data.sources.archives import write_held_out
 from keras_attnvariants.data.sources.download import download_package
 from keras_attnvariants.utils.lines import split_lines
 
@@ -174,18 +173,9 @@ def write_chapters(
     easy.
     """
     first, second = (verses[language] for language in languages)
-    shared = sorted(place for place in first.keys() & second.keys())
-    with ExitStack() as stack:
-        files = {
-            (split, language): stack.enter_context(
-                open(into / f"{split}.{language}", "w", encoding="utf-8", newline="\n")
-            )
-            for split in ("train", "validation", "test")
-            for language in languages
-        }
-        for place in shared:
-            if _MISSING.search(first[place]) or _MISSING.search(second[place]):
-                continue
-            split = held_out_split(f"{place[0]}:{place[1]}")
-            for language in languages:
-                files[split, language].write(verses[language][place] + "\n")
+    pairs = (
+        (f"{place[0]}:{place[1]}", (first[place], second[place]))
+        for place in sorted(first.keys() & second.keys())
+        if not _MISSING.search(first[place]) and not _MISSING.search(second[place])
+    )
+    write_held_out(into, languages, pairs)

@@ -5,9 +5,9 @@ import pytest
 
 from keras_attnvariants.data import FetchError
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data.files import held_out_split
 from keras_attnvariants.data.sources import bible
 from keras_attnvariants.data.sources import download
+from keras_attnvariants.data.text_files import held_out_split
 from tests.data.sources import packing
 
 GERMAN, ENGLISH = "e", "4"

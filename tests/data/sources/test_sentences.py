@@ -1,4 +1,4 @@
-"""Multi30k, from files as it publishes them."""
+"""Multi30k and Tatoeba, from small files of their layouts."""
 
 import gzip
 
@@ -35,3 +35,22 @@ def test_multi30k_in_czech_has_no_tests_of_2017(put, cache):
             )
     corpus = load_corpus("multi30k", "en", "cs", cache_dir=cache)
     assert set(corpus.splits) == {"train", "validation", "test2016", "test2018"}
+
+
+def test_tatoeba(put, cache):
+    german = [f"Satz {i // 2}" for i in range(600)]
+    english = [f"sentence {i}" for i in range(600)]
+    archive = packing.zip_bytes(
+        {
+            "README": b"",
+            "Tatoeba.de-en.de": packing.text(*german),
+            "Tatoeba.de-en.en": packing.text(*english),
+        }
+    )
+    put("tatoeba", **{"de-en.txt.zip": archive})
+    splits = pairs(load_corpus("tatoeba", "de", "en", cache_dir=cache))
+    assert sorted(p for part in splits.values() for p in part) == sorted(
+        zip(german, english, strict=True)
+    )
+    sides = [{german for german, _ in part} for part in splits.values()]
+    assert not sides[0] & sides[1] | sides[0] & sides[2] | sides[1] & sides[2]

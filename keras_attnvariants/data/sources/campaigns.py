@@ -1,9 +1,11 @@
-"""IWSLT 2016 and 2017: transcribed and translated TED talks (Cettolo et al., 2012)."""
+"""Translation campaigns: IWSLT 2016 and 2017, WMT 2014 and 2016."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from keras_attnvariants.data.registry import FetchError
@@ -14,7 +16,7 @@ from keras_attnvariants.data.sources.archives import segments
 from keras_attnvariants.data.sources.archives import write_lines
 from keras_attnvariants.data.sources.download import download
 
-_LICENCE = "CC BY-NC-ND 4.0 (TED)"
+_TED_LICENCE = "CC BY-NC-ND 4.0 (TED)"
 _ORIGIN_2016 = "https://drive.google.com/uc?id=1l5y6Giag9aRPwGtuZHswh3w5v3qEz8D8"
 _ORIGIN_2017 = (
     "https://raw.githubusercontent.com/hlt-mt/WIT3/"
@@ -43,14 +45,15 @@ _DEVELOPMENT_SETS = ("dev2010", *(f"tst{year}" for year in range(2010, 2016)))
     origin=f"https://wit3.fbk.eu/2016-01 ({_ORIGIN_2016}, save as 2016-01.tgz)",
     megabytes=190,
     digests=("md5",),
-    licence=_LICENCE,
+    licence=_TED_LICENCE,
 )
 def write_iwslt16(into: Path, languages: tuple[str, str], downloads: Path) -> None:
     """Writes the talks; tst2013 is validation and tst2014 is test.
 
     You et al. (2020) report on tst2013.
     """
-    pair = _with_english(languages)
+    _check_english(languages)
+    pair = "-".join(languages)
     with tempfile.TemporaryDirectory(dir=into) as folder:
         archive = download(
             _ORIGIN_2016,
@@ -74,11 +77,12 @@ def write_iwslt16(into: Path, languages: tuple[str, str], downloads: Path) -> No
     origin=_ORIGIN_2017,
     megabytes=30,
     digests=("git", "sha256"),
-    licence=_LICENCE,
+    licence=_TED_LICENCE,
 )
 def write_iwslt17(into: Path, languages: tuple[str, str], downloads: Path) -> None:
     """Writes the talks; tst2015 is validation and tst2017 is test."""
-    pair = _with_english(languages)
+    _check_english(languages)
+    pair = "-".join(languages)
     with tempfile.TemporaryDirectory(dir=into) as folder:
         path = f"texts/{'/'.join(languages)}/{pair}.tgz"
         archive = download(
@@ -106,12 +110,11 @@ def write_iwslt17(into: Path, languages: tuple[str, str], downloads: Path) -> No
             write_lines(into / f"test.{source}", segments(archive, name))
 
 
-def _with_english(languages: tuple[str, str]) -> str:
+def _check_english(languages: tuple[str, str]) -> None:
     if "en" not in languages:
         raise ValueError(
             f"One of the two languages must be English. Received: {languages}"
         )
-    return "-".join(languages)
 
 
 def _write_train(into: Path, archive: Path, languages: tuple[str, str]) -> None:
@@ -145,3 +148,119 @@ def _write_development_sets(
                     raise
                 break
             write_lines(into / f"{names.get(name, name)}.{language}", lines)
+
+
+_WMT_LICENCE = "free for research; see the site"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A file of a campaign: `{other}` stands for the language beside English."""
+
+    url: str
+    source: str
+    english: str
+    checksum: str | None = None
+    megabytes: int = 500
+
+    @classmethod
+    def text(cls, url: str, stem: str, megabytes: int = 500) -> _Part:
+        return cls(url, f"{stem}.{{other}}", f"{stem}.en", megabytes=megabytes)
+
+    @classmethod
+    def test_set(cls, name: str, other: str) -> _Part:
+        """The test set that sacreBLEU has under this name, from there into English."""
+        from sacrebleu.dataset import DATASETS
+
+        found = DATASETS[name]
+        source, english = found.langpairs[f"{other}-en"]
+        [url], [md5] = found.data or [], found.md5 or []
+        return cls(url, source, english, f"md5:{md5}", megabytes=100)
+
+    def fetch(
+        self, other: str, into: Path, downloads: Path
+    ) -> dict[str, tuple[Path, str]]:
+        """Returns archive and member by language."""
+        url = self.url.format(other=other)
+        archive = download(
+            url, into, downloads, self.checksum, megabytes=self.megabytes
+        )
+        return {
+            other: (archive, self.source.format(other=other)),
+            "en": (archive, self.english.format(other=other)),
+        }
+
+
+_EUROPARL_7 = _Part.text(
+    "https://www.statmt.org/europarl/v7/{other}-en.tgz", "europarl-v7.{other}-en"
+)
+_COMMON_CRAWL = _Part.text(
+    "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
+    "commoncrawl.{other}-en",
+    megabytes=2000,
+)
+_NEWS_COMMENTARY_9 = _Part.text(
+    "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
+    "news-commentary-v9.{other}-en",
+)
+_EUROPARL_8 = _Part.text(
+    "https://data.statmt.org/wmt16/translation-task/training-parallel-ep-v8.tgz",
+    "europarl-v8.{other}-en",
+)
+_SETIMES = _Part.text(
+    "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-{other}.txt.zip",
+    "SETIMES.en-{other}",
+)
+
+
+@register_corpus(
+    "wmt14",
+    languages=("de", "en", "fr"),
+    origin="https://www.statmt.org/wmt14/translation-task.html",
+    megabytes=1200,
+    digests=("first use", "md5"),
+    licence=_WMT_LICENCE,
+)
+def write_wmt14(into: Path, languages: tuple[str, str], downloads: Path) -> None:
+    """Writes Europarl 7, Common Crawl and News Commentary 9; newstest 2013, 2014."""
+    train = (_EUROPARL_7, _COMMON_CRAWL, _NEWS_COMMENTARY_9)
+    _write(into, languages, downloads, train, "wmt13", "wmt14/full")
+
+
+@register_corpus(
+    "wmt16",
+    languages=("en", "ro"),
+    origin="https://www.statmt.org/wmt16/translation-task.html",
+    megabytes=300,
+    digests=("first use", "md5"),
+    licence=_WMT_LICENCE,
+)
+def write_wmt16(into: Path, languages: tuple[str, str], downloads: Path) -> None:
+    """Writes Europarl 8 and SETimes 2; newsdev 2016 and newstest 2016."""
+    train = (_EUROPARL_8, _SETIMES)
+    _write(into, languages, downloads, train, "wmt16/dev", "wmt16")
+
+
+def _write(
+    into: Path,
+    languages: tuple[str, str],
+    downloads: Path,
+    train: Iterable[_Part],
+    validation: str,
+    test: str,
+) -> None:
+    """Writes all splits; those for training one after another into one file.
+
+    `validation` and `test` are names that sacreBLEU gives to test sets.
+    """
+    _check_english(languages)
+    other = next(language for language in languages if language != "en")
+    with tempfile.TemporaryDirectory(dir=into) as folder:
+        parts = [part.fetch(other, Path(folder), downloads) for part in train]
+        for language in languages:
+            lines = (line for part in parts for line in member_lines(*part[language]))
+            write_lines(into / f"train.{language}", lines)
+        for split, name in (("validation", validation), ("test", test)):
+            part = _Part.test_set(name, other)
+            for language, member in part.fetch(other, Path(folder), downloads).items():
+                write_lines(into / f"{split}.{language}", segments(*member))

@@ -1,14 +1,17 @@
-"""Multi30k: image captions in four languages (Elliott et al., 2016)."""
+"""Corpora of short sentences: Multi30k and Tatoeba."""
 
 from __future__ import annotations
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from keras_attnvariants.data.registry import register_corpus
+from keras_attnvariants.data.sources.archives import member_lines
+from keras_attnvariants.data.sources.archives import write_held_out
 from keras_attnvariants.data.sources.download import download
 
-_ORIGIN = (
+_MULTI30K = (
     "https://raw.githubusercontent.com/multi30k/dataset/"
     "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw"
 )
@@ -64,7 +67,7 @@ _SHA256 = {
 @register_corpus(
     "multi30k",
     languages=("cs", "de", "en", "fr"),
-    origin=_ORIGIN,
+    origin=_MULTI30K,
     megabytes=2,
     digests=("sha256",),
     licence="non-commercial research and education",
@@ -76,7 +79,7 @@ def write_multi30k(into: Path, languages: tuple[str, str], downloads: Path) -> N
         for language in languages:
             file = f"{name}.{language}.gz"
             path = download(
-                f"{_ORIGIN}/{file}",
+                f"{_MULTI30K}/{file}",
                 into,
                 downloads,
                 checksum=f"sha256:{_SHA256[name][language]}",
@@ -87,3 +90,28 @@ def write_multi30k(into: Path, languages: tuple[str, str], downloads: Path) -> N
                 path.replace(target)
             else:
                 shutil.copyfile(path, target)
+
+
+_TATOEBA = "https://object.pouta.csc.fi/OPUS-Tatoeba/v2023-04-12/moses"
+
+
+@register_corpus(
+    "tatoeba",
+    languages=("cs", "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "tr"),
+    origin=_TATOEBA,
+    megabytes=20,
+    digests=("first use",),
+    licence="CC BY 2.0 FR",
+)
+def write_tatoeba(into: Path, languages: tuple[str, str], downloads: Path) -> None:
+    """Writes 94 % for training, and 3 % each for validation and test.
+
+    All translations of a sentence of the first language fall in one split.
+    """
+    pair = "-".join(languages)
+    name = f"{pair}.txt.zip"
+    with tempfile.TemporaryDirectory(dir=into) as folder:
+        archive = download(f"{_TATOEBA}/{name}", Path(folder), downloads, name=name)
+        sides = (member_lines(archive, f"Tatoeba.{pair}.{la}") for la in languages)
+        pairs = ((texts[0], texts) for texts in zip(*sides, strict=True))
+        write_held_out(into, languages, pairs)

@@ -1,0 +1,208 @@
+"""The splits of a corpus: text files in a folder, shards of them, or a TSV file."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+from typing import TypeAlias
+
+from keras_attnvariants.data.text_files import held_out_split
+from keras_attnvariants.data.text_files import read_byte_lines
+
+SPLITS = ("train", "validation", "test")
+
+_VALIDATION_NAMES = ("validation", "valid", "dev", "val")
+_LANGUAGE = r"[A-Za-z][\w-]*"
+_FILE_NAME = re.compile(rf"(?P<split>.+?)\.(?P<language>{_LANGUAGE})(\.gz)?")
+_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d+)-of-(?P<count>\d+)", re.ASCII)
+# The header of a TSV file has plain codes only, lest a first pair be taken for one.
+_HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
+
+
+class ParallelFiles(NamedTuple):
+    """Two UTF-8 text files; line `i` of one translates line `i` of the other."""
+
+    source: Path
+    target: Path
+
+
+# The files of each split by their language.
+FilesBySplit: TypeAlias = dict[str, dict[str, list[Path]]]
+
+
+def split_files(folder: Path) -> FilesBySplit:
+    """Finds the files of a folder by split and language; usually one of each."""
+    found: FilesBySplit = defaultdict(lambda: defaultdict(list))
+    for file in sorted(folder.iterdir()):
+        match = _FILE_NAME.fullmatch(file.name)
+        if match and file.is_file():
+            split, language = match["split"], match["language"]
+            split = "validation" if split in _VALIDATION_NAMES else split
+            found[split][language].append(file)
+    return found
+
+
+def find_splits(
+    folder: Path, languages: tuple[str, str]
+) -> tuple[dict[str, list[ParallelFiles]], tuple[str, ...]]:
+    """Finds the splits of a folder that have both languages.
+
+    Returns:
+        The files by split, several if it is in shards, such as
+        `train-00000-of-00010.en`; and a note on each split that has only one of the
+        two languages.
+
+    Raises:
+        ValueError: If a language is missing, no split has both, two files are the
+            same split in the same language, or the shards of a split are not complete.
+    """
+    found = split_files(folder)
+    _check_present(found, folder, languages)
+    _check_shards(found, folder, languages)
+    splits: dict[str, list[ParallelFiles]] = defaultdict(list)
+    notes: list[str] = []
+    for name in sorted(found, key=_order):
+        here = [language for language in languages if language in found[name]]
+        if len(here) == 2:
+            match = _SHARD.fullmatch(name)
+            files = ParallelFiles(*(found[name][la][0] for la in languages))
+            splits[match["split"] if match else name].append(files)
+        elif here and len(found[name]) > 1:
+            notes.append(f"{name}: left out, because there is only {here[0]!r}")
+    if not splits:
+        raise ValueError(
+            f"No split in {folder} has both languages. "
+            f"Received: {languages[0]!r} to {languages[1]!r}"
+        )
+    return dict(splits), tuple(notes)
+
+
+def _order(name: str) -> tuple[int, str, int]:
+    """The usual splits first, then the others by name and by number of the shard."""
+    if name in SPLITS:
+        return SPLITS.index(name), name, 0
+    match = _SHARD.fullmatch(name)
+    split, number = (match["split"], int(match["number"])) if match else (name, 0)
+    return len(SPLITS), split, number
+
+
+def _check_present(
+    found: FilesBySplit, folder: Path, languages: tuple[str, str]
+) -> None:
+    """Raises unless both languages are there, with one file each in a split."""
+    for split, by_language in found.items():
+        for language in languages:
+            if len(by_language.get(language, ())) > 1:
+                raise ValueError(
+                    f"Two files for split {split!r} in language {language!r}: keep one."
+                    f" Received: {' and '.join(map(str, by_language[language]))}"
+                )
+    # The name README.md has the form of a split's, too: only pairs count.
+    present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
+    for language in languages:
+        if language not in present:
+            raise ValueError(
+                f"No parallel files in language {language!r} in {folder}; "
+                f"languages there: {', '.join(present) or 'none'}. "
+                f"Received: {languages[0]!r} to {languages[1]!r}"
+            )
+
+
+def _check_shards(
+    found: FilesBySplit, folder: Path, languages: tuple[str, str]
+) -> None:
+    """Raises unless all shards of a split are there, in both languages."""
+    counts: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    for name, by_language in found.items():
+        match = _SHARD.fullmatch(name)
+        present = [language for language in languages if language in by_language]
+        if not match or not present:
+            continue
+        if len(present) == 1:
+            [missing] = set(languages) - set(present)
+            raise ValueError(
+                "A shard must be there in both languages. Received: "
+                f"{by_language[present[0]][0]} and no {folder / name}.{missing}"
+            )
+        counts[match["split"]][match["count"]].add(int(match["number"]))
+    for split, by_count in counts.items():
+        forms = [split] * (split in found)
+        forms += [f"{split}-…-of-{count}" for count in sorted(by_count)]
+        if len(forms) > 1:
+            raise ValueError(
+                "A split must be one file or one set of shards in each language. "
+                f"Received: {' and '.join(forms)} in {folder}"
+            )
+        [(count, numbers)] = by_count.items()
+        wrong = numbers.symmetric_difference(range(int(count)))
+        if wrong:
+            name = f"{split}-{min(wrong):0{len(count)}}-of-{count}"
+            problem = "must be no" if min(wrong) in numbers else "is no"
+            raise ValueError(
+                f"Shards must be numbered from 0 to {int(count) - 1}: there {problem} "
+                f"{name}, in either language. Received: {len(numbers)} shards in "
+                f"{folder}"
+            )
+
+
+def read_tsv(
+    path: Path, languages: tuple[str, str], split: str
+) -> Iterator[tuple[bytes, bytes] | None]:
+    """Yields the pairs of one split, and `None` for lines without exactly two columns.
+
+    A header line of the two language codes gives the order of the columns; without
+    it the columns are source and target. A hash of the line decides its split, so that
+    equal lines are always in the same one.
+
+    Raises:
+        ValueError: If the header names other languages.
+    """
+    header = _header(path)
+    if header is not None and set(header) != set(languages):
+        raise ValueError(
+            f"The header of {path} names the languages {' and '.join(header)}. "
+            f"Received: {languages[0]!r} to {languages[1]!r}"
+        )
+    reverse = header == languages[::-1]
+    for line in islice(read_byte_lines(path), int(header is not None), None):
+        # Hashing must not fail on broken bytes; equal bytes still agree.
+        if held_out_split(line.decode("utf-8", "replace")) != split:
+            continue
+        cells = line.split(b"\t")
+        if len(cells) == 2:
+            yield (cells[1], cells[0]) if reverse else (cells[0], cells[1])
+        else:
+            yield None
+
+
+def _header(path: Path) -> tuple[str, str] | None:
+    """The language codes in the first line, if these are all it holds."""
+    first = next(read_byte_lines(path), b"").decode("utf-8", "replace").split("\t")
+    if len(first) == 2 and all(_HEADER_CODE.fullmatch(cell) for cell in first):
+        return first[0], first[1]
+    return None
+
+
+def check_languages(source_language: str, target_language: str) -> None:
+    """Raises unless these are the codes of two languages.
+
+    Raises:
+        ValueError: one is no code, or both are the same.
+    """
+    for name, value in (
+        ("source_language", source_language),
+        ("target_language", target_language),
+    ):
+        if not isinstance(value, str) or not re.fullmatch(_LANGUAGE, value):
+            raise ValueError(
+                f"`{name}` must be a language code such as 'de'. Received: {value!r}"
+            )
+    if source_language == target_language:
+        raise ValueError(
+            "`source_language` and `target_language` must differ. "
+            f"Received: {source_language!r} twice"
+        )

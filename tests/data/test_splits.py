@@ -1,0 +1,249 @@
+"""Splits in folders, in shards and in TSV files, and their languages."""
+
+import gzip
+
+import pytest
+
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.splits import check_languages
+from keras_attnvariants.data.splits import find_splits
+from tests.data.toy import toy_pairs
+from tests.data.toy import write_pairs
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def make(*names):
+        for name in names:
+            (tmp_path / name).touch()
+        return tmp_path
+
+    return make
+
+
+def test_splits_have_their_usual_order(folder):
+    path = folder(*(f"{s}.{la}" for s in ("b", "test", "dev", "train") for la in "xy"))
+    splits, notes = find_splits(path, ("y", "x"))
+    assert list(splits) == ["train", "validation", "test", "b"]
+    assert splits["b"] == [ParallelFiles(path / "b.y", path / "b.x")]
+    assert notes == ()
+
+
+def test_names_may_have_dots_and_gz(folder):
+    path = folder("news.2017.en.gz", "news.2017.de", "notes.txt", "README")
+    splits, _ = find_splits(path, ("en", "de"))
+    assert splits == {
+        "news.2017": [ParallelFiles(path / "news.2017.en.gz", path / "news.2017.de")]
+    }
+
+
+def test_splits_in_one_language_are_noted(folder):
+    path = folder("train.en", "train.de", "test.en", "test.fr")
+    splits, notes = find_splits(path, ("en", "de"))
+    assert list(splits) == ["train"]
+    assert notes == ("test: left out, because there is only 'en'",)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("train.en", "train.fr"), "language 'de' .*languages there: en, fr"),
+        (("train.en", "train.fr", "test.de", "test.fr"), "No split .* both languages"),
+        (("dev.en", "val.en", "dev.de"), "Two files for split 'validation'"),
+        ((), "languages there: none"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(folder, names, message):
+    with pytest.raises(ValueError, match=f"{message}.*Received: "):
+        find_splits(folder(*names), ("en", "de"))
+
+
+PAIRS = toy_pairs(30)
+NAMES = [f"train-0000{i}-of-00003" for i in range(3)]
+
+
+@pytest.fixture
+def sharded(tmp_path):
+    """A corpus in three shards."""
+    path = tmp_path / "toy"
+    for i, name in enumerate(NAMES):
+        write_pairs(path, name, PAIRS[10 * i : 10 * i + 10])
+    write_pairs(path, "valid", PAIRS[:5])
+    return path
+
+
+def load(path, **options):
+    return load_corpus(path, "en", "de", path.parent / "cache", **options)
+
+
+def test_shards_are_one_split_in_their_order(sharded, tmp_path):
+    write_pairs(tmp_path / "whole", "train", PAIRS)
+    corpus = load(sharded)
+    assert list(corpus.splits) == ["validation", "train"]
+    assert corpus.read_lines("train") == load(tmp_path / "whole").read_lines("train")
+    assert corpus.reports["train"].read == 30
+
+
+def test_pairs_that_came_before_are_left_out_if_asked(sharded):
+    write_pairs(sharded, NAMES[2], [*PAIRS[5:8], PAIRS[29], PAIRS[29]])
+    write_pairs(sharded, "valid", PAIRS[:5] * 2)
+    corpus, whole = load(sharded, unique=True), load(sharded)
+    assert list(zip(*corpus.read_lines("train"), strict=True)) == [
+        *PAIRS[:20],
+        PAIRS[29],
+    ]
+    assert corpus.reports["train"].problems == {"repeated": 4}
+    assert len(corpus.read_lines("validation")[0]) == 10
+    assert whole.reports["train"].written == 25
+    assert whole.folder != corpus.folder
+
+
+def test_repeated_lines_of_a_table_are_left_out_too(tmp_path):
+    text = "".join(f"{source}\t{target}\n" for source, target in PAIRS * 2)
+    (tmp_path / "toy.tsv").write_text(text)
+    corpus = load(tmp_path / "toy.tsv", unique=True)
+    assert sum(report.written for report in corpus.reports.values()) < 60
+    lines = corpus.read_lines("train")[0]
+    assert len(lines) == len(set(lines))
+
+
+def test_alignments_are_of_all_shards(sharded, tmp_path):
+    (tmp_path / "links").write_text("".join(f"{i % 2}-0\n" for i in range(30)))
+    corpus = load(sharded, alignments=tmp_path / "links")
+    assert corpus.alignments.read_text().split() == ["0-0", "1-0"] * 15
+    with pytest.raises(ValueError, match="leave none out with `unique`"):
+        load(sharded, alignments=tmp_path / "links", unique=True)
+
+
+def test_a_shard_that_is_shorter_than_its_twin_is_refused(sharded):
+    (sharded / f"{NAMES[1]}.de").write_text("x\n" * 9)
+    message = f"Received: 10 lines in .*{NAMES[1]}.en and 9 lines in .*{NAMES[1]}.de$"
+    with pytest.raises(ValueError, match=message):
+        load(sharded)
+
+
+def test_a_shard_without_its_twin_is_refused(sharded):
+    (sharded / f"{NAMES[1]}.de").unlink()
+    message = f"Received: .*{NAMES[1]}.en and no .*{NAMES[1]}.de$"
+    with pytest.raises(ValueError, match=message):
+        load(sharded)
+
+
+@pytest.mark.parametrize(
+    ("made", "removed", "message"),
+    [
+        ([], [0], "there is no train-00000-of-00003"),
+        ([], [2], "there is no train-00002-of-00003, .*Received: 2 shards"),
+        (["train-00003-of-00003"], [], "there must be no train-00003-of-00003"),
+        (["train"], [], "Received: train and train-…-of-00003"),
+        (["train-0-of-1"], [], "Received: train-…-of-00003 and train-…-of-1"),
+    ],
+)
+def test_sets_of_shards_that_are_not_whole_are_refused(sharded, made, removed, message):
+    for name in made:
+        write_pairs(sharded, name, PAIRS)
+    for i in removed:
+        for language in ("en", "de"):
+            (sharded / f"{NAMES[i]}.{language}").unlink()
+    with pytest.raises(ValueError, match=message):
+        load(sharded)
+
+
+def write_tsv(path, pairs, header=None):
+    lines = [header] if header else []
+    lines += ["\t".join(pair) for pair in pairs]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def all_pairs(corpus):
+    return {
+        split: list(zip(*corpus.read_lines(split), strict=True))
+        for split in corpus.splits
+    }
+
+
+def test_columns_are_source_and_target(tmp_path, cache):
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(500))
+    splits = all_pairs(load_corpus(path, "en", "de", cache_dir=cache))
+    assert list(splits) == ["train", "validation", "test"]
+    joined = [pair for pairs in splits.values() for pair in pairs]
+    assert sorted(joined) == sorted(toy_pairs(500))
+    assert 5 <= len(splits["validation"]) <= 30
+    assert 5 <= len(splits["test"]) <= 30
+
+
+@pytest.mark.parametrize("header", ["en\tde", "de\ten"])
+def test_a_header_names_the_columns(tmp_path, cache, header):
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(500), header)
+    english_first = load_corpus(path, "en", "de", cache_dir=cache)
+    german_first = load_corpus(path, "de", "en", cache_dir=cache)
+    assert all_pairs(english_first) == {
+        split: [pair[::-1] for pair in pairs]
+        for split, pairs in all_pairs(german_first).items()
+    }
+    expected = (
+        toy_pairs(500) if header == "en\tde" else [p[::-1] for p in toy_pairs(500)]
+    )
+    assert set(all_pairs(english_first)["train"]) <= set(expected)
+
+
+def test_a_header_with_other_languages(tmp_path, cache):
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(5), "en\tfr")
+    with pytest.raises(ValueError, match="languages en and fr.*Received: 'en' to 'de'"):
+        load_corpus(path, "en", "de", cache_dir=cache)
+
+
+def test_equal_lines_stay_in_one_split(tmp_path, cache):
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(500) * 2)
+    splits = all_pairs(load_corpus(path, "en", "de", cache_dir=cache))
+    assert not set(splits["train"]) & set(splits["test"])
+    assert all(pairs.count(pairs[0]) == 2 for pairs in splits.values())
+
+
+def test_bad_lines_are_reported(tmp_path, cache):
+    bad = [("one",), ("a", "b", "c"), ("", "empty")] * 40
+    bad = [(*pair[:-1], f"{pair[-1]} {i}") for i, pair in enumerate(bad)]
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(500) + bad)
+    corpus = load_corpus(path, "en", "de", cache_dir=cache)
+    totals = {"not two columns": 0, "empty": 0}
+    for report in corpus.reports.values():
+        for kind, count in report.problems.items():
+            totals[kind] += count
+    assert totals == {"not two columns": 80, "empty": 40}
+    assert sum(report.read for report in corpus.reports.values()) == 620
+    assert sum(report.written for report in corpus.reports.values()) == 500
+
+
+def test_gzip(tmp_path, cache):
+    path = write_tsv(tmp_path / "toy.tsv", toy_pairs(500))
+    packed = tmp_path / "toy.tsv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert all_pairs(load_corpus(packed, "en", "de", cache_dir=cache)) == all_pairs(
+        load_corpus(path, "en", "de", cache_dir=cache)
+    )
+
+
+def test_empty_file(tmp_path, cache):
+    (tmp_path / "toy.tsv").write_text("")
+    with pytest.raises(ValueError, match=r"no usable pair.*Received: .*toy\.tsv"):
+        load_corpus(tmp_path / "toy.tsv", "en", "de", cache_dir=cache)
+
+
+def test_codes_of_two_languages():
+    check_languages("pt-BR", "zh_Hant")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        ("", "de", "`source_language` must be a language code.*Received: ''"),
+        ("en", "d e", "`target_language` must be a language code.*Received: 'd e'"),
+        ("en", 3, "`target_language` must be a language code.*Received: 3"),
+        ("en", "en", "must differ. Received: 'en' twice"),
+    ],
+)
+def test_what_is_no_pair_of_codes(source, target, message):
+    with pytest.raises(ValueError, match=message):
+        check_languages(source, target)
