@@ -7,6 +7,9 @@ are exact up to 2^24, and beyond that within float32. Everything else about quan
 layers, and every other device, is left to Keras.
 """
 
+import contextlib
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -21,11 +24,20 @@ from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.backend.slices import take
-from keras_attnvariants.utils.garbage import no_explicit_collection
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.
 INT8_MAX = 127.0
+
+
+@contextlib.contextmanager
+def cheap_collections() -> Iterator[None]:
+    """Context in which garbage is searched for among new objects alone."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class Dense(keras.layers.Dense):
@@ -47,7 +59,7 @@ class Dense(keras.layers.Dense):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        with no_explicit_collection():  # Keras collects after each kernel.
+        with cheap_collections():  # Keras collects after each kernel.
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
@@ -76,7 +88,7 @@ class ReversibleEmbedding(keras.layers.ReversibleEmbedding):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, whose check of the type would refuse a subclass."""
-        with no_explicit_collection():  # Keras collects after each kernel.
+        with cheap_collections():  # Keras collects after each kernel.
             super().quantize(mode, type_check=False, config=config)
 
     def quantized_call(self, inputs: Tensor, reverse: bool = False) -> Tensor:

@@ -16,9 +16,7 @@ from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
-from keras_attnvariants.utils.garbage import no_collection
 from keras_attnvariants.utils.importing import import_tensorflow
-from keras_attnvariants.utils.importing import import_tensorflow_alone
 
 if TYPE_CHECKING:
     import keras
@@ -181,9 +179,8 @@ def load(
 
     is_run = (folder / "log.jsonl").is_file()
     try:
-        with no_collection():
-            load = kav.training.load_run if is_run else kav.load_model
-            model, tokenizer = load(folder)
+        load = kav.training.load_run if is_run else kav.load_model
+        model, tokenizer = load(folder)
     except TypeError as error:
         unknown = UNKNOWN_CLASS.search(str(error))
         if unknown is None:
@@ -269,11 +266,10 @@ def exported(
     Raises:
         ValueError: its files have changed, or it is for token ids alone.
     """
-    import_tensorflow_alone()
-    with no_collection():
-        from keras_attnvariants.serving.saved import SavedTranslator
+    import_tensorflow()
+    from keras_attnvariants.serving.saved import SavedTranslator
 
-        translator = SavedTranslator(folder)
+    translator = SavedTranslator(folder)
     if sampling is not None:
         return functools.partial(sampling.translations, translator)
     if no_repeat_ngram:

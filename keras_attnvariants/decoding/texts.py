@@ -19,7 +19,6 @@ from keras_attnvariants import backend
 from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.garbage import no_collection
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -221,7 +220,7 @@ class TextTasks:
         """
         self.num_compilations += 1
         pairs = list(zip(self._variables, weights, strict=True))
-        with keras.StatelessScope(state_mapping=pairs), no_collection():
+        with keras.StatelessScope(state_mapping=pairs):
             return function(*inputs)
 
 

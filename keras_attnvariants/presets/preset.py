@@ -13,7 +13,6 @@ import keras
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_parameters
-from keras_attnvariants.utils.garbage import no_collection
 from keras_attnvariants.utils.typing import DType
 
 # Sizes of the base Transformer of Vaswani et al. 2017.
@@ -205,7 +204,7 @@ class Preset:
             overrides["dtype"] = dtype
         arguments = self._arguments(vocabulary_size, overrides)
         arguments.setdefault("search_settings", self.training.search.to_dict())
-        with without_wrapping(), no_collection():
+        with without_wrapping():
             return self.model.from_config(arguments)
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:

@@ -35,7 +35,6 @@ from keras_attnvariants.training.team import Team
 from keras_attnvariants.training.together import TIME_IS_UP
 from keras_attnvariants.training.together import Stopper
 from keras_attnvariants.training.together import Together
-from keras_attnvariants.training.tracing import UndisturbedTracing
 from keras_attnvariants.training.validation import BestModel
 from keras_attnvariants.training.validation import EarlyStopping
 from keras_attnvariants.training.validation import ValidationBLEU
@@ -112,8 +111,6 @@ class TrainingLoop:
         self._moving = None if config.ema is None else MovingAverage()
         self._log = JsonLinesLogger(run_dir / LOG, progress, config.log_every)
         self._callbacks = self._order(callbacks) if team.writes else self._followers()
-        self._tracing = UndisturbedTracing()
-        self._callbacks.append(self._tracing)
         stateful = [c for c in self._callbacks if isinstance(c, StatefulCallback)]
         names = unique_names(callback.state_name for callback in stateful)
         self._stateful = dict(zip(names, stateful, strict=True))
@@ -182,8 +179,6 @@ class TrainingLoop:
         except TimeIsUp:
             if self._team.writes:
                 self._team.agreed(TIME_IS_UP)
-        finally:
-            self._tracing.close()
 
     def finish(self) -> TrainingResult:
         """Write and validate the model with averaged weights."""

@@ -42,7 +42,6 @@ from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
-from keras_attnvariants.utils.garbage import no_collection
 
 # The errors of a disk, a quota and a file that are full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -220,7 +219,6 @@ def _validation_bleu(
     return ValidationBLEU(translate, *texts, tokenize=config.bleu_tokenize)
 
 
-@no_collection()
 def _compile(
     model: keras.Model,
     config: TrainingConfig,
