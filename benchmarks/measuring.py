@@ -21,7 +21,7 @@ from rich.progress import track
 from rich.table import Table
 
 from keras_attnvariants.utils.machine import processor
-from keras_attnvariants.utils.packages import versions
+from keras_attnvariants.utils.machine import versions
 
 # Programs that are compared trace the same code many times, of which it warns.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)

@@ -5,14 +5,14 @@
 
 The folders of the package (`kav.attention`, `kav.models`, `kav.presets`, …) and the
 classes and functions listed in `kav.__all__` are imported when they are first used:
-neither Keras nor TensorFlow starts before something needs them. Keras can load saved
-files that hold our classes as soon as this package is imported.
+neither Keras nor TensorFlow starts before something needs them. Keras can load its
+files with classes of this package once their folder has been imported, which happens
+here if Keras was imported before.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
-
-from keras_attnvariants.utils import registration
 
 __version__ = "0.1.0"
 
@@ -71,4 +71,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-registration.announce()
+if "keras" in sys.modules:
+    # They register every class that Keras may find in a file.
+    for _folder in ("models", "training"):
+        import_module(f"{__name__}.{_folder}")

@@ -17,7 +17,7 @@ import rich.table
 from rich.console import Console
 from rich.text import Text
 
-from keras_attnvariants.utils.tables import write_csv
+from keras_attnvariants.utils.files import write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

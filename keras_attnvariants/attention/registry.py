@@ -9,7 +9,9 @@ import keras
 
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import did_you_mean
-from keras_attnvariants.utils.registration import PACKAGE as PACKAGE
+
+# The name under which Keras registers classes of this package.
+PACKAGE = "keras_attnvariants"
 
 ROLES = ("encoder", "decoder", "cross")
 

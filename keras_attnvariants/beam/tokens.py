@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.beam import engine
-from keras_attnvariants.beam.parts import Part
-from keras_attnvariants.beam.parts import join
-from keras_attnvariants.beam.parts import parts_of
+from keras_attnvariants.beam.engine import Part
+from keras_attnvariants.beam.engine import join
+from keras_attnvariants.beam.engine import parts_of
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.pipeline import LINES_PER_BLOCK

@@ -18,8 +18,8 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.beam import engine
-from keras_attnvariants.beam.parts import Part
-from keras_attnvariants.beam.parts import parts_of
+from keras_attnvariants.beam.engine import Part
+from keras_attnvariants.beam.engine import parts_of
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import new_folder

@@ -19,7 +19,7 @@ from keras_attnvariants.cli.options import BeamSize
 from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.lines import split_lines
-from keras_attnvariants.utils.packages import check_extra
+from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
     import gradio as gr

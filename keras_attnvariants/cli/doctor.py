@@ -16,10 +16,10 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.machine import install_command
+from keras_attnvariants.utils.machine import installed
 from keras_attnvariants.utils.machine import processor
 from keras_attnvariants.utils.machine import processor_features
-from keras_attnvariants.utils.packages import install_command
-from keras_attnvariants.utils.packages import installed
 
 OK, NOTE, DAMAGED = "ok", "note", "damaged"
 # Extras of this package, and what they are for.

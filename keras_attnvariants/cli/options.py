@@ -15,7 +15,7 @@ from keras_attnvariants.cli.commands import one_line
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
-from keras_attnvariants.utils.packages import check_extra
+from keras_attnvariants.utils.machine import check_extra
 
 
 def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from keras_attnvariants.cli.models import check_saved_model
 from keras_attnvariants.cli.options import checked
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
-from keras_attnvariants.utils.packages import check_extra
+from keras_attnvariants.utils.machine import check_extra
 
 Saved = Annotated[
     Path,

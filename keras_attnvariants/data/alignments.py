@@ -20,8 +20,8 @@ from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import open_bytes
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import text_lines
 
 # A word of the source and one of the target, from 0.

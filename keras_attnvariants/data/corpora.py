@@ -28,13 +28,13 @@ from keras_attnvariants.data.splits import find_splits
 from keras_attnvariants.data.splits import read_tsv
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
+from keras_attnvariants.utils.caches import remembered
 from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import split_lines
-from keras_attnvariants.utils.remembering import remembered
 
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1

@@ -18,9 +18,9 @@ from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_byte_lines
 from keras_attnvariants.data.vocabularies import check_tag
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import split_lines
 
 _TRAIN = "train"

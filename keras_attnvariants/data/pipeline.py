@@ -22,9 +22,9 @@ from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.typing import Tensor
 
 LINES_PER_BLOCK = 4096

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import did_you_mean
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]

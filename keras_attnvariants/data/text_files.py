@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.lines import byte_lines
-from keras_attnvariants.utils.remembering import remembered_entry
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

@@ -21,10 +21,10 @@ from keras_attnvariants.data.tokenizer import PAD_ID
 from keras_attnvariants.data.tokenizer import SPACE
 from keras_attnvariants.data.tokenizer import UNK_ID
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.lines import text_lines
 
 # Each thread sums for itself, so the number of threads changes the result.

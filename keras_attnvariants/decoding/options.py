@@ -10,7 +10,7 @@ from keras import ops
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.seeds import check_seed
+from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.typing import Tensor
 
 # How dtypes are called in messages.

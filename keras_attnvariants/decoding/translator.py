@@ -20,7 +20,7 @@ from keras_attnvariants.decoding.texts import TextTokenizer
 from keras_attnvariants.decoding.texts import Translation
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.seeds import seeds_of_texts
+from keras_attnvariants.utils.checks import seeds_of_texts
 from keras_attnvariants.utils.typing import Tensor
 
 

@@ -16,8 +16,8 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.packages import check_extra
-from keras_attnvariants.utils.packages import installed
+from keras_attnvariants.utils.machine import check_extra
+from keras_attnvariants.utils.machine import installed
 
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 # By the names that the package rouge-score has for them.

@@ -33,7 +33,7 @@ from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.machine import hardware
-from keras_attnvariants.utils.packages import versions
+from keras_attnvariants.utils.machine import versions
 
 Translate = Callable[[list[str]], list[str]]
 

@@ -24,9 +24,9 @@ from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.seeds import check_seed
 
 TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
 

@@ -14,9 +14,9 @@ from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import path_name
+from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.packages import check_extra
-from keras_attnvariants.utils.tables import write_csv
+from keras_attnvariants.utils.machine import check_extra
 
 RESULTS = "results.json"
 PAGE = "report.html"

@@ -38,7 +38,7 @@ from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.utils.machine import hardware
-from keras_attnvariants.utils.packages import versions
+from keras_attnvariants.utils.machine import versions
 
 # What the papers compare their variants with.
 BASELINES = ("base", "baseline", "self-attention", "seq2seq-attn")

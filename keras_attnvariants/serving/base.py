@@ -19,7 +19,7 @@ from keras_attnvariants.serving.results import SavedTranslation
 from keras_attnvariants.serving.results import TargetScore
 from keras_attnvariants.serving.status import STATUS_DOCS
 from keras_attnvariants.serving.status import Status
-from keras_attnvariants.utils.seeds import seeds_of_texts
+from keras_attnvariants.utils.checks import seeds_of_texts
 
 if TYPE_CHECKING:
     from keras_attnvariants.serving.client.tensors import Signature

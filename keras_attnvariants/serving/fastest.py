@@ -5,7 +5,7 @@ from functools import partial
 
 import tensorflow as tf
 
-from keras_attnvariants.utils.timing import shortest_seconds
+from keras_attnvariants.utils.machine import shortest_seconds
 from keras_attnvariants.utils.typing import Tensor
 
 # A batch of some sentences with their hypotheses, and a small vocabulary.

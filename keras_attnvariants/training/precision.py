@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
-from keras_attnvariants.utils.timing import shortest_seconds
+from keras_attnvariants.utils.machine import shortest_seconds
 
 _SIZE = 512
 

@@ -36,10 +36,10 @@ from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.units import on_corpus
 from keras_attnvariants.utils.caches import default_cache
+from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.remembering import remembered_entry
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.
 SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}

@@ -21,9 +21,9 @@ from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import split_lines
-from keras_attnvariants.utils.tables import write_csv
 
 RECORD = "record.json"
 # Why a trial failed, in its folder.

@@ -25,7 +25,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import lock_folder
-from keras_attnvariants.utils.packages import check_extra
+from keras_attnvariants.utils.machine import check_extra
 
 # Trials of a search in a space without end.
 DEFAULT_TRIALS = 20

@@ -1,7 +1,27 @@
-"""Where caches are."""
+"""The cache: where it is, folders in it, and what was found in large files."""
 
+import contextlib
+import hashlib
+import json
 import os
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.folders import check_folder
+from keras_attnvariants.utils.folders import new_folder
+
+# Bytes of a file that is read again each time, which takes a fifth of a second.
+LARGEST_READ = 1 << 28
+# Seconds within which a file could be written to twice with one time stamp.
+_TICK = 2.0
 
 
 def default_cache() -> Path:
@@ -12,3 +32,70 @@ def default_cache() -> Path:
         Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         / "keras_attnvariants"
     )
+
+
+def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
+    """A folder of a cache: written if it is missing, and anew if it is damaged.
+
+    Args:
+        path: the folder. If it is damaged, one line on standard error says so.
+        write: writes the same files whoever calls it and whenever.
+
+    A large file that nobody wrote to since it was checked is not read again;
+    `check_folder` does so.
+
+    Returns:
+        `path`, a folder that is as it was written.
+    """
+    try:
+        check_folder(path, entry_of=remembered_entry)
+    except DamagedFolderError as error:
+        damaged = path.is_dir()
+        if damaged:
+            print(f"A damaged cache is made anew: {error}", file=sys.stderr)
+        with new_folder(path, replace=damaged) as writer:
+            write(writer)
+    return path
+
+
+def remembered(path: Path, name: str, find: Callable[[Path], Any]) -> Any:
+    """What a function finds in a file, a value that can be written as JSON.
+
+    A large file is not read again if its size, its times and its place on the disk are
+    those of the time when it was read. What was found then is in the cache.
+
+    Args:
+        path: the file.
+        name: of what is found, with all that it depends on besides the content.
+        find: reads the file.
+    """
+    stamp = _stamp(path)
+    if stamp[0] <= LARGEST_READ:
+        return find(path)
+    key = hashlib.sha256(f"{name} {path.resolve()}".encode()).hexdigest()[:24]
+    memory = default_cache() / "remembered" / f"{key}.json"
+    with contextlib.suppress(DamagedFolderError, OSError, TypeError, KeyError):
+        known = read_json(memory)
+        if known["stamp"] == stamp:
+            return known["found"]
+    found = find(path)
+    is_settled = time.time() - path.stat().st_mtime > _TICK
+    if is_settled and _stamp(path) == stamp:
+        record = {"file": str(path), "name": name, "stamp": stamp, "found": found}
+        # Where the cache cannot be written to, that costs time only.
+        with contextlib.suppress(OSError):
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            write_file(memory, json.dumps(record).encode())
+    return found
+
+
+def remembered_entry(path: Path) -> dict[str, Any]:
+    """Size and sha256 of a file, as `file_entry` gives them."""
+    return dict(remembered(path, "sha256", file_entry))
+
+
+def _stamp(path: Path) -> list[int]:
+    """What changes when somebody writes to a file or puts another in its place."""
+    status = path.stat()
+    times = [status.st_mtime_ns, status.st_ctime_ns]
+    return [status.st_size, *times, status.st_dev, status.st_ino]

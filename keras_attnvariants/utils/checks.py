@@ -4,7 +4,12 @@ import difflib
 import math
 import numbers
 from collections.abc import Collection
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import Any
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def check_integer(name: str, value: Any, minimum: int = 1) -> int:
@@ -69,6 +74,17 @@ def check_finite(name: str, value: Any) -> float:
     raise ValueError(f"`{name}` must be a finite number. Received: {value!r}")
 
 
+def check_seed(name: str, value: Any) -> int:
+    """`value` if it is an integer from 0 to `2**31 - 1`.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if check_integer(name, value, minimum=0) < 2**31:
+        return int(value)
+    raise ValueError(f"`{name}` must be below 2^31. Received: {value}")
+
+
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
     """`value` if it is one of `choices`.
 
@@ -119,3 +135,22 @@ def check_address(name: str, value: str) -> tuple[str, int]:
 def is_number(value: Any) -> bool:
     """Whether `value` is a real number; a bool is none."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
+    """One seed for each of `count` texts, int32, drawn from a single one if need be.
+
+    Raises:
+        ValueError: there is a list of another length.
+    """
+    # Late: commands check their options before they need arrays.
+    import numpy as np
+
+    if isinstance(seed, int):
+        return np.random.default_rng(seed).integers(2**31, size=count, dtype=np.int32)
+    if len(seed) != count:
+        raise ValueError(
+            f"`seed` must be one, or one for each text ({count}). "
+            f"Received: {len(seed)} seeds"
+        )
+    return np.asarray(seed, dtype=np.int32)

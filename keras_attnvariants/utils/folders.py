@@ -10,7 +10,6 @@ import contextlib
 import io
 import json
 import shutil
-import sys
 import uuid
 from collections.abc import Callable
 from collections.abc import Collection
@@ -25,7 +24,6 @@ from keras_attnvariants.utils.files import HashedFile
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import flush
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.remembering import remembered_entry
 
 MANIFEST = "manifest.json"
 # Where the old folder waits while its replacement takes its name.
@@ -118,22 +116,18 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
 def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder, by name.
 
-    Manifests without sizes are accepted.
-
     Raises:
         DamagedFolderError: there is no manifest, or it cannot be read.
     """
     restore(path)
     manifest = read_json(path / MANIFEST)
-    try:
-        return {
-            str(name): {"sha256": entry} if isinstance(entry, str) else dict(entry)
-            for name, entry in manifest.items()
-        }
-    except (ValueError, TypeError, AttributeError) as error:
-        raise DamagedFolderError(
-            f"{MANIFEST} must list the files of the folder. Received: {path}"
-        ) from error
+    entries = manifest.values() if isinstance(manifest, dict) else [manifest]
+    if all(isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries):
+        return manifest
+    raise DamagedFolderError(
+        f"{MANIFEST} must list the files of the folder, each with size and sha256. "
+        f"Received: {path}"
+    )
 
 
 def check_folder(
@@ -186,44 +180,16 @@ def _check_entry(
         raise DamagedFolderError(
             f"{name} must be a plain file of the folder, no link. Received: {path}"
         )
-    if "sha256" not in expected:
-        raise DamagedFolderError(
-            f"{MANIFEST} must give a sha256 for {name}. Received: {expected}"
-        )
     try:
         found = entry_of(file)
     except OSError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):
-        if expected.get(key, found[key]) != found[key]:
+        if expected[key] != found[key]:
             raise DamagedFolderError(
                 f"{name} is not what was written: its {key} differs from that in "
                 f"{MANIFEST}. Received: {path}"
             )
-
-
-def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
-    """A folder of a cache: written if it is missing, and anew if it is damaged.
-
-    Args:
-        path: the folder. If it is damaged, one line on standard error says so.
-        write: writes the same files whoever calls it and whenever.
-
-    A large file that nobody wrote to since it was checked is not read again;
-    `check_folder` does so.
-
-    Returns:
-        `path`, a folder that is as it was written.
-    """
-    try:
-        check_folder(path, entry_of=remembered_entry)
-    except DamagedFolderError as error:
-        damaged = path.is_dir()
-        if damaged:
-            print(f"A damaged cache is made anew: {error}", file=sys.stderr)
-        with new_folder(path, replace=damaged) as writer:
-            write(writer)
-    return path
 
 
 def remove_leftovers(directory: Path) -> None:

@@ -1,7 +1,14 @@
-"""The machine that this process runs on."""
+"""This machine: its processor, its packages, and which function is fastest here."""
 
+import importlib.util
+import math
 import os
 import platform
+import time
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 from keras_attnvariants.utils.lines import split_lines
@@ -60,3 +67,63 @@ def hardware() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "devices": ", ".join(keras.distribution.list_devices()),
     }
+
+
+def installed(name: str) -> str | None:
+    """The version of an installed package, or `None`."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def versions(names: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed, by name."""
+    return {name: version for name in names if (version := installed(name)) is not None}
+
+
+def install_command(extra: str) -> str:
+    """The command that installs the packages of an extra."""
+    return f"pip install 'keras_attnvariants[{extra}]'"
+
+
+def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
+    """Raises unless modules of an extra can be imported.
+
+    Args:
+        what: what needs them, as a sentence begins.
+        extra: the extra that installs them.
+        modules: names of top-level modules.
+
+    Raises:
+        ValueError: says which are missing, and how to install them.
+    """
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"{what} needs {' and '.join(missing)}, not installed here: "
+            f"{install_command(extra)}"
+        )
+
+
+def shortest_seconds(
+    functions: Mapping[str, Callable[[], object]], rounds: int = 30
+) -> dict[str, float]:
+    """The shortest time of each function, in seconds, after a first call of each.
+
+    They take turns, many times, so that other work on the machine does not slow down
+    only one of them.
+
+    Args:
+        functions: functions by name. Each has to wait for what it computes.
+        rounds: how often each is timed.
+    """
+    for function in functions.values():
+        function()
+    seconds = dict.fromkeys(functions, math.inf)
+    for _ in range(rounds):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            seconds[name] = min(seconds[name], time.perf_counter() - start)
+    return seconds

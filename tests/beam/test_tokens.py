@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attnvariants.beam import parts
+from keras_attnvariants.beam import engine
 from keras_attnvariants.beam.tokens import join_offsets
 from keras_attnvariants.beam.tokens import tokenize_part
 from keras_attnvariants.data import TokenizedCorpus
@@ -14,8 +14,8 @@ def test_parts_give_the_files_of_one_process(monkeypatch, folder, tmp_path, toke
     files = corpus.files("train")
     TokenizedCorpus(corpus, tokenizer).write_tokens(files, tmp_path)
     # Some parts hold no line: the longest line has more bytes than a part.
-    monkeypatch.setattr(parts, "PART_BYTES", 40)
-    todo = parts.parts_of(files.source, tmp_path / "part")
+    monkeypatch.setattr(engine, "PART_BYTES", 40)
+    todo = engine.parts_of(files.source, tmp_path / "part")
     lines = []
     for part in todo:
         lines.append(tokenize_part(part, tokenizer.model_bytes))
@@ -23,7 +23,7 @@ def test_parts_give_the_files_of_one_process(monkeypatch, folder, tmp_path, toke
         keras.utils.set_random_seed(1)
     assert 0 in lines
     assert sum(lines) == corpus.reports["train"].written
-    for ending, join in ((".ids", parts.join), (".offsets", join_offsets)):
+    for ending, join in ((".ids", engine.join), (".offsets", join_offsets)):
         files = [tmp_path / f"{part.output}{ending}" for part in todo]
         join(files, tmp_path / f"joined{ending}")
         expected = (tmp_path / f"source{ending}").read_bytes()

@@ -79,7 +79,7 @@ def test_a_part_is_written_in_order_whatever_came_first(tmp_path):
 
 
 def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_path):
-    monkeypatch.setattr("keras_attnvariants.beam.parts.PART_BYTES", 50)
+    monkeypatch.setattr("keras_attnvariants.beam.engine.PART_BYTES", 50)
     monkeypatch.setattr(module, "LINES_PER_BLOCK", 3)
     (tmp_path / "a").write_bytes(b"\n".join(LINES * 5) + b"\n")
     (tmp_path / "b").write_text("".join(f"{source}\n" for source, _ in PAIRS))
@@ -159,7 +159,7 @@ def exported(tmp_path_factory, tokenizer):
 
 @pytest.mark.slow
 def test_two_processes_translate_as_one_does(beam, exported, monkeypatch, tmp_path):
-    monkeypatch.setattr("keras_attnvariants.beam.parts.PART_BYTES", 700)
+    monkeypatch.setattr("keras_attnvariants.beam.engine.PART_BYTES", 700)
     sources = [source.encode() for source, _ in PAIRS]
     (tmp_path / "a").write_bytes(b"\n".join([*sources, *LINES]))
     (tmp_path / "b").write_bytes(b"\n".join(sources[::-1]))

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attnvariants.evaluation import corpus_rouge
 from keras_attnvariants.evaluation import word_error_rate
-from keras_attnvariants.utils import packages
+from keras_attnvariants.utils import machine
 
 SUMMARIES = ["police kill the gunman", "the cat sat", "rain"]
 REFERENCES = ["police killed the gunman today", "the cat sat", "a dry summer"]
@@ -82,7 +82,7 @@ def test_bad_input(metric, monkeypatch):
         metric("a", ["a"])
     with pytest.raises(ValueError, match="`references` must hold strings only"):
         metric(["a"], [["a"], ["b"]])
-    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"keras_attnvariants\[scores\]"):
         metric(["a"], ["a"])
 

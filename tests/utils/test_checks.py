@@ -1,3 +1,5 @@
+"""Checks of arguments, and seeds."""
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
+from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
+from keras_attnvariants.utils.checks import seeds_of_texts
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.0, "1", None])
@@ -76,3 +80,24 @@ def test_no_address(value):
     assert check_address("chief", "[::1]:8500") == ("[::1]", 8500)
     with pytest.raises(ValueError, match="`chief` must be host:port. Received"):
         check_address("chief", value)
+
+
+def test_one_seed_gives_each_text_its_own():
+    seeds = seeds_of_texts(7, 100)
+    assert len(set(seeds.tolist())) == 100 and seeds.dtype == np.int32
+    assert seeds.min() >= 0
+    np.testing.assert_array_equal(seeds, seeds_of_texts(7, 100))
+    assert seeds.tolist() != seeds_of_texts(8, 100).tolist()
+
+
+def test_seeds_that_are_given_stay():
+    assert seeds_of_texts([3, 3, 5], 3).tolist() == [3, 3, 5]
+    with pytest.raises(ValueError, match=r"one for each text \(2\). Received: 3"):
+        seeds_of_texts([3, 3, 5], 2)
+
+
+@pytest.mark.parametrize("value", [-1, 2**31, 1.0, True])
+def test_no_seed(value):
+    assert check_seed("seed", 2**31 - 1) == 2**31 - 1
+    with pytest.raises(ValueError, match="`seed` must be .*Received"):
+        check_seed("seed", value)

@@ -8,7 +8,6 @@ import pytest
 
 from keras_attnvariants.utils import folders
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.folders import cached_folder
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.folders import read_manifest
@@ -104,26 +103,16 @@ def test_leftovers_give_back_what_was_about_to_be_replaced(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["good"]
 
 
-def test_old_manifests_have_no_sizes(tmp_path):
-    write(tmp_path / "good")
-    manifest = read_manifest(tmp_path / "good")
-    old = {name: entry["sha256"] for name, entry in manifest.items()}
-    (tmp_path / "good/manifest.json").write_text(json.dumps(old))
-    check_folder(tmp_path / "good")
-    (tmp_path / "good/data.bin").write_bytes(b"changed")
-    with pytest.raises(DamagedFolderError, match="sha256"):
-        check_folder(tmp_path / "good")
-
-
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
         ("[]", "must list the files"),
         ("{", "cut short or no JSON"),
         ("[" * 200_000, "nested too deeply"),
-        ('{"../data.bin": "00"}', "outside the folder"),
-        ('{"/etc/hosts": "00"}', "outside the folder"),
-        ('{"data.bin": {}}', "must give a sha256"),
+        ('{"../data.bin": {"size": 0, "sha256": "00"}}', "outside the folder"),
+        ('{"/etc/hosts": {"size": 0, "sha256": "00"}}', "outside the folder"),
+        ('{"data.bin": {}}', "must list the files .* with size and sha256"),
+        ('{"data.bin": "00"}', "must list the files .* with size and sha256"),
         ("{}", "must list 'data.bin'"),
     ],
 )
@@ -210,35 +199,6 @@ def test_damage_is_noticed(tmp_path, name, damage):
         path.write_bytes(content)
     with pytest.raises(DamagedFolderError):
         check_folder(tmp_path / "good")
-
-
-def test_a_cache_is_filled_once_and_again_when_damaged(tmp_path, capsys):
-    calls = []
-
-    def fill(folder):
-        calls.append(folder.path)
-        folder.write_bytes("data.bin", b"content")
-
-    path = tmp_path / "cache" / "a"
-    for _ in range(2):
-        assert cached_folder(path, fill) == path
-    assert len(calls) == 1 and capsys.readouterr().err == ""
-    (path / "data.bin").write_bytes(b"contend")
-    cached_folder(path, fill)
-    assert (path / "data.bin").read_bytes() == b"content"
-    assert len(calls) == 2 and "data.bin is not what" in capsys.readouterr().err
-
-
-def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
-    write(tmp_path / "a")
-    (tmp_path / "a/data.bin").unlink()
-
-    def fill(folder):
-        raise OSError("no web")
-
-    with pytest.raises(OSError, match="no web"):
-        cached_folder(tmp_path / "a", fill)
-    assert (tmp_path / "a/value.json").is_file()
 
 
 def test_leftovers_of_a_killed_process_are_removed(tmp_path):

@@ -1,13 +1,19 @@
-"""What is told of the machine."""
+"""The machine, its packages, and the fastest function."""
 
+import itertools
 import os
 from pathlib import Path
 
 import keras
+import pytest
 
+from keras_attnvariants.utils import machine
+from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.machine import shortest_seconds
+from keras_attnvariants.utils.machine import versions
 
 
 def test_cores_are_those_that_the_process_may_use(monkeypatch):
@@ -29,3 +35,31 @@ def test_hardware_is_told_in_texts():
     assert found["cores"] == str(cores())
     assert found["devices"] == ", ".join(keras.distribution.list_devices())
     assert all(isinstance(value, str) for value in found.values())
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them():
+    with pytest.raises(ValueError, match="It needs no_such and none_such") as error:
+        check_extra("It", "tune", ("json", "no_such", "none_such"))
+    assert str(error.value).endswith("pip install 'keras_attnvariants[tune]'")
+    check_extra("It", "tune", ("json",))
+
+
+def test_versions_are_those_of_installed_packages():
+    assert versions(("keras", "no-such-package")) == {"keras": keras.__version__}
+
+
+def test_functions_take_turns_after_a_first_call(monkeypatch):
+    ticks = itertools.count()
+    monkeypatch.setattr(machine.time, "perf_counter", lambda: next(ticks))
+    calls = []
+
+    def slow_at_times():
+        calls.append("slow")
+        for _ in range(5 * (len(calls) < 4)):
+            next(ticks)
+
+    found = shortest_seconds(
+        {"slow": slow_at_times, "fast": lambda: calls.append("fast")}, rounds=2
+    )
+    assert calls == ["slow", "fast"] * 3
+    assert found == {"slow": 1, "fast": 1}
