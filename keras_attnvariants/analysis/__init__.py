@@ -1,4 +1,4 @@
-"""What heads look at and what systems translate well, as tables and pictures."""
+"""Analyses of heads and of translations, as tables and pictures."""
 
 from keras_attnvariants.analysis.alignments import AlignedPair
 from keras_attnvariants.analysis.alignments import AlignmentErrors

@@ -1,4 +1,4 @@
-"""What phrase attention attends to: tokens or phrases, from tokens or phrases."""
+"""The quadrants of phrase attention: tokens or phrases, from tokens or phrases."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -169,7 +169,7 @@ class QuadrantMaps(Table):
 
 
 def gram_name(order: int) -> str:
-    """What an n-gram is called in a picture."""
+    """The name of an n-gram in a picture."""
     return {1: "token", 2: "phrase"}.get(order, f"{order}-gram")
 
 

@@ -1,4 +1,4 @@
-"""What an analysis returns: rows that print, that are saved, and that are drawn."""
+"""The results of analyses: rows that are printed, saved, and drawn with matplotlib."""
 
 import io
 import os
@@ -118,7 +118,7 @@ class Table:
         return figure
 
     def panels(self) -> list[Panel]:
-        """What the picture shows, as pairs of axes."""
+        """The values of the picture, by pairs of axes."""
         raise NotImplementedError(f"{type(self).__name__} has no picture.")
 
     def figure(self) -> "Figure":

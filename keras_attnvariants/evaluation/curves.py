@@ -150,7 +150,7 @@ def save_page(figure: Figure, runs: Mapping[str, Events], path: Path) -> None:
 
 
 def summary(events: Events) -> dict[str, str]:
-    """What a run has come to, for people to read."""
+    """The progress of a run, for people to read."""
     steps = [event["step"] for event in events]
     speeds = sorted(series(events, "tokens_per_second")[1])
     return {

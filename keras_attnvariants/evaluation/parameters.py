@@ -162,7 +162,7 @@ def place_of(attribute: str, layer: keras.layers.Layer) -> str | None:
 
 
 def kind_of(layer: keras.layers.Layer) -> str | None:
-    """What a layer is for, if its class says so."""
+    """The purpose of a layer, if its class says so."""
     if isinstance(layer, BaseAttention):
         return "attention"
     name = type(layer).__name__

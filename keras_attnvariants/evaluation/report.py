@@ -262,7 +262,7 @@ def evaluate(
 
 
 def load_system(folder: str | os.PathLike[str]) -> tuple[Translate, keras.Model]:
-    """What translates with the model in a folder, and the model."""
+    """A function that translates with the model in a folder, and the model."""
     model, tokenizer = load_model(folder)
     if tokenizer is None:
         raise ValueError(

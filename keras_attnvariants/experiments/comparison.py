@@ -262,7 +262,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def incomplete(failed: Mapping[str, str]) -> str:
-    """What failed, in a line."""
+    """The message about jobs that failed, in a line."""
     name, error = next(iter(failed.items()))
     others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
     return (

@@ -293,7 +293,7 @@ def read_test_sets(top: Mapping[str, Any]) -> tuple[TestSettings, ...]:
 def read_shown(
     top: Mapping[str, Any], test_sets: Sequence[TestSettings]
 ) -> TestSettings | None:
-    """What is shown in the place of the test sets, if the file has such a table."""
+    """The sentences that are shown in the place of the test sets, if there are some."""
     if "shown" not in top:
         return None
     check_names("test_sets", [*(test.name for test in test_sets), "shown"])
@@ -318,7 +318,7 @@ def read_budget(top: Mapping[str, Any]) -> Budget:
 def read_analyses(
     top: Mapping[str, Any], systems: Sequence[str], test_sets: Sequence[str]
 ) -> AnalysisSettings:
-    """What is analysed; by default with all systems on the first test set."""
+    """The analyses; by default they have all systems and the first test set."""
     found = checked("analyses", top.get("analyses", {}), TABLES["analyses"])
     found = {"systems": tuple(systems), "test_set": test_sets[0], **found}
     for system in found["systems"]:

@@ -36,7 +36,7 @@ TRANSLATIONS = "translations"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What is known of a run whose training has ended.
+    """A run whose training has ended.
 
     Attributes:
         result: how it went; its curve is in the log.
@@ -120,7 +120,7 @@ class ComparisonFolder:
         return self.path / TRANSLATIONS / test.folder / f"{system.folder}-{seed}.txt"
 
     def settings_of(self, system: SystemSettings) -> dict[str, Any]:
-        """What decides how the runs of a system are trained, by name of the key."""
+        """All that decides how the runs of a system are trained, by name of the key."""
         s = self.settings
         data = describe_data({}, get(system.preset), self.corpus, s.subwords)
         values = {
@@ -144,7 +144,7 @@ class ComparisonFolder:
         return read_record(path, RunRecord) if path.exists() else None
 
     def digest(self, test: TestSettings, system: SystemSettings, seed: int) -> str:
-        """What decides the translations of a test set by a run, as a digest."""
+        """A digest of all that decides the translations of a test set by a run."""
         run = self.run_folder(system, seed)
         decided_by = (
             content_sha256(self.files(test)[:1]),
@@ -199,7 +199,7 @@ class ComparisonFolder:
         return lines
 
     def translator(self, model: Any, tokenizer: Any) -> Translator:
-        """What translates with a model, as the comparison does."""
+        """A translator with a model and the search of the comparison."""
         s = self.settings
         search = SearchSettings.of(
             model, beam_size=s.beam_size, length_penalty=s.length_penalty

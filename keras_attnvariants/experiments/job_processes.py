@@ -58,7 +58,7 @@ class Job:
 
 
 class Failure(NamedTuple):
-    """What a process says when its job failed."""
+    """The message of a process whose job failed."""
 
     error: str
     is_full_disk: bool

@@ -177,7 +177,7 @@ def cell(result: ComparisonResult, system: str, test_set: str, metric: str) -> s
 
 
 def notes(result: ComparisonResult) -> Iterator[str]:
-    """What one has to know about the table."""
+    """The notes under the table."""
     seeds = ", ".join(map(str, result.seeds))
     yield f"Mean and standard deviation over seeds {seeds}; {result.budget} each."
     yield f"Baseline: {result.baseline}. Significant at {SIGNIFICANT} after Holm:"

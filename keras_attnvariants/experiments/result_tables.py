@@ -1,4 +1,4 @@
-"""What a comparison shows of single systems: analyses, translations and weights."""
+"""Parts of a result that show single systems: analyses, translations, weights."""
 
 from dataclasses import dataclass
 from typing import Any

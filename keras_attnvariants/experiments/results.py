@@ -1,4 +1,4 @@
-"""What a comparison found: everything that its tables and its page are made of."""
+"""The results of a comparison, of which its tables and its page are made."""
 
 import os
 import statistics
@@ -285,7 +285,7 @@ class ComparisonResult:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "ComparisonResult":
-        """What `write` wrote.
+        """Reads a file that `write` wrote.
 
         Raises:
             DamagedFolderError: the file is missing or damaged.
@@ -305,7 +305,7 @@ class ComparisonResult:
         return _find(self.differences, system, test_set, metric)
 
     def costs(self, system: str) -> dict[str, float | None]:
-        """What a system costs, by the names of `COSTS`: means over its runs.
+        """The costs of a system, by the names of `COSTS`: means over its runs.
 
         What was not measured is `None`.
         """

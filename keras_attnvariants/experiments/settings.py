@@ -1,4 +1,4 @@
-"""What a comparison trains, on what, for how long, and how it scores."""
+"""The settings of a comparison: systems, data, budget and scores."""
 
 import re
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class TestSettings:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """What is analysed.
+    """Which analyses are made, with which systems, and on which sentences.
 
     Attributes:
         names: analyses, as `kav analyse --analysis` has them.

@@ -3,16 +3,14 @@
 import platform
 import time
 from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 import keras_attnvariants
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.published_figures import published
 from keras_attnvariants.experiments.result_tables import AttentionLayer
 from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -28,20 +26,13 @@ from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
-from keras_attnvariants.presets import Preset
-from keras_attnvariants.presets import PublishedFigures
 from keras_attnvariants.presets import get
-from keras_attnvariants.presets import names
-from keras_attnvariants.presets.kav import ALL
-from keras_attnvariants.presets.kav import OTHERS
 from keras_attnvariants.training.loop import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
 
-# What the papers compare their variants with.
-BASELINES = ("base", "baseline", "self-attention", "seq2seq-attn")
 # What results depend on.
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
@@ -118,7 +109,7 @@ def score(
 
 
 def metric_label(name: str) -> str:
-    """What sacrebleu calls a metric, such as `"chrF2"`."""
+    """The name that sacrebleu has for a metric, such as `"chrF2"`."""
     return make_metric(name, "13a").corpus_score(["a"], [["a"]]).name
 
 
@@ -131,60 +122,6 @@ def test_sets(folder: ComparisonFolder) -> Iterator[TestSet]:
 
 
 test_sets.__test__ = False  # type: ignore[attr-defined]
-
-
-class Published(NamedTuple):
-    """What a paper prints about a system.
-
-    Attributes:
-        preset: the name of the preset that has the figures; `""` for none.
-        figures: by name and direction, such as `"bleu en-de"`.
-        differences: the same minus those of the paper's baseline on that corpus.
-    """
-
-    preset: str = ""
-    figures: Mapping[str, float] = {}
-    differences: Mapping[str, float] = {}
-
-
-def published(preset: Preset, name: str | None = None) -> Published:
-    """The published figures of a preset.
-
-    One of our own presets has those of the preset whose architecture it has.
-
-    Args:
-        preset: what a system is built from.
-        name: of the preset whose figures stand beside ours, if it is another.
-    """
-    paper, variant, _ = preset.name.split("/")
-    ours = (ALL | OTHERS).get(variant) if paper == "kav" else preset.name
-    if (name or ours) is None:
-        return Published()
-    chosen = get(str(name or ours))
-    figures = flat(chosen.published)
-    if not figures:
-        return Published()
-    paper, _, corpus = chosen.name.split("/")
-    known = [f"{paper}/{variant}/{corpus}" for variant in BASELINES]
-    baselines = [flat(get(known).published) for known in known if known in names()]
-    differences = {
-        figure: round(value - baseline[figure], 6)
-        for baseline in baselines
-        for figure, value in figures.items()
-        if figure in baseline
-    }
-    return Published(chosen.name, figures, differences)
-
-
-def flat(figures: PublishedFigures) -> dict[str, float]:
-    """The figures that there are, each with one name."""
-    found: dict[str, float] = {}
-    for name, value in asdict(figures).items():
-        if isinstance(value, Mapping):
-            found |= {f"{name} {key}": float(item) for key, item in value.items()}
-        elif value is not None:
-            found[name] = float(value)
-    return found
 
 
 def describe(folder: ComparisonFolder, system: SystemSettings) -> SystemResult:

@@ -37,7 +37,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found about a system, beside its scores.
+    """The results about a system, beside its scores.
 
     Attributes:
         digest: of what decided it.
@@ -56,7 +56,7 @@ class Examination:
 def read_examination(
     folder: ComparisonFolder, system: SystemSettings
 ) -> Examination | None:
-    """What was found about a system; `None` if it was not examined like this."""
+    """The results about a system; `None` if it was not examined like this."""
     path = folder.system_folder(system) / EXAMINATION
     try:
         found = read_record(path, Examination)
@@ -91,7 +91,7 @@ def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
 
 
 def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
-    """What decides an examination, as a digest."""
+    """A digest of all that decides an examination."""
     s = folder.settings
     is_compared = set(COMPARISONS) & set(analyses_of(folder, system))
     examined = s.systems if is_compared else (system,)
@@ -194,7 +194,7 @@ class Examined:
         )
 
     def _data(self, name: str) -> tuple[str, Iterator[Any]]:
-        """What is analysed, and its name."""
+        """The data of an analysis, after their name."""
         s = self.folder.settings
         if name == "alignment-errors":
             path = str(s.analyses.alignments)
@@ -258,7 +258,7 @@ class Examined:
 
 
 def translator_of(sources: list[str], translations: list[str]) -> Translate:
-    """What translates the sources as it was done before."""
+    """A function that returns the translations that were made before."""
     known = dict(zip(sources, translations, strict=True))
     return lambda texts: [known[text] for text in texts]
 

@@ -11,9 +11,9 @@ import keras
 from keras_attnvariants.experiments.comparison_folder import RECORD
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import RunRecord
+from keras_attnvariants.experiments.published_figures import published
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import SystemSettings
-from keras_attnvariants.experiments.summary import published
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import NoamSchedule

@@ -11,7 +11,7 @@ from typing import Any
 from keras_attnvariants.analysis.named import ANALYSES
 from keras_attnvariants.analysis.tables import Panel as TablePanel
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.experiments.page.analysis_sentences import LEADS
+from keras_attnvariants.experiments.page.analysis_sentences import DESCRIPTIONS
 from keras_attnvariants.experiments.page.analysis_sentences import ours
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import number
@@ -74,7 +74,7 @@ class Analysis:
 
     @property
     def series(self) -> tuple[str, ...]:
-        """What has a color in one of the pictures."""
+        """Names of all that has a color in one of the pictures."""
         return tuple(dict.fromkeys(chain(*(p.series for p in self.pictures))))
 
 
@@ -99,7 +99,7 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
             first.source,
             first.finding,
             first.definition,
-            LEADS.get(name, ""),
+            DESCRIPTIONS[name].lead if name in DESCRIPTIONS else "",
             tuple(ours(name, tables)),
             f"{sentences}, seed {first.seed}" if first.test_set else sentences,
             tuple(drawn(panels, palette)),
@@ -147,7 +147,7 @@ def shown_panel(panel: TablePanel, system: str) -> Panel:
 
 
 def palette_of(panels: Sequence[Panel], systems: Sequence[str]) -> tuple[str, ...]:
-    """What colors are given to in turn: all systems, or what the panels show."""
+    """Names that get a color in turn: all systems, or those that the panels show."""
     shown = tuple(dict.fromkeys(chain(*(panel.names for panel in panels))))
     return tuple(systems) if set(shown) <= set(systems) else shown
 

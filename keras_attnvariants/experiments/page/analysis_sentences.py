@@ -1,10 +1,11 @@
-"""What an analysis found here, in a sentence for each system."""
+"""The results of analyses, in a sentence for each system."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
+from typing import NamedTuple
 
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import listed
@@ -15,34 +16,16 @@ Row = dict[str, Any]
 PLACES = ("encoder", "decoder", "cross")
 
 
-# What the figures of an analysis are, which follow the name of each system.
-LEADS = {
-    "locality": "mean distance of heads, in tokens",
-    "distance": "weight on a token and its two neighbours",
-    "entropy": "mean of heads, in bits",
-    "off-diagonality": "share of off-diagonal tokens",
-    "bleu-by-length": "difference and its interval in the first and the last bin",
-    "bleu-by-off-diagonality": "difference and its interval in the first and last bin",
-    "contrastive": "pairs that are right, and the category with the fewest",
-    "agreement": "pairs that are right, near and far",
-    "alignment-errors": "lowest rate",
-    "activation-shares": "quadrant that has the largest weights most often",
-}
-
-
 def ours(name: str, tables: Sequence[AnalysisTable]) -> Iterator[tuple[str, str]]:
     """Systems and what was found of them, or why nothing was."""
-    describe = DESCRIPTIONS.get(name)
+    description = DESCRIPTIONS.get(name)
     for table in tables:
         if table.note:
             yield table.system, table.note
         rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-        if describe and rows:
-            for system, text in describe(rows):
+        if description and rows:
+            for system, text in description.tell(rows):
                 yield system or table.system, text
-
-
-Description = Callable[[list[Row]], Iterator[tuple[str, str]]]
 
 
 def of_places(rows: list[Row], field: str) -> str:
@@ -161,15 +144,35 @@ def activation_shares(rows: list[Row]) -> Iterator[tuple[str, str]]:
         yield "", listed(parts)
 
 
-DESCRIPTIONS: dict[str, Description] = {
-    "locality": locality,
-    "distance": distance,
-    "entropy": entropy,
-    "off-diagonality": off_diagonality,
-    "bleu-by-length": bleu_by_bin,
-    "bleu-by-off-diagonality": bleu_by_bin,
-    "contrastive": contrastive,
-    "agreement": agreement,
-    "alignment-errors": alignment_errors,
-    "activation-shares": activation_shares,
+class Description(NamedTuple):
+    """How the results of an analysis are told.
+
+    Attributes:
+        lead: the figures that follow the name of each system.
+        tell: from the rows to systems, `""` for that of the table, and sentences.
+    """
+
+    lead: str
+    tell: Callable[[list[Row]], Iterator[tuple[str, str]]]
+
+
+DESCRIPTIONS = {
+    "locality": Description("mean distance of heads, in tokens", locality),
+    "distance": Description("weight on a token and its two neighbours", distance),
+    "entropy": Description("mean of heads, in bits", entropy),
+    "off-diagonality": Description("share of off-diagonal tokens", off_diagonality),
+    "bleu-by-length": Description(
+        "difference and its interval in the first and the last bin", bleu_by_bin
+    ),
+    "bleu-by-off-diagonality": Description(
+        "difference and its interval in the first and last bin", bleu_by_bin
+    ),
+    "contrastive": Description(
+        "pairs that are right, and the category with the fewest", contrastive
+    ),
+    "agreement": Description("pairs that are right, near and far", agreement),
+    "alignment-errors": Description("lowest rate", alignment_errors),
+    "activation-shares": Description(
+        "quadrant that has the largest weights most often", activation_shares
+    ),
 }

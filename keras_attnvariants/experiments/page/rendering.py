@@ -116,7 +116,7 @@ def asset(name: str) -> Markup:
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
-    """What the browser may do: nothing but use what is in the page."""
+    """A content security policy that allows only what is in the page."""
 
     def hashes(texts: Sequence[str]) -> str:
         digests = (hashlib.sha256(text.encode()).digest() for text in texts)
@@ -206,7 +206,7 @@ def packed(blocks: Iterable[np.ndarray]) -> str:
 def browsable(
     result: ComparisonResult, most: int | None = None
 ) -> list[dict[str, Any]]:
-    """What the browser of attention shows, as values of JSON.
+    """The content of the browser of attention, as values of JSON.
 
     Args:
         result: the comparison.

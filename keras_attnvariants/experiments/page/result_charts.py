@@ -92,7 +92,7 @@ def quality_against_cost(
 
 
 class Axis(NamedTuple):
-    """What an axis shows."""
+    """The range of an axis."""
 
     low: float
     high: float

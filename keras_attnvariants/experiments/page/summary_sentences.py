@@ -226,7 +226,7 @@ def directions(rank: Ranking, names: Sequence[str]) -> Iterator[str]:
 
 
 def price(result: ComparisonResult, rank: Ranking) -> Iterator[str]:
-    """What the best system costs beside the baseline."""
+    """The costs of the best system beside those of the baseline."""
     if rank.best == result.baseline:
         return
     parts: list[str] = []
