@@ -106,7 +106,7 @@ class Part(NamedTuple):
 
     Attributes:
         file: the file, on a disk that all workers see.
-        output: what is written of it, beside others of the same file.
+        output: the stem of what is written, beside others of the same file.
         start: first byte of the range.
         stop: first byte behind it.
     """

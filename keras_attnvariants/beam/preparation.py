@@ -111,7 +111,7 @@ class Shard(NamedTuple):
     """A shard to be cleaned.
 
     Attributes:
-        number: of all shards of all splits.
+        number: its place among the shards of all splits.
         source, target: its files.
         output: folder to write.
         split, max_characters, keep_bad, unique: as in `CleaningJob`.
@@ -138,7 +138,7 @@ class BeamCleaner:
     each pair travel between workers, and never its text.
 
     Args:
-        options: of Beam.
+        options: options of Beam.
         workers: processes on this machine, if the options name no runner.
     """
 

@@ -29,7 +29,7 @@ class BeamTokenizedCorpus(TokenizedCorpus):
 
     Args:
         corpus, tokenizer: as in `TokenizedCorpus`.
-        options: of Beam.
+        options: options of Beam.
         workers: processes on this machine, if the options name no runner.
     """
 

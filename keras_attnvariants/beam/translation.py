@@ -35,12 +35,12 @@ _loading = threading.Lock()
 
 
 class Translated(NamedTuple):
-    """What became of a file.
+    """A translated file.
 
     Attributes:
         file: its translations; an empty line for a bad one.
         lines: how many it has.
-        bad: of these, how many are bad, by reason.
+        bad: numbers of bad lines, by reason.
     """
 
     file: Path
@@ -52,7 +52,7 @@ class Block(NamedTuple):
     """Some lines of a part.
 
     Attributes:
-        part: what its outputs are called; the key that keeps the order.
+        part: the stem of its outputs; the key that keeps the order.
         first: number of the first line within the part.
         lines: bytes.
     """

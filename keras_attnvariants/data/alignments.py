@@ -83,7 +83,7 @@ def cached_alignments(
     """The file with the links of those pairs that cleaning keeps, written once.
 
     Args:
-        folder: of the cleaned corpus.
+        folder: the cleaned corpus.
         shards: files of the training split before cleaning.
         path, max_characters: as for `kept_alignments`.
 

@@ -113,7 +113,7 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def _sizes(bucket: np.ndarray, count: int) -> np.ndarray:
-    """How many pairs are in no bucket, and in each."""
+    """Numbers of pairs: in no bucket, and in each."""
     return np.bincount(bucket.astype(np.intp) + 1, minlength=count + 1)
 
 

@@ -30,7 +30,7 @@ IsRepeated: TypeAlias = Callable[[str, str], bool]
 
 @dataclass
 class SplitReport:
-    """What was read from and written to one split.
+    """Counts of the pairs read from and written to one split.
 
     Attributes:
         split: Name of the split.
@@ -75,7 +75,7 @@ class CleaningJob(NamedTuple):
     unique: bool
 
 
-# What cleans splits and returns a report on each.
+# A function that cleans splits and returns a report on each.
 Cleaner: TypeAlias = Callable[[Sequence[CleaningJob]], list[SplitReport]]
 
 

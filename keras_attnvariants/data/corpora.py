@@ -42,7 +42,7 @@ _REPORT = "report.json"
 
 
 class _Limits(NamedTuple):
-    """What lines may be like, see `load_corpus`."""
+    """Limits for lines and pairs, see `load_corpus`."""
 
     max_characters: int
     max_invalid: float
@@ -82,7 +82,7 @@ class Corpus:
 
     @property
     def report(self) -> str:
-        """What was read and what was wrong, one line per split."""
+        """Counts of pairs read, written and bad, one line per split."""
         lines = [str(report) for report in self.reports.values()]
         return "\n".join([*lines, *self.notes])
 

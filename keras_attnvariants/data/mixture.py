@@ -1,4 +1,4 @@
-"""How often each of several corpora is seen in training."""
+"""Mixtures: the share of each of several corpora in training, and its pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Mixture:
 
     Attributes:
         sizes: pairs of each corpus.
-        weights: of each corpus; its share is its weight over their sum. `None` for
+        weights: one for each corpus; its share is its weight over their sum. `None` for
             shares that follow from the sizes `n` by the temperature `T`: `n^(1/T)` over
             the sum of these. With 1 every pair is seen equally often, with a high one
             every corpus.
@@ -60,7 +60,7 @@ class Mixture:
         return np.asarray(parts / parts.sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """What the settings of a run say about it."""
+        """The entries for the settings of a run."""
         weights = None if self.weights is None else list(self.weights)
         return {"data_weight": weights, "data_temperature": self.temperature}
 
@@ -75,7 +75,7 @@ class Draws:
 
     Args:
         members: indices of the pairs in each bucket.
-        mixture: of the corpora that the pairs are from.
+        mixture: the corpora that the pairs are from.
         seed: the pairs of an epoch are a pure function of it and of the epoch.
 
     Attributes:

@@ -336,7 +336,7 @@ def write_rows(blocks: Iterable[Tensor], path: Path) -> None:
 
     Args:
         blocks: the tensors.
-        path: of the files, which have `.ids` and `.offsets` at the end.
+        path: both files, without their endings `.ids` and `.offsets`.
     """
     end = 0
     with (

@@ -15,8 +15,8 @@ from keras_attnvariants.utils.folders import FolderWriter
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]
 
-# What the files of a corpus are compared with: a digest in this package, the name that
-# git gives to a content (a SHA-1), or the sha256 of the file that came first.
+# The files of a corpus are compared with a digest in this package, the name that git
+# gives to a content (a SHA-1), or the sha256 of the file that came first.
 DIGESTS = ("sha256", "md5", "git", "first use")
 
 _CORPORA: dict[str, RegisteredCorpus] = {}

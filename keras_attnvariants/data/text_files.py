@@ -148,7 +148,7 @@ def _is_valid(line: bytes) -> bool:
 
 
 def _advice(path: Path, encoding: str | None) -> str:
-    """What to do about a file in some encoding, with its path at the end."""
+    """Advice for a file in some encoding, with its path at the end."""
     if encoding is None:
         return f"Convert it to UTF-8 with iconv. Received: {path}"
     return (

@@ -12,7 +12,7 @@ from typing import Any
 from keras_attnvariants.utils.files import write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-# What SentencePiece writes for a space; every sentence begins with one.
+# SentencePiece writes this for a space; every sentence begins with one.
 SPACE = "▁"
 
 

@@ -1,1 +1,1 @@
-"""What every room may use and none is about: argument checks, names for types."""
+"""Helpers for every folder: checks, files, caches, lines of text, names of types."""

@@ -59,14 +59,14 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
 
 
 def remembered(path: Path, name: str, find: Callable[[Path], Any]) -> Any:
-    """What a function finds in a file, a value that can be written as JSON.
+    """The result of a function for a file, a value that can be written as JSON.
 
     A large file is not read again if its size, its times and its place on the disk are
     those of the time when it was read. What was found then is in the cache.
 
     Args:
         path: the file.
-        name: of what is found, with all that it depends on besides the content.
+        name: names the result, with all that it depends on besides the content.
         find: reads the file.
     """
     stamp = _stamp(path)
@@ -95,7 +95,7 @@ def remembered_entry(path: Path) -> dict[str, Any]:
 
 
 def _stamp(path: Path) -> list[int]:
-    """What changes when somebody writes to a file or puts another in its place."""
+    """Numbers that change when a file is written to or replaced."""
     status = path.stat()
     times = [status.st_mtime_ns, status.st_ctime_ns]
     return [status.st_size, *times, status.st_dev, status.st_ino]

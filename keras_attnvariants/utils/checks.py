@@ -101,8 +101,8 @@ def check_known(where: str, name: Any, known: Collection[str]) -> None:
     """Raises unless a name is known.
 
     Args:
-        where: what has the known names, as a sentence begins.
-        name: what is looked for.
+        where: the owner of the known names, as a sentence begins.
+        name: the name to look for.
         known: all names.
 
     Raises:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 from typing import Any
 
-# What begins with this was not finished.
+# Files and folders whose names begin with this were not finished.
 TEMPORARY = "tmp-"
 # Bytes of a JSON file: more than any program of this package writes.
 LARGEST_JSON = 1 << 26
@@ -70,7 +70,7 @@ def open_stream(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
     """A stream, to be written to from where it stands.
 
     Args:
-        path: of the stream.
+        path: the stream.
         mode, **options: of `open`.
 
     Raises:
@@ -154,7 +154,7 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-# What a spreadsheet takes for the beginning of a formula.
+# A spreadsheet takes these for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

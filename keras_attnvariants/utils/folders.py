@@ -29,8 +29,7 @@ MANIFEST = "manifest.json"
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
 
-
-# What finds size and sha256 of a file.
+# A function that gives size and sha256 of a file.
 EntryOf: TypeAlias = Callable[[Path], dict[str, Any]]
 
 
@@ -84,8 +83,8 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
 
     Args:
         path: where the folder is to appear.
-        replace: what happens if a folder is there in the end. `True` replaces it;
-            `False` keeps it, for caches whose content is the same whichever process
+        replace: whether to replace a folder that is there in the end;
+            `False` suits caches, whose content is the same whichever process
             wrote it first.
 
     Raises:

@@ -15,7 +15,7 @@ LONGEST_LINE = 1 << 20
 
 
 class ByteStream(Protocol):
-    """What lines are read from, such as a binary file or a pipe."""
+    """A source of lines, such as a binary file or a pipe."""
 
     def readline(self, size: int, /) -> bytes:
         """The bytes up to the next newline, but not more than `size`."""
@@ -29,7 +29,7 @@ def byte_lines(
     A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
 
     Args:
-        stream: what to read.
+        stream: the bytes.
         longest: most bytes in a line.
         is_start: whether the stream begins where its text does.
 
@@ -64,7 +64,7 @@ def seek_line(file: BinaryIO, start: int) -> None:
     """Goes to the first line of a file that begins at a position or behind it."""
     if start:
         file.seek(start - 1)
-        # What is left of a line before; nothing but its end, maybe.
+        # The rest of the line before, maybe nothing but its end.
         while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
             pass
 
@@ -75,7 +75,7 @@ def lines_between(
     """The lines of a file that begin in a range of bytes, without their ends.
 
     Args:
-        file: what to read.
+        file: the file.
         start: first byte of the range.
         stop: first byte behind it.
         is_start: whether to drop a byte order mark; by default at the start of the

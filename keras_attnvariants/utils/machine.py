@@ -46,7 +46,7 @@ def processor_features() -> list[str]:
 
 
 def _about_processor(key: str) -> str:
-    """What Linux says of the first core, or an empty string."""
+    """A property of the first core as Linux gives it, or an empty string."""
     try:
         for line in split_lines(Path("/proc/cpuinfo").read_text()):
             if line.startswith(key):
@@ -91,7 +91,7 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
     """Raises unless modules of an extra can be imported.
 
     Args:
-        what: what needs them, as a sentence begins.
+        what: the feature that needs them, as a sentence begins.
         extra: the extra that installs them.
         modules: names of top-level modules.
 

@@ -1,4 +1,4 @@
-"""How progress is shown: a bar on a terminal, plain lines everywhere else."""
+"""Progress: a bar on a terminal, plain lines everywhere else."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ def transient_bar(
 
     Args:
         console: where to draw it.
-        text: what stands beside it, in terms of `rich.progress.Task`.
+        text: the text beside it, in terms of `rich.progress.Task`.
         bar_width: columns; by default what the text leaves.
         writes: whether the program writes to standard output meanwhile. On a terminal,
             that goes above the bar; what goes into a file is not for the terminal.
@@ -53,13 +53,13 @@ class Bar:
     """Shows how far something is: a bar on a terminal, a plain line a minute elsewhere.
 
     Args:
-        text: what stands beside the bar, in terms of `rich.progress.Task`.
-        description: what is going on at first.
-        total: of what is completed; `None` if it is not known.
+        text: the text beside the bar, in terms of `rich.progress.Task`.
+        description: the activity at first.
+        total: the amount of work; `None` if it is not known.
         console: where to write; by default standard error.
         at_once: whether the first plain line comes with the first `show`, and not only
             after a minute.
-        options: of `transient_bar`.
+        options: options of `transient_bar`.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Bar:
 
     @property
     def completed(self) -> float:
-        """How much is done."""
+        """The amount of work done."""
         return self._bar.tasks[0].completed
 
     def describe(self, description: str) -> None:
-        """Shows on a terminal what is going on."""
+        """Shows the activity on a terminal."""
         self._bar.update(self._task, description=description)
 
     def show(self, completed: float, description: str, plain: str) -> None:
-        """Shows how much is done.
+        """Shows the amount of work done.
 
         Args:
-            completed: that is.
-            description: what is going on, on a terminal.
+            completed: the amount.
+            description: the activity, on a terminal.
             plain: the same as a line of its own.
         """
         self._bar.update(self._task, completed=completed, description=description)

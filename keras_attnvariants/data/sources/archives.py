@@ -32,7 +32,7 @@ _SEGMENT_TAG = re.compile(r"<(?P<closing>/?)seg\b[^<>]*>", re.IGNORECASE)
 # No text is packed more tightly than this, unless it is short.
 _HIGHEST_RATIO = 100
 _ALWAYS_ALLOWED = 64_000_000
-# What Python's readers of archives raise; an encrypted member is a `RuntimeError`.
+# Errors of Python's readers of archives; an encrypted member is a `RuntimeError`.
 UNREADABLE = (
     zipfile.BadZipFile,
     tarfile.TarError,
