@@ -1,7 +1,9 @@
 """Computing on several devices, and in several processes, on the JAX backend."""
 
 import contextlib
+import json
 import math
+import socket
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +13,10 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.compilation import name
-from keras_attnvariants.backend.meeting import meet
-from keras_attnvariants.backend.private import coordination_client
 from keras_attnvariants.utils.typing import Tensor
 
+# Seconds without a sign of life after which JAX ends the processes of a program.
+HEARTBEAT = 20
 # Seconds that a process which ends waits for the others to end as well.
 SHUTDOWN = 10
 
@@ -46,8 +48,7 @@ def check_one_replica() -> None:
 def join(coordinator: str, process: int, processes: int, wait: float) -> None:
     """Makes this process one of several that run one JAX program.
 
-    JAX ends a process which waits in vain with a stack of C++ calls. So the processes
-    meet before, at the same address.
+    JAX ends all of them, by an abort, if one does not come, or has ended.
 
     Args:
         coordinator: `"host:port"` at which process 0 listens.
@@ -57,13 +58,14 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
 
     Raises:
         ValueError: JAX has computed something already.
-        TimeoutError: not all of them came.
+        OSError: process 0 cannot listen at the port.
     """
     import jax
 
-    meet(coordinator, process, processes, wait)
-    # `train` has its own answer to SIGTERM.
+    if process == 0:
+        _check_port(coordinator)
     config: Any = jax.config
+    # `train` has its own answer to SIGTERM.
     config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
@@ -71,6 +73,8 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
             processes,
             process,
             cluster_detection_method="deactivate",
+            initialization_timeout=math.ceil(wait),
+            heartbeat_timeout_seconds=HEARTBEAT,
             shutdown_timeout_seconds=SHUTDOWN,
         )
     except RuntimeError as error:
@@ -79,71 +83,109 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
         ) from error
 
 
-class Board:
-    """Texts that the processes of a JAX program leave for each other by name."""
-
-    def __init__(self) -> None:
-        self._client = coordination_client()
-
-    def put(self, name: str, text: str) -> None:
-        """Leaves a text, in place of one that has the name already."""
-        self._client.key_value_set(name, text, allow_overwrite=True)
-
-    def get(self, name: str, seconds: float) -> str | None:
-        """The text of a name; `None` if none has come in time.
-
-        Raises:
-            RuntimeError: process 0 cannot be reached.
-        """
-        try:
-            return str(self._client.blocking_key_value_get(name, round(1000 * seconds)))
-        except RuntimeError as error:
-            if "DEADLINE_EXCEEDED" in str(error):
-                return None
-            raise
-
-    def under(self, folder: str) -> dict[str, str]:
-        """The texts whose names begin with `folder/`, by the rest of their names.
-
-        Raises:
-            RuntimeError: process 0 cannot be reached.
-        """
-        found = self._client.key_value_dir_get(folder)
-        return {key.removeprefix(f"{folder}/"): text for key, text in found}
+def _check_port(coordinator: str) -> None:
+    """Raises `OSError` if a port is taken, for which JAX would crash."""
+    try:
+        socket.create_server(("", int(coordinator.rpartition(":")[2]))).close()
+    except OSError as error:
+        raise OSError(
+            f"process 0 cannot listen at {coordinator} ({error.strerror}): choose "
+            "another port"
+        ) from error
 
 
-def device_names(each: int | None, processes: int) -> list[str]:
+def process_number() -> int:
+    """The number of this process in the current distribution, from 0."""
+    if keras.distribution.distribution() is None:
+        return 0
+    import jax
+
+    return int(jax.process_index())
+
+
+def process_count() -> int:
+    """How many processes compute together in the current distribution."""
+    if keras.distribution.distribution() is None:
+        return 1
+    import jax
+
+    return int(jax.process_count())
+
+
+def in_first_process(function: Callable[[], Any]) -> Any:
+    """Calls a function in process 0, and returns its value, a JSON value, in all."""
+    if process_count() == 1:
+        return function()
+    return gathered(function() if process_number() == 0 else None)[0]
+
+
+def gathered(value: Any) -> list[Any]:
+    """The values, which JSON can hold, that all processes give here, in their order."""
+    data = np.frombuffer(json.dumps(value).encode(), np.uint8)
+    sizes = _of_all(np.int32(data.size))
+    texts = _of_all(np.pad(data, (0, max(sizes) - data.size)))
+    return [
+        json.loads(text[:size].tobytes())
+        for text, size in zip(texts, sizes, strict=True)
+    ]
+
+
+def largest(values: Sequence[int]) -> list[int]:
+    """The largest of the integers that all processes give in each place."""
+    return [int(value) for value in _of_all(np.array(values, np.int32)).max(axis=0)]
+
+
+def wait_for_all() -> None:
+    """Returns when all processes have called it."""
+    from jax.experimental import multihost_utils
+
+    multihost_utils.sync_global_devices("keras_attnvariants")
+
+
+def _of_all(array: Any) -> np.ndarray:
+    """The arrays, of one shape, that all processes give here, along a new axis."""
+    from jax.experimental import multihost_utils
+
+    return np.asarray(multihost_utils.process_allgather(array))
+
+
+def is_failure_of_runtime(error: BaseException) -> bool:
+    """Whether processes could not compute together, as when one of them has ended."""
+    import jax
+
+    return isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error)
+
+
+def device_names(each: int | None) -> list[str]:
     """Names of the first devices of every process, as Keras calls them.
 
     Args:
         each: how many of each process; `None` for all.
-        processes: how many processes there are.
 
     Raises:
         ValueError: a process has fewer, or the processes have unequally many.
     """
     import jax
 
-    owned: list[list[str]] = [[] for _ in range(processes)]
+    owned: list[list[str]] = [[] for _ in range(jax.process_count())]
     for device in jax.devices():
         owned[device.process_index].append(f"{device.platform}:{device.id}")
     fewest, most = min(map(len, owned)), max(map(len, owned))
-    if each is None and fewest != most:
+    if fewest != most:
         raise ValueError(
-            "`devices` must be given where processes have different numbers of "
-            f"devices. Received: None for {fewest} to {most}"
+            "All processes must see equally many devices: hide the others, for example "
+            f"by CUDA_VISIBLE_DEVICES. Received: {fewest} to {most}"
         )
     if each is not None and each > fewest:
         kind = owned[0][0].partition(":")[0]
-        of_each = " of each process" if processes > 1 else ""
         cpus = (
             f" (XLA_FLAGS=--xla_force_host_platform_device_count={each} divides a CPU)"
             if kind == "cpu"
             else ""
         )
         raise ValueError(
-            f"`devices` must be at most {fewest}, the number of {kind} devices"
-            f"{of_each}{cpus}. Received: {each}"
+            f"`devices` must be at most {fewest}, the number of {kind} devices of each "
+            f"process{cpus}. Received: {each}"
         )
     return [device for names in owned for device in names[:each]]
 
@@ -253,8 +295,7 @@ def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]
     ]
 
 
-def existing_rows(weights: Tensor) -> Tensor:
-    """Number of rows that were not added; those have weights of -0.0."""
+def rows_that_count(weights: Tensor) -> Tensor:
+    """Number of rows with a sample weight that is not 0."""
     of_rows = ops.reshape(weights, (ops.shape(weights)[0], -1))
-    added = ops.all(ops.signbit(of_rows), axis=-1)
-    return ops.sum(ops.cast(ops.logical_not(added), "float32"))
+    return ops.sum(ops.cast(ops.any(of_rows != 0, axis=-1), "float32"))

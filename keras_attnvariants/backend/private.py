@@ -67,18 +67,6 @@ def weights_file(model: keras.Model) -> memoryview:
     return file.getbuffer()
 
 
-def coordination_client() -> Any:
-    """The connection of this process to the coordinator of a JAX program.
-
-    JAX has no public way to exchange texts, with time limits, between the processes of
-    a program. Without this function, they could agree only by computing together,
-    which never ends if one of them does not take part.
-    """
-    from jax._src import distributed
-
-    return distributed.global_state.client
-
-
 def sentence_statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> np.ndarray:

@@ -24,10 +24,10 @@ from keras_attnvariants.data.text_files import read_byte_lines
 from keras_attnvariants.serving.processor import ProcessorError
 from keras_attnvariants.serving.processor import check_processor
 from keras_attnvariants.serving.versions import versions
-from keras_attnvariants.training.loop import AVERAGED
-from keras_attnvariants.training.loop import BEST
-from keras_attnvariants.training.loop import CHECKPOINTS
-from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.folder import AVERAGED
+from keras_attnvariants.training.folder import BEST
+from keras_attnvariants.training.folder import CHECKPOINTS
+from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
 from keras_attnvariants.training.state import PROGRESS

@@ -17,7 +17,7 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
-from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.runs import SUBWORDS
 from keras_attnvariants.training.runs import better_model
 from keras_attnvariants.training.runs import content_sha256
@@ -122,7 +122,7 @@ class ComparisonFolder:
     def settings_of(self, system: SystemSettings) -> dict[str, Any]:
         """All that decides how the runs of a system are trained, by name of the key."""
         s = self.settings
-        data = describe_data({}, get(system.preset), self.corpus, s.subwords)
+        data = describe_data(get(system.preset), self.corpus, s.subwords)
         values = {
             "preset": data.pop("preset"),
             "vocabulary.size": self.vocabulary_size(),

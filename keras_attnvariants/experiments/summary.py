@@ -27,7 +27,7 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
 from keras_attnvariants.presets import get
-from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.utils.machine import hardware

@@ -22,8 +22,8 @@ from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
-from keras_attnvariants.training.loop import LOG
-from keras_attnvariants.training.run import clear_full_disk
+from keras_attnvariants.training.folder import LOG
+from keras_attnvariants.training.folder import clear_full_disk
 from keras_attnvariants.training.runs import better_model
 from keras_attnvariants.training.runs import preset_settings
 from keras_attnvariants.training.runs import read_log

@@ -1,4 +1,4 @@
-"""Averages of the weights of the last validated steps."""
+"""Averages of weights: of the last validated steps, and moving ones."""
 
 import re
 import shutil
@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import is_floating
 from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays
@@ -32,10 +34,14 @@ class CheckpointAverager(StatefulCallback):
         directory: folder of the weights, one subfolder a step.
         last: how many are kept.
         progress: where the run stands.
+
+    Attributes:
+        count: of how many steps `mean` has taken the mean.
     """
 
     def __init__(self, directory: Path, last: int, progress: Progress) -> None:
         super().__init__()
+        self.count = 0
         self._directory = directory
         self._last = last
         self._progress = progress
@@ -73,8 +79,8 @@ class CheckpointAverager(StatefulCallback):
             if _step(path) > step:
                 shutil.rmtree(path)
 
-    def mean(self) -> tuple[list[np.ndarray], int]:
-        """The mean of the weights kept, and how many they are.
+    def mean(self) -> list[np.ndarray]:
+        """The mean of the weights kept.
 
         The mean is taken in float64. Weights of other than floating-point dtypes
         are taken from the last step. Damaged ones are left out, with a line on standard
@@ -83,21 +89,20 @@ class CheckpointAverager(StatefulCallback):
         Raises:
             DamagedFolderError: none is left.
         """
-        count, totals, arrays = 0, None, []
+        self.count, totals, arrays = 0, None, []
         for arrays in self._intact():
             wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
             totals = wide if totals is None else list(map(np.add, totals, wide))
-            count += 1
+            self.count += 1
         if totals is None:
             raise DamagedFolderError(
                 "no validated weights are left to average; restore them from a copy, "
                 f"or use the model of the best validation. Received: {self._directory}"
             )
-        means = [
-            (total / count).astype(a.dtype) if is_floating(a.dtype) else a
+        return [
+            (total / self.count).astype(a.dtype) if is_floating(a.dtype) else a
             for total, a in zip(totals, arrays, strict=True)
         ]
-        return means, count
 
     def _paths(self) -> list[Path]:
         found = self._directory.glob("step-*")
@@ -114,6 +119,43 @@ class CheckpointAverager(StatefulCallback):
                 print(f"{path} is damaged ({error}); left out.", file=sys.stderr)
             else:
                 yield read_arrays(path / WEIGHTS)["model"]
+
+
+class MovingAverage(keras.callbacks.Callback):
+    """Validates, and saves as the best model, the averages in place of the weights.
+
+    It comes first among the callbacks. Whoever saves the state of the run takes the
+    averages out before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_in = False
+
+    def on_test_begin(self, logs: Logs = None) -> None:
+        self._put_in()
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._put_in()  # there may be no validation data
+
+    def take_out(self) -> None:
+        """Gives the model its own weights back."""
+        if self._is_in:
+            self._swap()
+
+    def _put_in(self) -> None:
+        if not self._is_in:
+            self._swap()
+
+    def _swap(self) -> None:
+        optimizer = self.model.optimizer
+        # Mixed float16 wraps the optimizer.
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        variables = self.model.trainable_variables, optimizer.averages
+        weights, averages = (to_arrays(group) for group in variables)
+        assign_arrays(variables[0], averages, "average")
+        assign_arrays(variables[1], weights, "weight")
+        self._is_in = not self._is_in
 
 
 def _step(path: Path) -> int:

@@ -4,10 +4,10 @@ import dataclasses
 import json
 import math
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from typing import Protocol
 
 import keras
 import numpy as np
@@ -25,6 +25,10 @@ Logs = dict[str, Any] | None
 # A loss this many times that of a uniform guess, log V, comes from training that went
 # wrong: an untrained model is near log V, and a model that learns is below.
 DIVERGED = 4.0
+
+
+class StoppedBySignal(SystemExit):
+    """A signal has ended the training, whose state is saved."""
 
 
 class DivergedError(ArithmeticError):
@@ -148,50 +152,28 @@ class StepCounter(keras.callbacks.Callback):
         )
 
 
-class Substitute(Protocol):
-    """Whoever has put other weights into the model."""
+class Stopper(keras.callbacks.Callback):
+    """Ends training between two updates, when a signal or a callback asks for it.
 
-    def take_out(self) -> None:
-        """Gives the model its own weights back, if it has others."""
-
-
-class StateSaver(keras.callbacks.Callback):
-    """Saves the state every few updates, after each validation, and on request.
-
-    On SIGTERM or SIGINT it saves after the current update (or batch of validation)
-    and ends the process with status 143 or 130. It comes last among the callbacks, so
-    that the state includes what the others did.
+    On SIGTERM or SIGINT it ends the process after the current update (or batch of
+    validation) with status 143 or 130. It comes last among the callbacks.
 
     Args:
-        store: where states are kept.
         progress: where the run stands.
-        stateful: callbacks whose state is saved as well, by name.
         request: tells whether a signal has come.
-        save_every: updates between two states.
-        substitute: who validates with other weights than the model's own, or `None`.
-
-    Attributes:
-        absent: states of callbacks that this call of `train` was not given, by name;
-            saved again as they are.
+        before_saving: gives the model its own weights back if it has others.
     """
 
     def __init__(
         self,
-        store: TrainingState,
         progress: Progress,
-        stateful: Mapping[str, StatefulCallback],
         request: StopRequest,
-        save_every: int,
-        substitute: Substitute | None = None,
+        before_saving: Callable[[], None],
     ) -> None:
         super().__init__()
-        self._substitute = substitute
-        self._store = store
         self._progress = progress
-        self._stateful = stateful
         self._request = request
-        self._save_every = save_every
-        self.absent: dict[str, Any] = {}
+        self._before_saving = before_saving
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         progress = self._progress
@@ -199,7 +181,7 @@ class StateSaver(keras.callbacks.Callback):
             # `fit` leaves out the rest of the period, and validates.
             progress.period_end = progress.step
             progress.stopped = progress.validation_pending = True
-        if self._request.number or progress.step % self._save_every == 0:
+        if self._request.number:
             self._save()
 
     def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
@@ -212,8 +194,52 @@ class StateSaver(keras.callbacks.Callback):
         self._save()
 
     def _save(self) -> None:
-        if self._substitute is not None:
-            self._substitute.take_out()
+        self._before_saving()
+        self._write()
+        if self._request.number:
+            raise StoppedBySignal(self._request.exit_code)
+
+    def _write(self) -> None:
+        """Nothing is kept."""
+
+
+class StateSaver(Stopper):
+    """Saves the state every few updates, after each validation, and when stopped.
+
+    The state includes what the callbacks before it did.
+
+    Args:
+        progress, request, before_saving: as for `Stopper`.
+        store: where states are kept.
+        stateful: callbacks whose state is saved as well, by name.
+        save_every: updates between two states.
+
+    Attributes:
+        absent: states of callbacks that this call of `train` was not given, by name;
+            saved again as they are.
+    """
+
+    def __init__(
+        self,
+        progress: Progress,
+        request: StopRequest,
+        before_saving: Callable[[], None],
+        store: TrainingState,
+        stateful: Mapping[str, StatefulCallback],
+        save_every: int,
+    ) -> None:
+        super().__init__(progress, request, before_saving)
+        self._store = store
+        self._stateful = stateful
+        self._save_every = save_every
+        self.absent: dict[str, Any] = {}
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._progress.step % self._save_every == 0:
+            self._save()
+
+    def _write(self) -> None:
         model = self.model
         variables = {
             "model": model.variables,
@@ -226,7 +252,6 @@ class StateSaver(keras.callbacks.Callback):
         path = self._store.save(variables, progress)
         if self._request.number:
             print(f"\nStopped by a signal at step {self._progress.step}; saved {path}.")
-            raise SystemExit(self._request.exit_code)
 
 
 class JsonLinesLogger(StatefulCallback):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from dataclasses import MISSING
 from typing import Any
 
 import keras
@@ -126,12 +125,6 @@ class TrainingConfig:
         )
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """The settings that have a default, with these."""
-        fields = dataclasses.fields(cls)
-        return {f.name: f.default for f in fields if f.default is not MISSING}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingConfig":

@@ -1,9 +1,9 @@
 """Training on several devices, of one process or of many, as if there were one."""
 
 import contextlib
+import dataclasses
 from collections.abc import Callable
 from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 import keras
@@ -11,18 +11,14 @@ import keras
 from keras_attnvariants import backend
 from keras_attnvariants.backend import distribution
 from keras_attnvariants.backend.layouts import DividedModel
-from keras_attnvariants.training.team import Team
+from keras_attnvariants.training.callbacks import StoppedBySignal
+from keras_attnvariants.training.loop import Training
+from keras_attnvariants.training.processes import ProcessLostError
+from keras_attnvariants.training.processes import check_same
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
-
-_team: ContextVar[Team | None] = ContextVar("team", default=None)
-
-
-def current_team() -> Team:
-    """The processes that train together; this one alone outside `several_devices`."""
-    return _team.get() or Team()
 
 
 @contextlib.contextmanager
@@ -44,7 +40,7 @@ def several_devices(
     With several processes, each runs the same program. Process 0 alone writes the
     folder of the run, shows the progress, and has the callbacks of the caller and the
     translations of a validation; callbacks must not call the model. If a process ends,
-    so do the others, and the run can be resumed.
+    JAX ends the others, and the run can be resumed.
 
     A model that is too large for one device is divided among `model_parallel` of them:
     embeddings, feed-forward layers and the projections of attention, with what the
@@ -61,8 +57,8 @@ def several_devices(
     Raises:
         ValueError: the backend is not JAX, there are not so many devices, an argument
             is out of range, or processes were given different ones.
-        TimeoutError: not all processes came.
-        ProcessLostError: another process has ended.
+        OSError: process 0 cannot listen at its port.
+        ProcessLostError: another process has ended. Often JAX ends this one before.
 
     Example:
 
@@ -76,24 +72,21 @@ def several_devices(
     if coordinator is not None:
         print(_meeting(coordinator, process, processes), flush=True)
         distribution.join(coordinator, process, processes, wait)
-    team = Team(process, processes)
-    token = _team.set(team)
     try:
-        team.check_same({"devices": devices, "model_parallel": model_parallel})
-        names = distribution.device_names(devices, processes)
+        names = distribution.device_names(devices)
         _check_parts(model_parallel, len(names) // processes)
+        check_same(devices=devices, model_parallel=model_parallel, processes=processes)
         distribution.use_same_random_values()
         with DividedModel(names, model_parallel).scope():
             yield
-        team.finish()
-    except BaseException as error:
-        if isinstance(error, SystemExit) and team.ends_together:
-            team.finish()
-        else:
-            team.fail(error)
+            distribution.wait_for_all()
+    except StoppedBySignal:
+        distribution.wait_for_all()  # process 0 may save for longer than JAX waits
         raise
-    finally:
-        _team.reset(token)
+    except Exception as error:
+        if processes > 1 and distribution.is_failure_of_runtime(error):
+            raise ProcessLostError(error) from error
+        raise
 
 
 def _check(
@@ -161,11 +154,27 @@ def check_devices(model: keras.Model) -> None:
         )
 
 
+def on_devices(training: Training) -> Training:
+    """A training with the batches of this process.
+
+    Process 0 alone has the callbacks of the caller, and shows anything.
+    """
+    if keras.distribution.distribution() is None:
+        return training
+    changes = {
+        "data": lambda step: divided(training.data(step)),
+        "validation_data": divided(training.validation_data),
+    }
+    if distribution.process_number():
+        changes |= {"callbacks": (), "verbose": 0}
+    return dataclasses.replace(training, **changes)
+
+
 def divided(data: Any) -> Any:
     """A dataset of batches, each cut to the rows of this process.
 
-    Rows are added until all groups of devices have equally many. They hold padding and
-    count nothing; their sample weights are -0.0, which tells them from the other rows.
+    Rows are added until all groups of devices have equally many. They hold padding,
+    with sample weights of 0, and count nothing.
 
     Args:
         data: `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels, weights)`;
@@ -181,33 +190,34 @@ def divided(data: Any) -> Any:
             "On several devices, data must be a tf.data.Dataset. "
             f"Received: {type(data).__name__}"
         )
-    team, groups = current_team(), parallel.num_model_replicas
+    groups, processes = parallel.num_model_replicas, distribution.process_count()
+    number = distribution.process_number()
 
     def cut(*batch: Any) -> Any:
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
         if weights is None:
             weights = tf.ones_like(labels, tf.float32)
         rows = tf.shape(labels)[0]
-        share = -(-rows // groups) * (groups // team.processes)
+        share = -(-rows // groups) * (groups // processes)
 
-        def own(tensor: Any, padding: Any = 0) -> Any:
-            added = share * team.processes - rows
+        def own(tensor: Any) -> Any:
+            added = share * processes - rows
             pads = [[0, added]] + [[0, 0]] * (tensor.shape.rank - 1)
-            whole = tf.pad(tensor, pads, constant_values=tf.cast(padding, tensor.dtype))
-            return whole[team.process * share : (team.process + 1) * share]
+            whole = tf.pad(tensor, pads)
+            return whole[number * share : (number + 1) * share]
 
-        return tf.nest.map_structure(own, inputs), own(labels), own(weights, -0.0)
+        return tf.nest.map_structure(own, inputs), own(labels), own(weights)
 
     return data.map(cut, num_parallel_calls=tf.data.AUTOTUNE)
 
 
-def weigh_existing_rows(model: keras.Model) -> Callable[[Any], Any] | None:
-    """Lets the loss that `fit` reports ignore rows that `divided` added.
+def weigh_rows_that_count(model: keras.Model) -> Callable[[Any], Any] | None:
+    """Lets the loss that `fit` reports ignore rows without a weight, as those added.
 
     Returns:
         What counts the other rows, from sample weights; `None` on one device.
     """
     if keras.distribution.distribution() is None:
         return None
-    distribution.weigh_batches(model, distribution.existing_rows)
-    return distribution.existing_rows
+    distribution.weigh_batches(model, distribution.rows_that_count)
+    return distribution.rows_that_count

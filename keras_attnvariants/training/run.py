@@ -1,8 +1,6 @@
-"""A training run in one folder: one call starts, resumes and finishes it."""
+"""Training a model in the folder of a run: one call starts, resumes and finishes it."""
 
 import contextlib
-import errno
-import json
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -14,37 +12,30 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import accumulating_train_function
-from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.devices import check_devices
-from keras_attnvariants.training.devices import current_team
-from keras_attnvariants.training.devices import divided
-from keras_attnvariants.training.devices import weigh_existing_rows
+from keras_attnvariants.training.devices import on_devices
+from keras_attnvariants.training.devices import weigh_rows_that_count
+from keras_attnvariants.training.folder import TrainingResult
+from keras_attnvariants.training.folder import clear_full_disk
 from keras_attnvariants.training.guiding import check_alignments
 from keras_attnvariants.training.guiding import guided
+from keras_attnvariants.training.loop import Training
 from keras_attnvariants.training.loop import TrainingLoop
-from keras_attnvariants.training.loop import TrainingResult
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.losses import token_weights
 from keras_attnvariants.training.metrics import Perplexity
 from keras_attnvariants.training.metrics import TokenCount
+from keras_attnvariants.training.processes import folder_of
+from keras_attnvariants.training.processes import locked
 from keras_attnvariants.training.progress import with_progress_bar
-from keras_attnvariants.training.settings import CONFIG
-from keras_attnvariants.training.settings import STATES
-from keras_attnvariants.training.settings import check_same_run
-from keras_attnvariants.training.settings import describe_model
+from keras_attnvariants.training.settings import describe_run
 from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.signals import StopRequest
-from keras_attnvariants.training.state import LoadedState
-from keras_attnvariants.training.state import StateWriteError
-from keras_attnvariants.training.state import TrainingState
-from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.folders import remove_leftovers
-
-# The errors of a disk, a quota and a file that are full.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import to_arrays
 
 
 def train(
@@ -124,112 +115,79 @@ def train(
         train(model, tokenizer, dataset_at, "runs/first", config,
               validation_texts=(sources, references), translate=translator.translate)
     """
-    run_dir = Path(run_dir)
-    team = current_team()
-    check_devices(model)
-    _check_precision(model, config)
-    bleu = _validation_bleu(translate, validation_texts, config)
-    store = TrainingState(run_dir / STATES)
-    if not team.writes:
-        callbacks, verbose = (), 0
-    with (
-        clear_full_disk(run_dir),
-        team.lock(run_dir),
-        StopRequest() as request,
-        _with_bar(callbacks, config, verbose) as callbacks,
-        guided(model, config),
-    ):
-        settings = _settings(model, tokenizer, config)
-        team.check_same(settings)
-        classes = _compile(model, config, metrics, training_data)
-        state = None
-        if team.writes:
-            state = _open_run(run_dir, store, settings, tokenizer, resume)
-        state = team.shared_state(state)
-        loop = TrainingLoop(
-            model,
-            tokenizer,
-            lambda step: divided(training_data(step)),
-            run_dir,
-            config,
-            store=store,
-            request=request,
-            validation_data=divided(validation_data),
-            bleu=bleu if team.writes else None,
-            classes=classes,
-            callbacks=callbacks,
-            verbose=0 if verbose == "auto" else verbose,
-            team=team,
-        )
-        loop.start(state)
-        loop.run()
-        return loop.finish()
+    training = Training(
+        model,
+        tokenizer,
+        training_data,
+        config,
+        validation_data,
+        validation_texts,
+        translate,
+        metrics,
+        callbacks,
+        verbose,
+    )
+    with open_run(Path(run_dir)) as saved:
+        return train_in(Path(run_dir), saved, training, resume)
 
 
 @contextlib.contextmanager
-def clear_full_disk(run_dir: Path) -> Iterator[None]:
-    """Context in which a full disk is told with the folder, and with what to do."""
-    try:
-        yield
-    except StateWriteError:
-        raise
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise StateWriteError(
-            error.errno,
-            f"{run_dir} could not be written ({error.strerror}); free some space and "
-            "give the same command again: the run continues from its last state",
-        ) from error
+def open_run(run_dir: Path) -> Iterator[dict[str, Any]]:
+    """Context in which no other training writes into a folder; gives its settings."""
+    with clear_full_disk(run_dir), locked(run_dir):
+        yield in_first_process(lambda: read_settings(run_dir))
 
 
-def _check_precision(model: keras.Model, config: TrainingConfig) -> None:
-    if model.dtype_policy.name != config.precision:
-        raise ValueError(
-            "`config.precision` must be the dtype policy of the model. It is "
-            f"{config.precision!r}. "
-            f"Received: a model of policy {model.dtype_policy.name!r}"
-        )
+def train_in(
+    run_dir: Path, saved: dict[str, Any], training: Training, resume: bool = True
+) -> TrainingResult:
+    """Trains in a folder that is open.
+
+    Args:
+        run_dir: folder of the run.
+        saved: settings of the run that it holds, or an empty dict.
+        training: what is trained.
+        resume: False refuses a folder that already has a state.
+    """
+    model, config = training.model, training.config
+    check_devices(model)
+    training = on_devices(training)
+    with (
+        StopRequest() as request,
+        _with_bar(training) as callbacks,
+        guided(model, config),
+    ):
+        loop = TrainingLoop(training, _compile(training))
+        folder = folder_of(run_dir, training, loop, request)
+        settings = describe_run(model, training.tokenizer, config)
+        state = folder.open(saved, settings, resume)
+        callbacks = folder.start(state, callbacks)
+        loop.start(state)
+        loop.run(callbacks)
+        model.train_function = None  # the caller may `fit` it in another way
+        last = to_arrays(model.weights)
+        assign_arrays(model.weights, folder.averages(), "weight")
+        result = folder.finish(loop.evaluate())
+        assign_arrays(model.weights, last, "weight")
+        return result
 
 
 def _with_bar(
-    callbacks: Sequence[keras.callbacks.Callback],
-    config: TrainingConfig,
-    verbose: int | str,
+    training: Training,
 ) -> contextlib.AbstractContextManager[Sequence[keras.callbacks.Callback]]:
     """Context with the callbacks of a run, and with a progress bar if wanted."""
-    if verbose == "auto":
-        return with_progress_bar(callbacks, config.steps)
-    return contextlib.nullcontext(callbacks)
+    if training.verbose == "auto":
+        return with_progress_bar(training.callbacks, training.config.steps)
+    return contextlib.nullcontext(training.callbacks)
 
 
-def _validation_bleu(
-    translate: Callable[[list[str]], Sequence[str]] | None,
-    texts: tuple[Sequence[str], Sequence[str]] | None,
-    config: TrainingConfig,
-) -> ValidationBLEU | None:
-    if translate is None and texts is None:
-        return None
-    if translate is None or texts is None:
-        missing = "translate" if translate is None else "validation_texts"
-        raise ValueError(
-            "`translate` and `validation_texts` must be given together. "
-            f"Received: no `{missing}`"
-        )
-    return ValidationBLEU(translate, *texts, tokenize=config.bleu_tokenize)
-
-
-def _compile(
-    model: keras.Model,
-    config: TrainingConfig,
-    metrics: Sequence[keras.metrics.Metric],
-    training_data: Callable[[int], Any],
-) -> int:
+def _compile(training: Training) -> int:
     """Compile, and create every variable that a saved state is loaded into.
 
     Returns:
         The number of classes, which is the last axis of the logits.
     """
+    model, config = training.model, training.config
     pad_id = getattr(model, "pad_id", 0)
     model.compile(
         optimizer=config.optimizer(),
@@ -237,12 +195,12 @@ def _compile(
         weighted_metrics=[
             Perplexity(pad_id=pad_id),
             TokenCount(pad_id=pad_id),
-            *metrics,
+            *training.metrics,
         ],
         jit_compile=config.jit_compile or backend.name() == "jax",
     )
-    count_rows = weigh_existing_rows(model)
-    batch = next(iter(training_data(0)))
+    count_rows = weigh_rows_that_count(model)
+    batch = next(iter(training.data(0)))
     batch = keras.tree.map_structure(lambda x: x[:1], batch)
     inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
     check_alignments(config, inputs)
@@ -258,44 +216,3 @@ def _compile(
             count_rows,
         )
     return int(logits.shape[-1])
-
-
-def _settings(
-    model: keras.Model, tokenizer: Tokenizer | None, config: TrainingConfig
-) -> dict[str, Any]:
-    """What a run is told by, as JSON."""
-    return {
-        "training": config.to_dict(),
-        "model": describe_model(model),
-        "tokenizer": None if tokenizer is None else tokenizer.sha256,
-    }
-
-
-def _open_run(
-    run_dir: Path,
-    store: TrainingState,
-    settings: dict[str, Any],
-    tokenizer: Tokenizer | None,
-    resume: bool,
-) -> LoadedState | None:
-    """Write the settings and the tokenizer; return the state to continue from."""
-    saved: dict[str, Any] = {}
-    if store.paths():
-        if not resume:
-            raise ValueError(
-                "`run_dir` must not hold a run: pass `resume=True` to continue it, "
-                f"or choose another folder. Received: {run_dir}"
-            )
-        saved = read_settings(run_dir)
-        check_same_run(run_dir, saved, settings)
-    state = store.load_latest()
-    if state is not None and any(
-        saved["training"].get(name) != settings["training"][name]
-        for name in ("steps", "patience")
-    ):
-        state.progress["stopped"] = False
-    write_file(run_dir / CONFIG, (json.dumps(settings, indent=2) + "\n").encode())
-    if tokenizer is not None:
-        write_file(run_dir / TOKENIZER, tokenizer.model_bytes)
-    remove_leftovers(run_dir)
-    return state

@@ -13,6 +13,7 @@ from typing import Any
 import keras
 
 from keras_attnvariants.backend import keep_programs
+from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.model_folders import TOKENIZER
@@ -22,18 +23,17 @@ from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.config import TrainingConfig
-from keras_attnvariants.training.devices import current_team
-from keras_attnvariants.training.loop import AVERAGED
-from keras_attnvariants.training.loop import BEST
-from keras_attnvariants.training.loop import LOG
-from keras_attnvariants.training.loop import TrainingResult
+from keras_attnvariants.training.folder import AVERAGED
+from keras_attnvariants.training.folder import BEST
+from keras_attnvariants.training.folder import LOG
+from keras_attnvariants.training.folder import TrainingResult
+from keras_attnvariants.training.loop import Training
 from keras_attnvariants.training.precision import faster_precision
-from keras_attnvariants.training.run import clear_full_disk
-from keras_attnvariants.training.run import train
+from keras_attnvariants.training.run import open_run
+from keras_attnvariants.training.run import train_in
 from keras_attnvariants.training.samples import translations_to_read
 from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.settings import DifferentSettingsError
-from keras_attnvariants.training.settings import read_settings
 from keras_attnvariants.training.units import on_corpus
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.caches import remembered_entry
@@ -121,12 +121,10 @@ def train_preset(
     keep_programs(default_cache() / "programs")
     # Before the tokenizer is trained, which may take minutes.
     preset.check(vocabulary_size, **sizes)
-    team = current_team()
-    with clear_full_disk(run_dir), team.lock(run_dir):
-        saved = team.agreed(read_settings(run_dir) if team.writes else None)
+    with open_run(run_dir) as saved:
         if precision == "auto":
-            precision = team.agreed(run_precision(saved) if team.writes else None)
-        data = describe_data(saved, preset, corpus, subwords)
+            precision = in_first_process(lambda: run_precision(saved))
+        data = describe_data(preset, corpus, subwords)
         config = TrainingConfig(
             precision=precision,
             data={**data, "batch_tokens": positions, "seed": seed},
@@ -140,20 +138,19 @@ def train_preset(
         positions = config.data["batch_tokens"]
         if "length_ratio" in preset.options:
             sizes.setdefault("length_ratio", tokens.length_ratio())
-        team.check_same(describe_run(config, tokenizer, sizes))
         keras.utils.set_random_seed(seed)
         model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
         shown = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
-        return train(
+        training = Training(
             model,
             tokenizer,
             lambda step: tokens.training_dataset(positions, seed, start_step=step),
-            run_dir,
             config,
             callbacks=[*callbacks, *shown],
             verbose=verbose,
             **_validation(model, tokens, positions, seed, bleu_sentences),
         )
+        return train_in(run_dir, saved, training)
 
 
 def _check_counts(
@@ -251,10 +248,7 @@ def corpus_settings(corpus: Corpus) -> dict[str, Any]:
 
 
 def describe_data(
-    saved: Mapping[str, Any],
-    preset: Preset,
-    corpus: Corpus,
-    subwords: Mapping[str, Any],
+    preset: Preset, corpus: Corpus, subwords: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a run is trained on, so that it is not resumed on anything else.
 
@@ -262,16 +256,12 @@ def describe_data(
     test set not at all.
 
     Args:
-        saved: settings of the run that the folder holds, or an empty dict.
         preset: its name is noted.
         corpus: its training and validation files are.
         subwords: options of the vocabulary, of which those are noted that are not the
             defaults.
     """
     options = {k: v for k, v in subwords.items() if v != SUBWORDS.get(k)}
-    # Settings may have the name of the folder with the cleaned corpus instead.
-    if "corpus" in saved.get("training", {}).get("data", {}):
-        return {"corpus": corpus.folder.name, **options}
     sentences = {
         f"{split}_sentences": content_sha256(corpus.files(split))
         for split in ("train", "validation")
@@ -291,17 +281,6 @@ def content_sha256(files: Iterable[Path]) -> str:
     for path in files:
         digests.update(bytes.fromhex(remembered_entry(path)["sha256"]))
     return digests.hexdigest()
-
-
-def describe_run(
-    config: TrainingConfig, tokenizer: Tokenizer, sizes: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What all processes of a run must have in common, before there is a model."""
-    return {
-        "training": config.to_dict(),
-        "model": {"vocabulary_size": tokenizer.vocabulary_size, **sizes},
-        "tokenizer": tokenizer.sha256,
-    }
 
 
 def run_tokenizer(

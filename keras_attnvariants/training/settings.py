@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import keras
 
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.config import TrainingConfig
 from keras_attnvariants.training.schedules import NoamSchedule
 from keras_attnvariants.training.state import TrainingState
@@ -107,11 +108,6 @@ def check_same_run(
         DifferentSettingsError: they differ.
     """
     free = [("training", name) for name in TrainingConfig.FREE_TO_CHANGE]
-    # A run that was written before there was an option has its default.
-    saved = {**saved, "training": TrainingConfig.defaults() | saved["training"]}
-    # Settings that name no tokenizer go with every one.
-    if "tokenizer" not in saved:
-        given = {key: value for key, value in given.items() if key != "tokenizer"}
     if different := differences_of(saved, given, free):
         raise DifferentSettingsError(run_dir, different)
 
@@ -141,6 +137,17 @@ def differences_of(
     # One argument may be that of many layers.
     distinct = {repr(difference): difference for difference in presets or found}
     return list(distinct.values())
+
+
+def describe_run(
+    model: keras.Model, tokenizer: Tokenizer | None, config: TrainingConfig
+) -> dict[str, Any]:
+    """The settings of a run, as JSON."""
+    return {
+        "training": config.to_dict(),
+        "model": describe_model(model),
+        "tokenizer": None if tokenizer is None else tokenizer.sha256,
+    }
 
 
 def describe_model(model: keras.Model) -> Any:

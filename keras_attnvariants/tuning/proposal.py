@@ -237,7 +237,7 @@ def preset_of_run(run: Path, corpus: Corpus) -> Preset:
     if "preset" not in data:
         raise ValueError(f"The run must be one of a preset. Received: {run}")
     preset = presets.get(data["preset"])
-    given = describe_data({}, preset, corpus, {})
+    given = describe_data(preset, corpus, {})
     if any(data.get(name) != given.get(name) for name in CONTENTS):
         raise ValueError(
             f"{run} is a run on another corpus: give that. Received: {corpus.name!r}"

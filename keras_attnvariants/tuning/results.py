@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.table import Table
 
-from keras_attnvariants.training.loop import LOG
+from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice

@@ -187,7 +187,7 @@ class Search:
             "max_trials": self.max_trials,
             "seed": self.seed,
             "factor": self.factor,
-            **describe_data({}, trials.preset, trials.corpus, trials.subwords),
+            **describe_data(trials.preset, trials.corpus, trials.subwords),
         }
         return json.loads(json.dumps(settings, default=serialized))
 

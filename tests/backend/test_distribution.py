@@ -1,5 +1,7 @@
 """What several devices need of a backend; training/test_devices.py has the rest."""
 
+import socket
+
 import keras
 import numpy as np
 import pytest
@@ -11,10 +13,31 @@ from keras_attnvariants.backend import distribution
 ON_JAX = pytest.mark.skipif(backend.name() != "jax", reason="a function for JAX")
 
 
-def test_rows_that_were_added_are_told_from_empty_ones():
-    weights = np.array([[1, 0], [0, 0], [-0.0, -0.0], [-0.0, 0]], "float32")
-    assert float(distribution.existing_rows(weights)) == 3
-    assert float(distribution.existing_rows(weights[:, 0])) == 2
+def test_rows_count_that_have_a_weight():
+    weights = np.array([[1, 0], [0, 0.5], [0, 0], [-0.0, 0]], "float32")
+    assert float(distribution.rows_that_count(weights)) == 2
+    assert float(distribution.rows_that_count(weights[:, 0])) == 1
+
+
+def test_a_single_process_is_the_first_and_asks_nobody():
+    assert (distribution.process_number(), distribution.process_count()) == (0, 1)
+    assert distribution.in_first_process(lambda: {"a": [1]}) == {"a": [1]}
+
+
+@ON_JAX
+def test_a_single_process_gathers_what_it_gives():
+    assert distribution.gathered({"a": [1, None], "b": "é"}) == [
+        {"a": [1, None], "b": "é"}
+    ]
+    assert distribution.largest([3, -1]) == [3, -1]
+
+
+@ON_JAX
+def test_a_port_that_is_taken():
+    with socket.create_server(("", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(OSError, match=f"cannot listen at {address} .*another port"):
+            distribution.join(address, 0, 2, 1)
 
 
 def test_the_local_value_of_a_variable():
@@ -42,10 +65,10 @@ def test_one_replica_is_no_reason_to_complain():
 
 @ON_JAX
 def test_devices_have_names_and_are_counted():
-    names = distribution.device_names(None, 1)
-    assert distribution.device_names(1, 1) == names[:1]
+    names = distribution.device_names(None)
+    assert distribution.device_names(1) == names[:1]
     with pytest.raises(ValueError, match=f"at most {len(names)}, .* Received: 1000"):
-        distribution.device_names(1000, 1)
+        distribution.device_names(1000)
 
 
 @ON_JAX

@@ -27,7 +27,10 @@ import keras
 import numpy as np
 
 from keras_attnvariants.cli.commands import clear_errors
+from keras_attnvariants.training import folder
+from keras_attnvariants.training import processes
 from keras_attnvariants.training import run
+from keras_attnvariants.training.folder import RunFolder
 from keras_attnvariants.training.loop import TrainingLoop
 from tests.training import faults
 from tests.training import toy
@@ -39,11 +42,11 @@ WIDTH = 208
 
 # What a run calls one after another before its first update.
 START = (
-    (run, "lock_folder"),
-    (run, "_compile"),
-    (run, "_open_run"),
+    (processes, "lock_folder"),
     (run, "read_settings"),
-    (run, "write_file"),
+    (run, "_compile"),
+    (RunFolder, "open"),
+    (folder, "write_file"),
     (TrainingLoop, "start"),
     (TrainingLoop, "run"),
 )
@@ -91,7 +94,7 @@ def disturb(command, value):
     elif command == "save":
         faults.die_after(int(value))
     elif command == "average":
-        before(TrainingLoop, "finish", lambda: faults.die_after(int(value)))
+        before(RunFolder, "averages", lambda: faults.die_after(int(value)))
     elif command == "update":
         return [SendSignal(signal.SIGKILL, updates=int(value))]
     elif command == "validation":

@@ -50,11 +50,13 @@ def run_until_killed(forks, folder, trials, update):
 
 def child(folder, trials, update):
     """The process that is killed."""
-    from keras_attnvariants.training import loop
+    from keras_attnvariants.training.loop import TrainingLoop
 
     KillAtUpdate.left = update
-    order = loop.TrainingLoop._order
-    loop.TrainingLoop._order = lambda self, given: [*order(self, given), KillAtUpdate()]
+    run = TrainingLoop.run
+    TrainingLoop.run = lambda self, given: run(
+        self, [*given[:-1], KillAtUpdate(), given[-1]]
+    )
     make(folder, trials).run()
 
 

@@ -4,10 +4,11 @@
 
 The JSON lists trainings. Each has a `name`, the `devices` that it uses (absent for a
 training without `several_devices`), `model_parallel`, `changes` of its settings,
-`model` for a small Transformer, a `pause` after each update, the `fewest` rows of its
-batches and, to resume another one, its `run`. The environment variable `TEAM` has
-`coordinator`, `process` and `processes` as JSON, or null for one process. What was
-trained is written to `FOLDER/name.npz`.
+`model` for a small Transformer, a `pause` after each update, the update at which a
+callback is to `stop` it, the `fewest` rows of its batches and, to resume another one,
+its `run`. The environment variable `TOGETHER` has `coordinator`, `process` and
+`processes` as JSON, or null for one process. What was trained is written to
+`FOLDER/name.npz`.
 """
 
 import contextlib
@@ -22,6 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attnvariants as kav
+from keras_attnvariants import backend
 from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.training import several_devices
 from tests.training import toy
@@ -40,12 +42,15 @@ def unequal(number, batch, fewest=6):
 class Pause(keras.callbacks.Callback):
     """Waits after each update, for somebody who wants to kill the process."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, stop=None):
         super().__init__()
         self.seconds = seconds
+        self.stop = stop
 
     def on_train_batch_end(self, batch, logs=None):
         time.sleep(self.seconds)
+        if int(backend.local_value(self.model.optimizer.iterations)) == self.stop:
+            self.model.stop_training = True
 
 
 def transformer(seed):
@@ -67,13 +72,14 @@ def train(
     model=None,
     pause=0.0,
     fewest=6,
-    team=None,
+    stop=None,
+    together=None,
 ):
     """One training; the log is that of its folder."""
-    team = team or {}
-    on_devices = devices or team
-    team = {"model_parallel": model_parallel, **team}
-    context = several_devices(devices, **team) if on_devices else None
+    together = together or {}
+    on_devices = devices or together
+    options = {"model_parallel": model_parallel, **together}
+    context = several_devices(devices, **options) if on_devices else None
 
     def cut(batches, first=0):
         """Batches of a dataset, of which the first has this number."""
@@ -86,12 +92,12 @@ def train(
             toy.toy_config(**(changes or {})),
             model,
             bleu=False,
-            callbacks=[Pause(pause)],
+            callbacks=[Pause(pause, stop)],
             training_data=lambda step: cut(toy.dataset_at(step), step),
             validation_data=cut(toy.validation_data()),
         )
         arrays = toy.variables(model)
-    if team.get("process", 0) == 0:
+    if together.get("process", 0) == 0:
         arrays = {str(index): array for index, array in enumerate(arrays)}
         np.savez(folder / f"{name}.npz", **arrays)
 
@@ -100,10 +106,10 @@ def main():
     # Only a power cut would tell, and a busy disk makes it slow.
     os.fsync = lambda descriptor: None
     folder, trainings = Path(sys.argv[1]), json.loads(sys.argv[2])
-    team = json.loads(os.environ.get("TEAM", "null"))
+    together = json.loads(os.environ.get("TOGETHER", "null"))
     with clear_errors():
         for training in trainings:
-            train(folder, team=team, **training)
+            train(folder, together=together, **training)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState
-from keras_attnvariants.training.loop import unique_names
 from keras_attnvariants.training.settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
@@ -112,7 +111,8 @@ def test_crashes(undisturbed, tmp_path, monkeypatch):
             toy.run(tmp_path, callbacks=[Disturb(crash, **when)])
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(
-            "keras_attnvariants.training.loop.TrainingLoop.finish", lambda self: crash()
+            "keras_attnvariants.training.folder.RunFolder.averages",
+            lambda self: crash(),
         )
         toy.run(tmp_path)
     assert_same_end(tmp_path, undisturbed)
@@ -273,13 +273,6 @@ def test_a_callback_keeps_its_state_when_others_come_and_go(tmp_path):
     assert counts(16, other, Memory(), Named("second"), Named("first")) == [16, 8, 16]
     assert counts(24) == []
     assert counts(32, Memory(), Named("first")) == [24, 24]
-
-
-def test_states_of_callbacks_are_found_by_kind_and_order():
-    old = ["03-BestModel", "05-Mine", "06-JsonLinesLogger", "09-Mine"]
-    names = ["BestModel-1", "Mine-1", "JsonLinesLogger-1", "Mine-2"]
-    assert unique_names(old) == names
-    assert unique_names(names) == names
 
 
 def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path):

@@ -159,7 +159,7 @@ def write_run(folder, corpus, num_layers=2, name="kav/base/bible", **data):
     model = preset.build(max_length=64)
     tokenizer = kav.Tokenizer.train(corpus.files("train"), vocabulary_size=50)
     kav.save_model(model, folder / "best", tokenizer)
-    data = {**describe_data({}, preset, corpus, {}), "preset": name, **data}
+    data = {**describe_data(preset, corpus, {}), "preset": name, **data}
     settings = {"training": {"data": data}, "model": describe_model(model)}
     (folder / "config.json").write_text(json.dumps(settings))
     event = {"event": "period", "step": 1, "val_loss": 3.0}
