@@ -1,6 +1,7 @@
 """A trial: a point of the space, trained as runs of ours, each in a folder."""
 
 import contextlib
+import copy
 import os
 import shutil
 from collections.abc import Mapping
@@ -167,23 +168,21 @@ class TrialRunner:
         self, folder: Path, sizes: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Sizes in which hard-coded cross-attention has the ratio of the corpus."""
-        place = "cross_attention"
-        value = sizes.get(place)
-        layers = value if isinstance(value, list) else [value]
-        name = f"{PACKAGE}>HardCodedCrossAttention"
-        if not any(layer and layer["class_name"] == name for layer in layers):
-            return dict(sizes)
-        from keras_attnvariants.data import TokenizedCorpus
-
-        tokenizer = Tokenizer.load(folder / TOKENIZER)
-        ratio = {"length_ratio": TokenizedCorpus(self.corpus, tokenizer).length_ratio()}
-        filled = [
-            {**layer, "config": {**ratio, **layer["config"]}}
-            if layer and layer["class_name"] == name
-            else layer
-            for layer in layers
+        found = copy.deepcopy(dict(sizes))
+        value = found.get("cross_attention")
+        layers = [
+            layer["config"]
+            for layer in (value if isinstance(value, list) else [value])
+            if layer and layer["class_name"] == f"{PACKAGE}>HardCodedCrossAttention"
         ]
-        return {**sizes, place: filled if isinstance(value, list) else filled[0]}
+        if layers:
+            from keras_attnvariants.data import TokenizedCorpus
+
+            tokenizer = Tokenizer.load(folder / TOKENIZER)
+            ratio = TokenizedCorpus(self.corpus, tokenizer).length_ratio()
+            for config in layers:
+                config.setdefault("length_ratio", ratio)
+        return found
 
 
 def copy_runs(parent: Path, folder: Path) -> None:

@@ -9,22 +9,16 @@ import pytest
 from keras_attnvariants import serving
 from keras_attnvariants import training
 from keras_attnvariants import tuning
-from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data import mix_corpora
-from keras_attnvariants.data.model_folders import TOKENIZER
-from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning import oracles
-from keras_attnvariants.tuning import trial_runs
 from keras_attnvariants.tuning import workers
 from keras_attnvariants.tuning.chief import free_address
 from keras_attnvariants.tuning.search import SETTINGS
 from keras_attnvariants.tuning.search import check_same_search
 from keras_attnvariants.tuning.search import write_settings
-from keras_attnvariants.tuning.trial_runs import copy_runs
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import SPACE
@@ -49,15 +43,6 @@ def undisturbed(tmp_path_factory):
     return faults.make(write_corpus(tmp_path_factory.mktemp("undisturbed")), 2).run()
 
 
-def test_the_vocabulary_has_the_tags_of_the_corpus(corpus, tmp_path):
-    mixed = mix_corpora([corpus, corpus], tags=["<a>", ""], cache_dir=tmp_path)
-    toy_search(mixed, tmp_path).trials.prepare(tmp_path)
-    found = (tmp_path / TOKENIZER).read_bytes()
-    expected = Tokenizer.train(mixed.files("train"), 50, tags=mixed.tags)
-    assert found == expected.model_bytes
-    assert found == learn_vocabulary(mixed, 50).model_bytes
-
-
 @pytest.mark.slow
 def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(
     forks, tmp_path, undisturbed
@@ -74,6 +59,13 @@ def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(
     faults.compare(killed, undisturbed)
     # Continued with the same call, it has nothing left to do.
     assert faults.make(tmp_path, 2).run().records == killed.records
+
+
+@pytest.mark.slow
+def test_two_workers_train_the_trials_of_one(tmp_path, undisturbed):
+    found = faults.make(write_corpus(tmp_path), 2).run(workers=2)
+    scores = {r.trial: pytest.approx(r.score, rel=1e-4) for r in undisturbed.records}
+    assert {r.trial: r.score for r in found.records} == scores
 
 
 @pytest.mark.slow
@@ -134,42 +126,6 @@ def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path, monkeyp
 
 def by_trial(record):
     return record.trial
-
-
-def test_runs_are_copied_whole_or_not_at_all(tmp_path):
-    parent, child = tmp_path / "trial_0", tmp_path / "trial_1"
-    for name in ("seed-1", "seed-2"):
-        (parent / name).mkdir(parents=True)
-        (parent / name / "log.jsonl").write_text(f"parent {name}")
-        (parent / name / "lock.json").write_text("")
-    (child / "tmp-seed-1").mkdir(parents=True)  # cut short by a kill
-    copy_runs(parent, child)
-    assert sorted(p.name for p in child.iterdir()) == ["seed-1", "seed-2"]
-    for name in ("seed-1", "seed-2"):
-        assert [p.name for p in (child / name).iterdir()] == ["log.jsonl"]
-        assert (child / name / "log.jsonl").read_text() == f"parent {name}"
-    (child / "seed-1/log.jsonl").write_text("child")
-    copy_runs(parent, child)
-    assert (child / "seed-1/log.jsonl").read_text() == "child"
-
-
-def test_a_budget_of_tokens_counts_all_batches_of_an_update(
-    corpus, tmp_path, monkeypatch
-):
-    given = {}
-    monkeypatch.setattr(
-        trial_runs, "train_preset", lambda *_, **options: given.update(options)
-    )
-    budget = tuning.Budget(tokens=512 * 60, validations=3)
-    search = toy_search(
-        corpus, tmp_path, budget=budget, settings={"accumulate": 4}, seeds=(1,)
-    )
-    arguments = trial_runs.TrialArguments({}, {"accumulate": 2}, None)
-    for chosen, updates in ((arguments, 30), (arguments._replace(settings={}), 15)):
-        search.trials._train(tmp_path / "trial/seed-1", 1, 3, chosen)
-        assert given["batch_tokens"] == 512
-        assert given["settings"]["steps"] == updates
-        assert given["settings"]["validate_every"] == updates // 3
 
 
 def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path):

@@ -1,50 +1,17 @@
-"""Signs of life, and what becomes of workers and chiefs without them."""
+"""Workers whose chief is started again."""
 
 import contextlib
 import threading
-import time
 
 import pytest
 
 from keras_attnvariants.tuning import TrialRecord
-from keras_attnvariants.tuning import workers
-from keras_attnvariants.tuning.chief import Watchdog
 from keras_attnvariants.tuning.chief import free_address
 from keras_attnvariants.tuning.chief import serving
 from keras_attnvariants.tuning.workers import WorkerTuner
-from keras_attnvariants.tuning.workers import heartbeat
 from tests.tuning.test_oracles import make
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-class Oracle:
-    """Knows who has which trial."""
-
-    def __init__(self, folder, **trials):
-        self.folder = folder
-        self.ongoing_trials = trials
-        self.tuner_ids = set(trials)
-        self.gone = set()
-
-    def give_back(self, name):
-        self.gone.add(name)
-        return self.ongoing_trials[name]
-
-
-def test_only_silent_workers_lose_their_trials(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(workers, "BEAT", 0.02)
-    oracle = Oracle(tmp_path, alive="0", dead="1", never="2")
-    watchdog = Watchdog(oracle, silence=0.5)
-    with heartbeat(tmp_path, "alive"):
-        with heartbeat(tmp_path, "dead"):
-            watchdog.look()
-        end = time.monotonic() + 1.2
-        while time.monotonic() < end:
-            watchdog.look()
-            time.sleep(0.02)
-    assert oracle.gone == {"dead", "never"}
-    assert "Worker dead is gone; another continues trial 1" in capsys.readouterr().out
 
 
 class Points:
@@ -85,11 +52,3 @@ def test_a_worker_goes_on_while_its_chief_is_started_again(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert f"The chief at {address} does not answer: waiting for it.\n" in printed
     assert again.has_ended
-
-
-def test_a_second_chief_at_an_address_is_refused(tmp_path):
-    address = free_address()
-    with serving(make(tmp_path), address):
-        with pytest.raises(OSError, match="must be a free address"):
-            with serving(make(tmp_path), address):
-                pass

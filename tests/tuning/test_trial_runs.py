@@ -1,0 +1,86 @@
+"""Trials: their vocabulary, their runs, and the arguments of these."""
+
+import pytest
+
+from keras_attnvariants import tuning
+from keras_attnvariants.data import TokenizedCorpus
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data import mix_corpora
+from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.data.vocabularies import learn_vocabulary
+from keras_attnvariants.tuning import trial_runs
+from keras_attnvariants.tuning.trial_runs import copy_runs
+from tests.tuning.toy import toy_search
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def corpus(corpus_folder, corpus_cache):
+    return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+
+
+def test_the_vocabulary_has_the_tags_of_the_corpus(corpus, tmp_path):
+    mixed = mix_corpora([corpus, corpus], tags=["<a>", ""], cache_dir=tmp_path)
+    toy_search(mixed, tmp_path).trials.prepare(tmp_path)
+    found = (tmp_path / TOKENIZER).read_bytes()
+    expected = Tokenizer.train(mixed.files("train"), 50, tags=mixed.tags)
+    assert found == expected.model_bytes
+    assert found == learn_vocabulary(mixed, 50).model_bytes
+
+
+def test_hard_coded_cross_attention_has_the_ratio_of_the_corpus(
+    corpus, tmp_path, monkeypatch
+):
+    given = {}
+
+    def train(*_, **options):
+        given.update(options)
+        raise RuntimeError("far enough")
+
+    monkeypatch.setattr(trial_runs, "train_preset", train)
+    monkeypatch.setattr(TokenizedCorpus, "length_ratio", lambda self: 1.5)
+    name = "HardCodedCrossAttention"
+    space = tuning.SearchSpace(attention={"cross": [name]})
+    trials = toy_search(corpus, tmp_path, space).trials
+    trials.prepare(tmp_path)
+    with pytest.raises(RuntimeError, match="far enough"):
+        trials.run(tmp_path / "trial_0", {"cross": name})
+    assert given["sizes"]["cross_attention"]["config"]["length_ratio"] == 1.5
+
+
+def test_a_budget_of_tokens_counts_all_batches_of_an_update(
+    corpus, tmp_path, monkeypatch
+):
+    given = {}
+    monkeypatch.setattr(
+        trial_runs, "train_preset", lambda *_, **options: given.update(options)
+    )
+    budget = tuning.Budget(tokens=512 * 60, validations=3)
+    search = toy_search(
+        corpus, tmp_path, budget=budget, settings={"accumulate": 4}, seeds=(1,)
+    )
+    arguments = trial_runs.TrialArguments({}, {"accumulate": 2}, None)
+    for chosen, updates in ((arguments, 30), (arguments._replace(settings={}), 15)):
+        search.trials._train(tmp_path / "trial/seed-1", 1, 3, chosen)
+        assert given["batch_tokens"] == 512
+        assert given["settings"]["steps"] == updates
+        assert given["settings"]["validate_every"] == updates // 3
+
+
+def test_runs_are_copied_whole_or_not_at_all(tmp_path):
+    parent, child = tmp_path / "trial_0", tmp_path / "trial_1"
+    for name in ("seed-1", "seed-2"):
+        (parent / name).mkdir(parents=True)
+        (parent / name / "log.jsonl").write_text(f"parent {name}")
+        (parent / name / "lock.json").write_text("")
+    (child / "tmp-seed-1").mkdir(parents=True)  # cut short by a kill
+    copy_runs(parent, child)
+    assert sorted(p.name for p in child.iterdir()) == ["seed-1", "seed-2"]
+    for name in ("seed-1", "seed-2"):
+        assert [p.name for p in (child / name).iterdir()] == ["log.jsonl"]
+        assert (child / name / "log.jsonl").read_text() == f"parent {name}"
+    (child / "seed-1/log.jsonl").write_text("child")
+    copy_runs(parent, child)
+    assert (child / "seed-1/log.jsonl").read_text() == "child"
