@@ -13,7 +13,10 @@ from keras_attnvariants.utils.typing import Tensor
 
 @register_attention(
     paper="Press, Smith and Lewis 2022",
-    examples=({"num_heads": 4}, {"num_heads": 4, "key_dim": 3, "use_bias": True}),
+    examples=(
+        {"num_heads": 4},
+        {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True},
+    ),
 )
 class AlibiAttention(DotProductAttention):
     """Dot-product attention with linear distance biases (Press et al. 2022, section 3).

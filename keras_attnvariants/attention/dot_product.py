@@ -26,7 +26,10 @@ from keras_attnvariants.utils.typing import Tensor
 
 @register_attention(
     paper="Vaswani et al. 2017",
-    examples=({"num_heads": 4}, {"num_heads": 4, "key_dim": 3, "use_bias": True}),
+    examples=(
+        {"num_heads": 4},
+        {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True},
+    ),
 )
 class DotProductAttention(SoftmaxAttention):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).

@@ -29,7 +29,7 @@ from keras_attnvariants.utils.typing import Tensor
     paper="Loem et al. 2022",
     examples=(
         {"num_heads": 4},
-        {"num_heads": 4, "n": 2, "key_dim": 3, "use_bias": True},
+        {"num_heads": 4, "n": 2, "key_dim": 3, "value_dim": 5, "use_bias": True},
         {"num_heads": 4, "n": 1},
     ),
 )

@@ -39,6 +39,8 @@ from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
+# Keys and values of different widths, so that no structure confuses them.
+WIDTHS = {"key_dim": 3, "value_dim": 5}
 
 
 @register_attention(
@@ -49,18 +51,29 @@ UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
             "num_heads": 4,
             "structure": Heterogeneous((1, 2, 3, 4)),
             "scoring": "query_k",
-            "key_dim": 3,
+            **WIDTHS,
         },
-        {"num_heads": 4, "structure": Homogeneous((1, 2, 1)), "use_bias": True},
+        {
+            "num_heads": 4,
+            "structure": Homogeneous((1, 2, 1)),
+            "use_bias": True,
+            **WIDTHS,
+        },
         {"num_heads": 4, "structure": Homogeneous((2, 2)), "scoring": "query_k"},
         {"num_heads": 4, "structure": Interleaved()},
-        {"num_heads": 4, "structure": Interleaved(), "scoring": "query_k"},
+        {
+            "num_heads": 4,
+            "structure": Interleaved(),
+            "scoring": "query_k",
+            **WIDTHS,
+        },
         {"num_heads": 4, "structure": Interleaved(look_ahead=True)},
         {
             "num_heads": 4,
             "structure": Interleaved(look_ahead=True),
             "scoring": "query_k",
             "use_bias": True,
+            **WIDTHS,
         },
         {
             "num_heads": 4,

@@ -26,36 +26,29 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
+# Keys and values of different widths, so that a recurrence must not confuse them.
+WIDTHS = {"key_dim": 3, "value_dim": 5}
+
 
 @register_attention(
     paper="Rosendahl, Herold, Petrick and Ney 2021",
     examples=(
         {"num_heads": 4, "recurrence": "context"},
-        {"num_heads": 4, "recurrence": "weights"},
+        {"num_heads": 4, "recurrence": "context", **WIDTHS},
+        {"num_heads": 4, "recurrence": "weights", **WIDTHS},
         {
             "num_heads": 4,
             "recurrence": "accumulated_weights",
-            "key_dim": 3,
-            "value_dim": 5,
             "use_bias": True,
+            **WIDTHS,
         },
-        {
-            "num_heads": 4,
-            "recurrence": "expanded_shared",
-            "key_dim": 3,
-            "value_dim": 5,
-            "use_bias": True,
-        },
-        {"num_heads": 4, "recurrence": "expanded_full"},
-        {
-            "num_heads": 4,
-            "recurrence": "expanded_head",
-            "key_dim": 3,
-            "value_dim": 5,
-        },
+        {"num_heads": 4, "recurrence": "expanded_shared", "use_bias": True, **WIDTHS},
+        {"num_heads": 4, "recurrence": "expanded_full", **WIDTHS},
+        {"num_heads": 4, "recurrence": "expanded_head", **WIDTHS},
         {
             "num_heads": 4,
             "recurrence": recurrences.ExpandedHeadKey(mask_first=True),
+            **WIDTHS,
         },
         {"num_heads": 4, "recurrence": "accumulated_energies"},
         {
@@ -63,8 +56,9 @@ from keras_attnvariants.utils.typing import Tensor
             "recurrence": recurrences.AccumulatedEnergies(
                 rate=0.3, radius=1, renormalize=True, start="first"
             ),
+            **WIDTHS,
         },
-        {"num_heads": 4, "recurrence": "subtracted_weights"},
+        {"num_heads": 4, "recurrence": "subtracted_weights", **WIDTHS},
     ),
 )
 class RecurrentCrossAttention(RecurrentLayer):

@@ -25,6 +25,7 @@ from keras_attnvariants.utils.typing import Tensor
             "max_distance": 7,
             "bidirectional": False,
             "key_dim": 3,
+            "value_dim": 5,
             "use_bias": True,
         },
     ),

@@ -6,6 +6,7 @@ example of every variant in each role, in float32; all others are marked as slow
 
 import functools
 from dataclasses import dataclass
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -255,6 +256,27 @@ def lengths_mask(lengths, size):
 
 def to_numpy(tensor) -> np.ndarray:
     return np.array(ops.convert_to_numpy(tensor))
+
+
+def need_float32(case, weights):
+    """Asserts that weights were not computed in half precision and cast afterwards."""
+    half = case.layer().compute_dtype
+    if half == "float32" or not has_finer(to_numpy(expected_weights(case)), half):
+        return
+    assert has_finer(weights, half), f"all weights are {half} numbers"
+
+
+def expected_weights(case):
+    """Weights of the same example in float32."""
+    layer = built(replace(case, dtype="float32"))
+    query, value = inputs(case)[:2]
+    return case.call_with_scores(layer, query, value)[1]
+
+
+def has_finer(weights, dtype):
+    """Whether some numbers of a float32 array are none of a narrower dtype."""
+    rounded = to_numpy(ops.cast(ops.cast(weights, dtype), "float32"))
+    return bool((rounded != weights).any())
 
 
 def near(actual, expected, tolerance):

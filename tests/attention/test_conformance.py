@@ -14,6 +14,7 @@ from tests.attention.conformance import cases_and_modes
 from tests.attention.conformance import inputs
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import near
+from tests.attention.conformance import need_float32
 from tests.attention.conformance import normal
 from tests.attention.conformance import to_numpy
 from tests.attention.programs import CUTS
@@ -37,6 +38,12 @@ def test_values_match_reference(case, mode):
     output, scores = expected(case)
     near(result(case, mode).output, output, case.tolerance)
     near(result(case, mode).scores, scores, case.tolerance)
+
+
+@cases_and_modes("mixed_bfloat16", "mixed_float16")
+def test_weights_are_computed_in_float32(case, mode):
+    case.need_scores()
+    need_float32(case, result(case, mode).scores)
 
 
 @cases_and_modes()

@@ -112,6 +112,70 @@ def test_config_survives_json(case):
     assert type(whole) is type(layer)
 
 
+# What no example sets, and is not the default.
+OTHER_VALUES = {
+    "use_bias": True,
+    "kernel_initializer": keras.initializers.Constant(3.0),
+    "output_initializer": keras.initializers.Constant(4.0),
+    "bias_initializer": keras.initializers.Constant(5.0),
+    "kernel_regularizer": keras.regularizers.L2(0.01),
+    "bias_regularizer": keras.regularizers.L1(0.1),
+    "kernel_constraint": keras.constraints.MaxNorm(2.0),
+    "bias_constraint": keras.constraints.NonNeg(),
+    "key_dim": 3,
+    "value_dim": 5,
+    "dropout": 0.1,
+    "seed": 3,
+    "standard_deviation": 0.7,
+    "threshold": 0.01,
+    "window": 5,
+}
+
+
+def defaults(cls):
+    """The arguments of the constructors of a layer and its parents, with defaults."""
+    found = {}
+    for parent in cls.__mro__[: cls.__mro__.index(attention.BaseAttention)]:
+        constructor = vars(parent).get("__init__")
+        parameters = inspect.signature(constructor).parameters if constructor else {}
+        for name, parameter in parameters.items():
+            if name != "self" and parameter.kind is not parameter.VAR_KEYWORD:
+                found.setdefault(name, parameter.default)
+    return found
+
+
+def with_another(case, name, default):
+    """Arguments of a layer, in which that of this name is not the default."""
+    for example in (case.arguments, *attention.get(case.variant).examples):
+        if name in example and example[name] != default:
+            return dict(example)
+    if name == "use_bias":
+        return {**case.arguments, name: not default}
+    assert name in OTHER_VALUES, f"no example sets `{name}`"
+    return {**case.arguments, name: OTHER_VALUES[name]}
+
+
+@cases("float32", one_on_jax=True)
+def test_every_argument_of_every_parent_survives_json(case):
+    cls = type(case.layer())
+    known = defaults(cls)
+    needed = {
+        name: case.arguments[name]
+        for name, default in known.items()
+        if default is inspect.Parameter.empty and name in case.arguments
+    }
+    plain = cls(**needed).get_config()
+    for name, default in known.items():
+        layer = cls(**with_another(case, name, default))
+        config = json.loads(json.dumps(layer.get_config()))
+        assert name in config, f"the config forgets `{name}`"
+        if default is not inspect.Parameter.empty:
+            before = json.loads(json.dumps(plain[name]))
+            assert config[name] != before, f"the config has the default of `{name}`"
+        twin = json.loads(json.dumps(cls.from_config(config).get_config()))
+        assert twin[name] == config[name], f"`{name}` is lost"
+
+
 @cases("float32", one_on_jax=True)
 def test_rebuilding_from_config_gives_the_same_weights(case):
     """Building must not write into the config: a copy is built like the original."""

@@ -4,6 +4,10 @@ import keras
 import pytest
 
 from keras_attnvariants import attention
+from keras_attnvariants.attention import Heterogeneous
+from keras_attnvariants.attention import Homogeneous
+from keras_attnvariants.attention import Interleaved
+from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention import registry
 
 
@@ -96,3 +100,19 @@ def test_registering_bad_roles_is_refused(clean_registry, roles):
 def test_the_table_cannot_be_edited_from_outside():
     attention.variants().clear()
     assert attention.variants()
+
+
+def kinds_with_two_widths(name, option):
+    """The classes of an option in examples whose keys and values differ in width."""
+    variant = registry.get(name)
+    layers = [variant.cls(**example) for example in variant.examples]
+    different = [layer for layer in layers if layer.key_dim != layer.value_dim]
+    return {type(getattr(layer, option)) for layer in different}
+
+
+def test_every_recurrence_and_structure_has_an_example_with_two_widths():
+    known = set(recurrences.RECURRENCES.values())
+    found = kinds_with_two_widths("RecurrentCrossAttention", "recurrence")
+    assert found == known
+    found = kinds_with_two_widths("PhraseAttention", "structure")
+    assert found == {Heterogeneous, Homogeneous, Interleaved}

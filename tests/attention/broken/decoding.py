@@ -23,6 +23,16 @@ class WrongFromPositionTen(DotProductAttention):
         return super().attend_step(replace(step, query=query))
 
 
+@broken("decoder", "step_equals_call", num_heads=4)
+class WrongFromPositionSeventy(DotProductAttention):
+    """Steps go wrong from position 70 on."""
+
+    def attend_step(self, step):
+        factor = ops.where(ops.greater_equal(step.position, 70), 1.1, 1.0)
+        query = step.query * ops.cast(factor, step.query.dtype)
+        return super().attend_step(replace(step, query=query))
+
+
 class ShortRing(RingCache):
     """Says that its oldest entry is too old."""
 

@@ -46,6 +46,16 @@ class ForgetsArgument(DotProductAttention):
         return config
 
 
+@broken("encoder", "every_argument_of_every_parent_survives_json", num_heads=4)
+class LosesRegularizer(DotProductAttention):
+    """The config lacks an argument of a parent's constructor."""
+
+    def get_config(self):
+        config = super().get_config()
+        del config["kernel_regularizer"]
+        return config
+
+
 class Product(keras.layers.Layer):
     """A dense layer that cannot be quantised."""
 

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
+from keras_attnvariants.attention import RecurrentCrossAttention
 from tests.attention.broken.registry import broken
 
 
@@ -81,3 +82,43 @@ class SaysThatItIsLinear(DotProductAttention):
     """A matrix of all pairs is computed by a layer that is said to be linear."""
 
     is_linear = True
+
+
+@broken(
+    "encoder",
+    "weights_are_computed_in_float32",
+    dtype="mixed_bfloat16",
+    num_heads=4,
+)
+class SoftmaxInHalfPrecision(DotProductAttention):
+    """The softmax is computed in the dtype of the layer."""
+
+    def average(self, energies, values, mask, training=False):
+        if mask is not None:
+            lowest = ops.cast(-1e9, energies.dtype)
+            energies = ops.where(mask, energies, lowest)
+        weights = ops.softmax(energies)
+        if mask is not None:
+            weights = ops.where(mask, weights, ops.zeros_like(weights))
+        context = ops.einsum("bhts,bshd->bthd", weights, values)
+        return context, ops.cast(weights, "float32")
+
+
+@broken(
+    "cross",
+    "values_match_reference",
+    "step_equals_call",
+    num_heads=4,
+    recurrence="subtracted_weights",
+    key_dim=3,
+    value_dim=5,
+)
+class ScalesByValueWidth(RecurrentCrossAttention):
+    """Whole sequences divide what Eq. 10 subtracts by the root of the values' width."""
+
+    def attend(self, call):
+        given, ratio = self.recurrence, (self.head_key_dim / self.head_dim) ** 0.5
+        self.recurrence = replace(given, rate=given.rate * ratio)
+        found = super().attend(call)
+        self.recurrence = given
+        return found
