@@ -50,17 +50,10 @@ class AlibiAttention(DotProductAttention):
         super().__init__(num_heads, **kwargs)
         self.slopes = slopes(num_heads)
 
-    def energies(
-        self,
-        products: Tensor,
-        query_positions: Tensor,
-        key_positions: Tensor,
-        mask: Tensor | None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         distance = ops.abs(key_positions[None, :] - query_positions[:, None])
         slope = np.array(self.slopes, "float32")[:, None, None]
-        bias = slope * ops.cast(distance, "float32")  # [H, T, S]
-        return ops.cast(products, "float32") - bias, mask
+        return -slope * ops.cast(distance, "float32")
 
 
 def slopes(num_heads: int) -> tuple[float, ...]:

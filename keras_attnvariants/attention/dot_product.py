@@ -1,7 +1,9 @@
 """Learned multi-head attention, the baseline of all papers."""
 
 import dataclasses
+from typing import Any
 
+import keras
 from keras import ops
 
 from keras_attnvariants.attention.cache import KeyValueCache
@@ -10,10 +12,13 @@ from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
+from keras_attnvariants.attention.keras_options import without_keras_options
 from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.attention.query_key_value import project_heads
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import fused_attention
+from keras_attnvariants.backend import has_fused_attention
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import row_products
 from keras_attnvariants.backend import swap_rows
@@ -35,8 +40,9 @@ class DotProductAttention(SoftmaxAttention):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 
     `softmax(Q K^T / sqrt(key_dim)) V` per head, with learned projections. A variant
-    that changes only the energies `Q K^T / sqrt(key_dim)`, or the keys that a query
-    attends to, subclasses this layer and overrides `energies`.
+    that adds to the energies `Q K^T / sqrt(key_dim)` subclasses this layer and
+    overrides `bias`; one that changes them otherwise, or the keys that a query attends
+    to, overrides `energies`.
 
     Args:
         num_heads: number of heads `H`.
@@ -47,6 +53,9 @@ class DotProductAttention(SoftmaxAttention):
         use_bias: whether the four projections have biases. By default they do not,
             as in most of the papers and unlike in Keras.
         seed: random seed of the dropout.
+        flash_attention: whether a kernel of GPUs or TPUs must be used (`True`), or
+            must not (`False`). By default, JAX uses it where there is one for the
+            shapes, unless weights are dropped; other calls are not affected.
         kernel_initializer: initializer of the query, key and value projections.
         output_initializer: initializer of the output projection; `None` to use
             `kernel_initializer`.
@@ -55,8 +64,9 @@ class DotProductAttention(SoftmaxAttention):
             regularizers and constraints of all projections, as in Keras.
 
     Raises:
-        ValueError: a size or rate is out of range, or `num_heads` does not
-            divide the width and `key_dim` was not given.
+        ValueError: a size or rate is out of range, `num_heads` does not divide the
+            width and `key_dim` was not given, or `flash_attention` is True together
+            with dropout.
 
     Example:
 
@@ -70,6 +80,30 @@ class DotProductAttention(SoftmaxAttention):
 
     # How decoding stores keys and values of previous positions.
     cache_type: type[KeyValueCache] = KeyValueCache
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        flash_attention: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            num_heads, key_dim, value_dim, dropout, use_bias, seed, **kwargs
+        )
+        self.flash_attention = flash_attention
+        if not self.has_fused_form():
+            options = {"flash_attention": flash_attention}
+            without_keras_options(type(self).__name__, options)
+        if flash_attention and dropout:
+            raise ValueError(
+                "`dropout` must be 0 if `flash_attention` is True: the kernel drops no "
+                f"weights. Received: dropout={dropout}"
+            )
 
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
@@ -99,19 +133,72 @@ class DotProductAttention(SoftmaxAttention):
         Returns:
             Energies `[B, H, T, S]` and a mask of the same form as `mask`.
         """
-        return products, mask
+        bias = self.bias(query_positions, key_positions)
+        if bias is None:
+            return products, mask
+        return ops.cast(products, "float32") + bias, mask
+
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
+        """What is added to the energies, float32 `[H, T, S]`; by default nothing."""
+        return None
 
     # Whole sequences at once
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        query_length, key_length = call.lengths
-        return self.attend_heads(
-            *self.project_inputs(call),
-            ops.arange(query_length, dtype="int32"),
-            ops.arange(key_length, dtype="int32"),
-            call.masks.combined(query_length, key_length),
-            call.training,
+        inputs = self.project_inputs(call)
+        query_positions, key_positions = (
+            ops.arange(length, dtype="int32") for length in call.lengths
         )
+        mask = call.masks.combined(*call.lengths)
+        context = None
+        if self.is_fused(call.training):
+            bias = self.bias(query_positions, key_positions)
+            context = self.attend_fused(inputs, call, bias, mask)
+            if not call.return_scores:
+                return context, None
+        plain, weights = self.attend_heads(
+            *inputs, query_positions, key_positions, mask, call.training
+        )
+        # Asking for weights does not change the output.
+        return plain if context is None else context, weights
+
+    @classmethod
+    def has_fused_form(cls) -> bool:
+        """Whether the equation is that of the fused operation, but for a bias."""
+        names = ("attend", "attend_heads", "energies", "average")
+        base = DotProductAttention
+        return all(getattr(cls, name) is getattr(base, name) for name in names)
+
+    def is_fused(self, training: bool | None) -> bool:
+        """Whether a call is computed by the fused operation."""
+        if training and self.dropout_layer.rate:
+            return False
+        if not self.has_fused_form() or self.head_key_dim != self.head_dim:
+            return False
+        return self.flash_attention is True or has_fused_attention()
+
+    def attend_fused(
+        self,
+        inputs: tuple[Tensor, Tensor, Tensor],
+        call: Call,
+        bias: Tensor | None,
+        mask: Tensor | None,
+    ) -> Tensor:
+        """The context `[B, T, H, D]` by the fused operation.
+
+        Args:
+            inputs: scaled queries, keys and values by head.
+            call: the call, for its masks.
+            bias: what `bias` returns.
+            mask: all masks together; a query that sees no key has a context of 0.
+        """
+        flash = self.flash_attention
+        if flash is None:
+            flash = keras.config.is_flash_attention_enabled()
+        # The kernel leaves out later keys faster than a mask can hide them.
+        pattern = call.masks._replace(causal=False).combined(*call.lengths)
+        context = fused_attention(inputs, pattern, call.masks.causal, bias, flash)
+        return context if mask is None else zero_masked(context, ops.any(mask, axis=-1))
 
     def project_query(self, query: Tensor) -> Tensor:
         """Scaled queries `[..., H, D]` for inputs `[..., width]`."""
@@ -198,3 +285,6 @@ class DotProductAttention(SoftmaxAttention):
         if memory is None:
             weights = self.cache.by_slot(state, weights)
         return context, ops.transpose(weights, (0, 2, 1, 3)), state
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "flash_attention": self.flash_attention}

@@ -126,21 +126,14 @@ class RelativeBiasAttention(DotProductAttention):
         far = np.minimum(near + (growth * (side - near)).astype("int32"), side - 1)
         return np.where(distances < near, distances, far) + after
 
-    def energies(
-        self,
-        products: Tensor,
-        query_positions: Tensor,
-        key_positions: Tensor,
-        mask: Tensor | None,
-    ) -> tuple[Tensor, Tensor | None]:
+    def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
         # Distances beyond `max_distance` share the bucket of that distance.
         limit = self.max_distance
         buckets = self.buckets(np.arange(-limit, limit + 1))
         table = ops.cast(self.bias_embedding(buckets), "float32")  # [2 limit + 1, H]
         distance = key_positions[None, :] - query_positions[:, None]
         distance = ops.clip(distance, -limit, limit) + limit
-        bias = ops.transpose(ops.take(table, distance, axis=0), (2, 0, 1))  # [H, T, S]
-        return ops.cast(products, "float32") + bias, mask
+        return ops.transpose(ops.take(table, distance, axis=0), (2, 0, 1))
 
     def get_config(self) -> dict[str, Any]:
         return {

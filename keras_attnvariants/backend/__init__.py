@@ -19,6 +19,8 @@ from keras_attnvariants.backend.distribution import local_size
 from keras_attnvariants.backend.distribution import local_value
 from keras_attnvariants.backend.distribution import local_values
 from keras_attnvariants.backend.dropout import Dropout
+from keras_attnvariants.backend.fused import fused_attention
+from keras_attnvariants.backend.fused import has_fused_attention
 from keras_attnvariants.backend.gradients import with_gradient
 from keras_attnvariants.backend.heads import row_products
 from keras_attnvariants.backend.heads import swap_parts
@@ -68,8 +70,10 @@ __all__ = [
     "check_one_replica",
     "constant",
     "dense",
+    "fused_attention",
     "gains_from_xla",
     "has_adam",
+    "has_fused_attention",
     "has_onednn_product",
     "in_xla",
     "inference_copy",
