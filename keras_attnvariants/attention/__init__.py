@@ -1,12 +1,13 @@
 """Attention variants as Keras layers, one idea per file."""
 
 from keras_attnvariants.attention import recurrences
-from keras_attnvariants.attention.alibi import AlibiAttention
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.concatenated_ngram import ConcatenatedNgram
+from keras_attnvariants.attention.distance_biases import AlibiAttention
+from keras_attnvariants.attention.distance_biases import RelativeBiasAttention
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.hard_coded import HardCodedAttention
 from keras_attnvariants.attention.hard_coded_cross import HardCodedCrossAttention
@@ -27,7 +28,6 @@ from keras_attnvariants.attention.recurrent import RecurrentCrossAttention
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.attention.registry import variants
-from keras_attnvariants.attention.relative_bias import RelativeBiasAttention
 
 __all__ = [
     "AlibiAttention",

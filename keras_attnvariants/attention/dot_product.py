@@ -12,7 +12,7 @@ from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.keras_options import without_keras_options
+from keras_attnvariants.attention.contract import without_keras_options
 from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.attention.query_key_value import project_heads

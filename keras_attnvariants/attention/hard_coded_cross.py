@@ -15,8 +15,8 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.gaussian import PAPER
-from keras_attnvariants.attention.gaussian import GaussianAttention
+from keras_attnvariants.attention.hard_coded import PAPER
+from keras_attnvariants.attention.hard_coded import GaussianAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import constant

@@ -15,7 +15,7 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.checks import check_memory
+from keras_attnvariants.attention.contract import check_memory
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer

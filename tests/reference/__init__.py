@@ -7,7 +7,8 @@ of a variant without attention weights are those of no head, `[B, 0, T, S]`.
 
 from keras import ops
 
-from tests.reference.alibi import alibi_attention
+from tests.reference.distance_biases import alibi_attention
+from tests.reference.distance_biases import relative_bias_attention
 from tests.reference.dot_product import dot_product_attention
 from tests.reference.hard_coded import hard_coded_attention
 from tests.reference.hard_coded import hard_coded_cross_attention
@@ -17,7 +18,6 @@ from tests.reference.neural_ngram import concatenated_ngram
 from tests.reference.neural_ngram import neural_ngram
 from tests.reference.phrase import phrase_attention
 from tests.reference.recurrent import recurrent_cross_attention
-from tests.reference.relative_bias import relative_bias_attention
 
 REFERENCES = {
     "AlibiAttention": alibi_attention,

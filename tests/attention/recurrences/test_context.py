@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.attention.recurrences import rows
+from keras_attnvariants.attention.recurrences import context
 from keras_attnvariants.attention.recurrences.context import PreviousContext
 
 pytestmark = pytest.mark.skipif(
@@ -26,14 +26,14 @@ def arrays(length=LENGTH):
 
 def weights_and_gradient(energies, value, key, mask):
     """Those of a training step, with sizes that are not known beforehand."""
-    context = PreviousContext()
+    rule = PreviousContext()
     matrices = {
         "forward": (value, ops.swapaxes(key, 2, 3)),
         "backward": (key, ops.swapaxes(value, 2, 3)),
     }
-    weights = context.scanned(energies, mask, matrices, training=True)
+    weights = rule.scanned(energies, mask, matrices, training=True)
     given = energies * weights
-    return weights, context.gradient_of_energies(given, (weights, matrices))
+    return weights, rule.gradient_of_energies(given, (weights, matrices))
 
 
 def in_graph():
@@ -52,17 +52,17 @@ def in_graph():
 
 @pytest.fixture
 def everything_is_long(monkeypatch):
-    monkeypatch.setattr(rows, "LONG", 1)
-    monkeypatch.setattr(rows, "MULTIPLE", 4)
-    rows.program.cache_clear()
+    monkeypatch.setattr(context, "LONG", 1)
+    monkeypatch.setattr(context, "MULTIPLE", 4)
+    context.program.cache_clear()
     yield
-    rows.program.cache_clear()
+    context.program.cache_clear()
 
 
 def test_blocks_give_what_a_scan_gives(everything_is_long):
     found = in_graph()
-    assert rows.program.cache_info().currsize == 2  # both directions
-    rows.LONG = 100
+    assert context.program.cache_info().currsize == 2  # both directions
+    context.LONG = 100
     for actual, expected in zip(found, in_graph(), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     # Padding has no weight, and neither has anything without a visible source.
@@ -84,7 +84,7 @@ def test_blocks_in_xla_give_what_a_scan_gives(everything_is_long, monkeypatch, l
     monkeypatch.setattr(backend, "scan", counted)
     found = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
     assert scans  # over blocks
-    rows.LONG = 100
+    context.LONG = 100
     expected = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
     for actual, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(actual, other, rtol=1e-5, atol=1e-6)
