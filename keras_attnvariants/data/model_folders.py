@@ -12,6 +12,7 @@ import h5py
 import keras
 import numpy as np
 
+from keras_attnvariants import models as _models  # noqa: F401 (registers)
 from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import weights_file

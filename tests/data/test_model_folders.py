@@ -6,6 +6,8 @@ import json
 import os
 import resource
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -39,6 +41,15 @@ def saved(tokenizer, tmp_path_factory):
 @pytest.fixture
 def copy(saved, tmp_path):
     return shutil.copytree(saved, tmp_path / "copy")
+
+
+def test_a_process_that_imports_the_package_first_loads_it(saved):
+    code = (
+        "import keras_attnvariants as kav\n"
+        f"print(type(kav.load_model({str(saved)!r}).model).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "Transformer\n", done.stderr
 
 
 def sign(directory, name):
