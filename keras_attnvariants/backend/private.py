@@ -95,3 +95,24 @@ def forget_variables_without_values() -> None:
     from keras.src.backend.common import global_state
 
     global_state.set_global_attribute("uninitialized_variables", [])
+
+
+def optimizer_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+    """The place of a variable among those that an optimizer was built for.
+
+    An optimizer gets the variable of the backend, of which only Keras knows whose it
+    is. Without this function, moving averages could not be found by their variable.
+    """
+    return int(optimizer._get_variable_index(variable))
+
+
+def adam_moments(
+    optimizer: keras.optimizers.Adam, variable: Any
+) -> tuple[keras.Variable, keras.Variable]:
+    """The first and the second moment that Adam keeps of a variable.
+
+    The public `variables` lists them by names that may change. Without this function,
+    updates could not be one operation for each variable.
+    """
+    index = optimizer_index(optimizer, variable)
+    return optimizer._momentums[index], optimizer._velocities[index]

@@ -9,6 +9,8 @@ from keras import ops
 from keras_attnvariants.backend import apply_adam
 from keras_attnvariants.backend import dense
 from keras_attnvariants.backend import has_adam
+from keras_attnvariants.backend.private import adam_moments
+from keras_attnvariants.backend.private import optimizer_index
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -41,11 +43,9 @@ class Adam(keras.optimizers.Adam):
         if self.amsgrad or not has_adam(variable):
             super().update_step(gradient, variable, learning_rate)
             return
-        place = self._get_variable_index(variable)
-        moments = self._momentums[place], self._velocities[place]
         apply_adam(
             variable,
-            moments,
+            adam_moments(self, variable),
             gradient,
             learning_rate,
             self._betas,
@@ -95,7 +95,7 @@ class AveragingAdam(Adam):
         self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
     ) -> None:
         super().update_step(gradient, variable, learning_rate)
-        average = self.averages[self._get_variable_index(variable)]
+        average = self.averages[optimizer_index(self, variable)]
         share = ops.where(ops.equal(self.iterations, 0), 1.0, 1.0 - self.momentum)
         change = ops.subtract(variable, average)
         self.assign_add(average, ops.multiply(ops.cast(share, change.dtype), change))

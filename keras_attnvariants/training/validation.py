@@ -170,8 +170,7 @@ class BestModel(StatefulCallback):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        # A state without `monitor` has that of this call.
-        self.best_monitor = state.get("monitor", self._monitor)
+        self.best_monitor = state["monitor"]
         self.best, self.best_step = state["best"], state["best_step"]
         if self.best is not None and not self._directory.is_dir():
             print(

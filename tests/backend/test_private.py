@@ -8,8 +8,10 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend.private import adam_moments
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.backend.private import optimizer_index
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
@@ -84,3 +86,14 @@ def test_counts_of_sentences_add_up_to_the_score_of_a_corpus(metric):
         )
         found = score_of_statistics(metric, counts[chosen].sum(0))
         assert found == pytest.approx(expected.score, abs=1e-9)
+
+
+def test_moments_of_adam_are_found_by_their_variable():
+    first, second = (keras.Variable([x, x]) for x in (1.0, 2.0))
+    optimizer = keras.optimizers.Adam(0.1, beta_1=0.9, beta_2=0.99)
+    optimizer.build([first, second])
+    optimizer.apply([keras.ops.array([1.0, 1.0]), keras.ops.array([2.0, 2.0])])
+    assert [optimizer_index(optimizer, v) for v in (first, second)] == [0, 1]
+    moments = [keras.ops.convert_to_numpy(m) for m in adam_moments(optimizer, second)]
+    assert moments[0] == pytest.approx([0.2, 0.2])
+    assert moments[1] == pytest.approx([0.04, 0.04])

@@ -194,13 +194,6 @@ def test_a_best_model_that_was_deleted_is_written_again(tmp_path, capsys):
     assert result.best_step == 16 and load_model(tmp_path / "best").model
 
 
-def test_state_of_a_best_model_without_its_monitor(tmp_path):
-    (tmp_path / "best").mkdir()
-    best = BestModel(tmp_path / "best", "val_loss", Progress(), None)
-    best.set_state({"best": 2.5, "best_step": 8})
-    assert best.best_monitor == "val_loss" and best.best == 2.5
-
-
 def test_affordable_bleu_needs_texts():
     with pytest.raises(ValueError, match="equally many.*Received: 0 sources"):
         AffordableBLEU(list, [], [])
