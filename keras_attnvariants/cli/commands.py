@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 from contextlib import contextmanager
 from inspect import Parameter
 from typing import Annotated
@@ -122,24 +121,8 @@ class Command(BareFlags, TyperCommand):
 class Program(BareFlags, TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        run = functools.partial(
-            super().main,
-            args,
-            prog_name,
-            complete_var,
-            standalone_mode=False,
-            windows_expand_args=windows_expand_args,
-            **extra,
-        )
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run = functools.partial(super().main, *args, standalone_mode=False, **extra)
         if not standalone_mode:
             return run()
         try:

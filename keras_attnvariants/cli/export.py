@@ -12,10 +12,11 @@ import typer
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import RequiredModel
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.cli.options import import_modules
 
 
 class ExportPrecision(StrEnum):
@@ -152,6 +153,7 @@ def export(
     ids_only: IdsOnly = False,
     deployment: Deployment = None,
     signatures: SignatureNames = None,
+    imports: Imports = None,
 ) -> None:
     """Export a model as a SavedModel for TensorFlow Serving.
 
@@ -164,7 +166,7 @@ def export(
     check_output_folder("--output", output)
     if deployment is not None:
         check_output_folder("--deployment", deployment)
-    import_tensorflow()
+    import_modules(imports)
     import keras_attnvariants as kav
     from keras_attnvariants.serving.export import new_version
 

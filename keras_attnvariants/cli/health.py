@@ -4,7 +4,6 @@ Nothing is changed.
 """
 
 import hashlib
-import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +27,7 @@ from keras_attnvariants.training.folder import AVERAGED
 from keras_attnvariants.training.folder import BEST
 from keras_attnvariants.training.folder import CHECKPOINTS
 from keras_attnvariants.training.folder import LOG
+from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import STATES
 from keras_attnvariants.training.state import PROGRESS
@@ -42,6 +42,12 @@ from keras_attnvariants.utils.folders import find_damage
 def reason(error: Exception) -> str:
     """The message of an error without what was received."""
     return str(error).split(" Received: ")[0].rstrip(".")
+
+
+def told(error: Exception) -> tuple[str, str]:
+    """What an error says is wrong, and what to do about it."""
+    text, _, advice = reason(error).partition(": ")
+    return text, advice[:1].upper() + advice[1:]
 
 
 def translate(option: str, folder: Path) -> str:
@@ -129,8 +135,7 @@ def _processor(folder: Path) -> Iterator[Finding]:
     try:
         check_processor(folder)
     except (DamagedFolderError, ProcessorError) as error:
-        what, _, advice = reason(error).partition(": ")
-        yield Finding(DAMAGED, folder.name, what, advice)
+        yield Finding(DAMAGED, folder.name, *told(error))
 
 
 def _files(folder: Path, required: tuple[str, ...], prefix: str) -> Iterator[Finding]:
@@ -186,22 +191,15 @@ def _log(path: Path) -> Finding:
     if not path.is_file():
         advice = "Give the folder of a model, best/ or averaged/, instead of the run"
         return Finding(DAMAGED, LOG, "missing", advice)
-    *lines, rest = path.read_bytes().split(b"\n")
-    steps = []
-    for number, line in enumerate(lines, 1):
-        try:
-            steps.append(int(json.loads(line)["step"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return Finding(
-                DAMAGED,
-                LOG,
-                f"line {number} is no record of a log",
-                "Remove the line: the others are still of use",
-            )
-    if rest:
+    try:
+        steps = [int(event["step"]) for event in read_log(path)]
+    except (ValueError, TypeError, RecursionError) as error:
+        return Finding(DAMAGED, LOG, *told(error))
+    text = path.read_bytes()
+    if text and not text.endswith(b"\n"):
         return Finding(NOTE, LOG, "its last line is cut short; a resume removes it")
     last = f"up to update {steps[-1]:,}" if steps else "empty"
-    return Finding(OK, LOG, f"{len(lines):,} records, {last}")
+    return Finding(OK, LOG, f"{len(steps):,} records, {last}")
 
 
 def _states(folder: Path) -> tuple[list[Finding], int | None]:
@@ -265,8 +263,7 @@ def examine_corpus(folder: Path) -> Diagnosis:
     try:
         find_splits(folder, (source, target))
     except ValueError as error:
-        text, _, advice = reason(error).partition(": ")
-        findings.append(Finding(DAMAGED, folder.name, text, advice.capitalize()))
+        findings.append(Finding(DAMAGED, folder.name, *told(error)))
     usable = []
     if not any(finding.state == DAMAGED for finding in findings):
         data = ["--data", str(folder), "--source", source, "--target", target]

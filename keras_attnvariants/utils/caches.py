@@ -25,13 +25,22 @@ _TICK = 2.0
 
 
 def default_cache() -> Path:
-    """The folder of all caches: `KAV_CACHE`, or one in the home of the user."""
+    """The folder of all caches: `KAV_CACHE`, or one in the home of the user.
+
+    Raises:
+        ValueError: the user has no home, and none of the variables is set.
+    """
     if folder := os.environ.get("KAV_CACHE"):
         return Path(folder)
-    return (
-        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        / "keras_attnvariants"
-    )
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder) / "keras_attnvariants"
+    try:
+        return Path.home() / ".cache" / "keras_attnvariants"
+    except RuntimeError as error:
+        raise ValueError(
+            "This user has no home: name a folder for caches by the environment "
+            "variable KAV_CACHE."
+        ) from error
 
 
 def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:

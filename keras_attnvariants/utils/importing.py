@@ -68,7 +68,7 @@ def keras_backend() -> str:
     """The backend that Keras will run, found without importing it."""
     if chosen := os.environ.get("KERAS_BACKEND"):
         return chosen
-    folder = os.environ.get("KERAS_HOME") or Path.home() / ".keras"
+    folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
     with contextlib.suppress(OSError, ValueError, AttributeError):
         settings = json.loads((Path(folder) / "keras.json").read_text("utf-8"))
         return str(settings.get("backend", "tensorflow"))

@@ -125,7 +125,7 @@ def test_a_damaged_log(run):
         file.write('{"event": "per')
     assert "cut short" in of_state(health.examine_run(run), NOTE)["log.jsonl"].text
     log.write_text("nonsense\n" + log.read_text())
-    assert "line 1" in of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text
+    assert "Line 1" in of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text
     log.unlink()
     assert of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text == "missing"
 
@@ -203,7 +203,7 @@ def test_a_saved_model_that_this_processor_would_run_wrongly(tmp_path, monkeypat
     found = health.examine_saved_model(tmp_path)
     [finding] = of_state(found, DAMAGED).values()
     assert finding.text == "Integers are not exact here"
-    assert finding.advice == "use another processor" and not found.usable
+    assert finding.advice == "Use another processor" and not found.usable
 
 
 @pytest.fixture

@@ -168,3 +168,14 @@ def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
     with pytest.raises(OSError, match="no web"):
         cached_folder(tmp_path / "a", fill)
     assert (tmp_path / "a/value.json").is_file()
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    for name in ("KAV_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="KAV_CACHE"):
+        default_cache()
