@@ -5,13 +5,12 @@ needs neither.
 """
 
 from keras_attnvariants.cli import analyse
+from keras_attnvariants.cli import catalogue
 from keras_attnvariants.cli import compare
-from keras_attnvariants.cli import corpora
 from keras_attnvariants.cli import demo
 from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
-from keras_attnvariants.cli import presets
 from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import train
@@ -34,7 +33,7 @@ app = program(
     compare.plot,
     analyse.attention,
     analyse.analyse,
-    presets.presets,
-    corpora.corpora,
+    catalogue.presets,
+    catalogue.corpora,
     doctor.doctor,
 )

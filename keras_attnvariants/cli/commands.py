@@ -122,7 +122,8 @@ class Program(BareFlags, TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        run = functools.partial(super().main, *args, standalone_mode=False, **extra)
+        options = extra | {"standalone_mode": False}
+        run = functools.partial(super().main, *args, **options)
         if not standalone_mode:
             return run()
         try:

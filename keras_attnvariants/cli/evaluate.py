@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.corpora import CorpusOptions
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import translators
 from keras_attnvariants.cli.options import Imports

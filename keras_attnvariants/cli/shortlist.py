@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.corpora import CorpusOptions
 from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import Imports

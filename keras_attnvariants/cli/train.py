@@ -12,8 +12,8 @@ from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.catalogue import CorporaOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.corpora import CorporaOptions
 from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import checked

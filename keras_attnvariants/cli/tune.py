@@ -10,8 +10,8 @@ from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.corpora import CorpusOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.train_options import Patience
