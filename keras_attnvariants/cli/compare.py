@@ -100,7 +100,8 @@ def begin(init: Path) -> None:
     from keras_attnvariants.experiments import write_template
 
     write_template(init)
-    typer.echo(f"Next: edit {init}, then kav compare {init} --folder FOLDER")
+    file = shlex.quote(str(init))
+    typer.echo(f"Next: edit {file}, then kav compare {file} --folder FOLDER")
 
 
 def show(result: Any, folder: Path) -> None:

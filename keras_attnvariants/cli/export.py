@@ -1,6 +1,7 @@
 """`kav export`: a SavedModel for TensorFlow Serving."""
 
 import json
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -187,7 +188,8 @@ def export(
         for file in kav.serving.write_deployment(path, deployment):
             typer.echo(file)
     if not ids_only:
-        typer.echo(f"Next: kav translate --saved-model {output} 'A sentence.'")
+        saved = shlex.quote(str(output))
+        typer.echo(f"Next: kav translate --saved-model {saved} 'A sentence.'")
 
 
 def show(path: Path) -> None:

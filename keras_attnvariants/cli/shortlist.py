@@ -1,5 +1,6 @@
 """`kav shortlist`: the tokens that translations may have, learned from a corpus."""
 
+import shlex
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,7 +82,5 @@ def shortlist(
         f"{output}: {len(learned.common):,} tokens for all translations, and up to "
         f"{candidates} for each of {found:,} source tokens"
     )
-    typer.echo(
-        f"Next: kav export --model {model} --output saved_models/NAME --packed "
-        f"--shortlist {output}"
-    )
+    to = ["--output", "saved_models/NAME", "--shortlist", str(output)]
+    typer.echo("Next: " + shlex.join(["kav", "export", "--model", str(model), *to]))

@@ -1,6 +1,7 @@
 """`kav tune`: a search over what a preset leaves open, into a folder of runs."""
 
 import dataclasses
+import shlex
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,10 @@ import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.options import Imports
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import given
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.train_options import Patience
 from keras_attnvariants.cli.train_options import PrecisionOption
 from keras_attnvariants.cli.train_options import SizeOptions
@@ -30,7 +33,6 @@ from keras_attnvariants.cli.tune_options import Search
 from keras_attnvariants.cli.tune_options import Seed
 from keras_attnvariants.cli.tune_options import Seeds
 from keras_attnvariants.cli.tune_options import Trials
-from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
     from keras_attnvariants.data import Corpus
@@ -211,6 +213,7 @@ def tune(
     precision: PrecisionOption = TrainingPrecision.AUTO,
     csv: Csv = None,
     parallel: ParallelOptions,
+    imports: Imports = None,
 ) -> None:
     """Search for the best attention, sizes or training of a preset on a corpus.
 
@@ -228,7 +231,7 @@ def tune(
         raise ValueError("--csv is for the chief: a worker has no table.")
     model = given(vocabulary_size=vocabulary_size) | sizes.given()
     subject.check(model)
-    import_tensorflow()
+    import_modules(imports)
     import keras_attnvariants as kav
 
     limit = budget.budget()
@@ -277,4 +280,5 @@ def show(result: Any, csv: Path | None, is_proposal: bool) -> None:
         judgement = judge(result)
         Console().print(judgement)
         typer.echo(judgement.sentence)
-    typer.echo(f"Next: kav evaluate --model {result.run_folder()} …")
+    folder = shlex.quote(str(result.run_folder()))
+    typer.echo(f"Next: kav evaluate --model {folder} …")
