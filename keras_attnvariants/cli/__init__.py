@@ -12,7 +12,6 @@ from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import serve
-from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import train
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
@@ -26,7 +25,7 @@ app = program(
     compare.compare,
     evaluate.evaluate,
     translate.translate,
-    shortlist.shortlist,
+    export.shortlist,
     export.export,
     serve.serve,
     demo.demo,

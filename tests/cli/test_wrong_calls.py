@@ -8,7 +8,6 @@ from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
-from keras_attnvariants.cli import shortlist
 from keras_attnvariants.cli import translate
 from keras_attnvariants.training import vocabulary
 from tests.cli.conftest import check_error
@@ -380,7 +379,6 @@ def no_work(monkeypatch):
         (evaluate, "translators"),
         (translate, "translators"),
         (export, "load"),
-        (shortlist, "load"),
         (analyse, "load"),
     ):
         monkeypatch.setattr(module, name, work)
