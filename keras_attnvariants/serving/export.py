@@ -66,8 +66,8 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
+from keras_attnvariants.serving.shared_nodes import share_nodes
 from keras_attnvariants.serving.signatures import Signatures
-from keras_attnvariants.serving.slimming import share_nodes
 from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.utils.checks import check_integer

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_attnvariants import backend
-from keras_attnvariants.serving.allowed import ONEDNN_OPERATORS
+from keras_attnvariants.serving.operators import ONEDNN_OPERATORS
 from keras_attnvariants.serving.operators import operators
 
 WRONG = (

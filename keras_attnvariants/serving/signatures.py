@@ -13,6 +13,7 @@ from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import score_tokens
 from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.serving.exported import ExportedModel
+from keras_attnvariants.serving.exported import StoredWeights
 from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import SOURCE
 from keras_attnvariants.serving.inputs import SOURCE_IDS
@@ -20,15 +21,14 @@ from keras_attnvariants.serving.inputs import TARGET
 from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
+from keras_attnvariants.serving.inputs import status_of_ids
+from keras_attnvariants.serving.inputs import status_of_search
+from keras_attnvariants.serving.inputs import without_failed
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.processor import check_in_graph
-from keras_attnvariants.serving.rows import status_of_ids
-from keras_attnvariants.serving.rows import status_of_search
-from keras_attnvariants.serving.rows import without_failed
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.shortlisted import ShortlistedSteps
+from keras_attnvariants.serving.searches import ShortlistedSteps
 from keras_attnvariants.serving.text import GraphTokenizer
-from keras_attnvariants.serving.weights import StoredWeights
 from keras_attnvariants.utils.typing import Tensor
 
 

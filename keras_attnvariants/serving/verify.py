@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.serving.allowed import COMPUTING
-from keras_attnvariants.serving.allowed import MAKING
-from keras_attnvariants.serving.allowed import RESTORING
-from keras_attnvariants.serving.allowed import SAVING
-from keras_attnvariants.serving.allowed import TEXT_OPERATORS
+from keras_attnvariants.serving.operators import COMPUTING
+from keras_attnvariants.serving.operators import MAKING
+from keras_attnvariants.serving.operators import RESTORING
+from keras_attnvariants.serving.operators import SAVING
+from keras_attnvariants.serving.operators import TEXT_OPERATORS
 from keras_attnvariants.serving.operators import ancestors
 from keras_attnvariants.serving.operators import called_functions
 from keras_attnvariants.serving.operators import read_saved_model
@@ -38,7 +38,7 @@ def verify(
 
     Its files must be those that `manifest.json` lists, with the same sha256; files that
     were added to `assets.extra/` are passed over. Its operators must be among those of
-    `keras_attnvariants.serving.allowed`: none reads or writes a file, except where
+    `keras_attnvariants.serving.operators`: none reads or writes a file, except where
     weights are restored or saved, and none runs Python. Its tokenizer must be a
     SentencePiece model. If it multiplies 8-bit integers, this processor must do that
     exactly.
@@ -66,8 +66,8 @@ def verify(
     if found := forbidden_operators(path, allowed):
         raise ValueError(
             "A SavedModel must have only operators that compute translations, see "
-            "`keras_attnvariants.serving.allowed`; pass those of a variant of your own "
-            f"as `allowed`. Received: {', '.join(sorted(found))} in {path}"
+            "`keras_attnvariants.serving.operators`; pass those of a variant of your "
+            f"own as `allowed`. Received: {', '.join(sorted(found))} in {path}"
         )
     for model in tokenizer_models(path):
         # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.

@@ -6,16 +6,19 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants.backend import jit
+from keras_attnvariants.backend.onednn import OPERATOR
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import operators
-from keras_attnvariants.serving.allowed import COMPUTING
-from keras_attnvariants.serving.allowed import RESTORING
-from keras_attnvariants.serving.allowed import SAVING
-from keras_attnvariants.serving.allowed import TEXT_OPERATORS
 from keras_attnvariants.serving.exported import ExportedModel
+from keras_attnvariants.serving.exported import StoredWeights
+from keras_attnvariants.serving.operators import COMPUTING
+from keras_attnvariants.serving.operators import ONEDNN_OPERATORS
+from keras_attnvariants.serving.operators import PYTHON_OPERATORS
+from keras_attnvariants.serving.operators import RESTORING
+from keras_attnvariants.serving.operators import SAVING
+from keras_attnvariants.serving.operators import TEXT_OPERATORS
 from keras_attnvariants.serving.operators import unservable
-from keras_attnvariants.serving.weights import StoredWeights
 from tests.quantization import quantizing
 from tests.serving.tools import FIRST_IS_FAST
 from tests.serving.tools import LIMITS
@@ -101,3 +104,19 @@ def test_operators_of_other_libraries_cannot_be_served():
     assert unservable({"f": {"MatMul", "SentencepieceOp", "Addons>GatherTree"}}) == {
         "Addons>GatherTree"
     }
+
+
+FILES = {"MatchingFiles", "ReadFile", "SaveV2", "WholeFileReaderV2", "WriteFile"}
+
+
+def test_all_are_operators_of_tensorflow_itself():
+    for name in (COMPUTING | RESTORING | SAVING) - ONEDNN_OPERATORS:
+        assert hasattr(tf.raw_ops, name), name
+
+
+def test_none_reaches_a_file_or_python():
+    assert not COMPUTING & (FILES | PYTHON_OPERATORS | {"RestoreV2", "Save", "Restore"})
+
+
+def test_the_operator_of_onednn_is_the_one_that_is_allowed():
+    assert ONEDNN_OPERATORS == {OPERATOR}

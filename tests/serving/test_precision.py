@@ -133,3 +133,34 @@ def translated(translate, rows, size: int) -> list[tuple[int, ...]]:
         for row, length in zip(ids["ids"].numpy(), ids["lengths"].numpy(), strict=True):
             found.append(tuple(row[:length].tolist()))
     return found
+
+
+PRECISIONS = ["float32", "bfloat16"]
+
+
+@pytest.fixture
+def faster(monkeypatch):
+    """Makes a precision the fastest."""
+
+    def make(best):
+        seconds = {name: float(name != best) for name in PRECISIONS}
+        monkeypatch.setattr(
+            precision_module, "shortest_seconds", lambda *arguments: seconds
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("best", PRECISIONS)
+def test_the_precision_with_the_fastest_product_is_taken(faster, best):
+    faster(best)
+    assert precision.fastest_precision() == best
+
+
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_what_is_timed_is_a_product_of_the_dtype(name):
+    assert precision.timed_product(name)() == 512
+
+
+def test_something_is_fastest_here():
+    assert precision.fastest_precision() in PRECISIONS

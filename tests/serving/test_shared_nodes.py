@@ -12,9 +12,9 @@ from tensorflow.core.protobuf import saved_model_pb2
 from keras_attnvariants import presets
 from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.slimming import redirected
-from keras_attnvariants.serving.slimming import share_in_function
-from keras_attnvariants.serving.slimming import share_nodes
+from keras_attnvariants.serving.shared_nodes import redirected
+from keras_attnvariants.serving.shared_nodes import share_in_function
+from keras_attnvariants.serving.shared_nodes import share_nodes
 from tests.serving.tools import FIRST_IS_FAST
 
 LARGE = 4096  # bytes

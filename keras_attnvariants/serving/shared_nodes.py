@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorflow.core.framework import types_pb2
 
-from keras_attnvariants.serving.allowed import PURE
+from keras_attnvariants.serving.operators import PURE
 from keras_attnvariants.serving.operators import node_of
 from keras_attnvariants.serving.operators import read_saved_model
 from keras_attnvariants.serving.operators import write_saved_model
