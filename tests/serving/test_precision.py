@@ -144,9 +144,7 @@ def faster(monkeypatch):
 
     def make(best):
         seconds = {name: float(name != best) for name in PRECISIONS}
-        monkeypatch.setattr(
-            precision_module, "shortest_seconds", lambda *arguments: seconds
-        )
+        monkeypatch.setattr(precision, "shortest_seconds", lambda *arguments: seconds)
 
     return make
 
