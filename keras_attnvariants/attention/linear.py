@@ -12,9 +12,9 @@ from keras_attnvariants.attention.banded import pair_sums
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.query_key_value import SMALLEST
 from keras_attnvariants.attention.query_key_value import QueryKeyValueAttention
 from keras_attnvariants.attention.query_key_value import normalized
+from keras_attnvariants.attention.query_key_value import or_one
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.utils.typing import Memory
@@ -112,7 +112,7 @@ class LinearAttention(QueryKeyValueAttention):
             weights = ops.einsum("bkhd,bshd->bkhs", q, step.memory["key"])
         else:
             weights = ops.sum(q * k, axis=-1, keepdims=True)
-        return context, weights / ops.maximum(sums[..., -1:], SMALLEST), state
+        return context, weights / or_one(sums[..., -1:]), state
 
 
 def features(x: Tensor) -> Tensor:
@@ -129,4 +129,4 @@ def with_ones(values: Tensor) -> Tensor:
 def means(sums: Tensor) -> Tensor:
     """Means of values, from their sums and that of their weights, `[..., D + 1]`."""
     values, total = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
-    return values / ops.maximum(total, SMALLEST)
+    return values / or_one(total)

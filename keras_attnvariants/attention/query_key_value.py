@@ -28,9 +28,6 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Tensor
 
-# Far below any sum of weights: what a query without visible keys is divided by.
-SMALLEST = 1e-30
-
 
 class QueryKeyValueAttention(MultiHeadBase):
     """Base class of layers that project queries, keys and values.
@@ -159,7 +156,12 @@ def normalized(weights: Tensor, mask: Tensor | None) -> Tensor:
     if mask is not None:
         weights = ops.where(mask[:, None], weights, 0.0)
     total = ops.sum(weights, axis=-1, keepdims=True)
-    return weights / ops.maximum(total, SMALLEST)
+    return weights / or_one(total)
+
+
+def or_one(total: Tensor) -> Tensor:
+    """The sum of a query's weights, or 1 for a query that sees no key."""
+    return ops.where(total > 0, total, 1.0)
 
 
 def heads_first(x: Tensor, num_heads: int) -> Tensor:
