@@ -8,7 +8,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attnvariants import backend
 from keras_attnvariants.serving.operators import ONEDNN_OPERATORS
 from keras_attnvariants.serving.operators import operators
 
@@ -28,6 +27,8 @@ def check_in_graph() -> Any:
 
     TensorFlow computes the products once, when it loads the graph.
     """
+    from keras_attnvariants import backend
+
     return tf.debugging.Assert(backend.sums_exactly(), [WRONG])
 
 
@@ -41,5 +42,9 @@ def check_processor(path: str | os.PathLike[str]) -> None:
         ProcessorError: it multiplies 8-bit integers, which are not exact here.
     """
     used: set[str] = set().union(*operators(path).values())
-    if used & ONEDNN_OPERATORS and not backend.is_onednn_exact():
+    if not used & ONEDNN_OPERATORS:
+        return
+    from keras_attnvariants import backend  # with Keras, which others need not
+
+    if not backend.is_onednn_exact():
         raise ProcessorError(f"{WRONG} Received: {os.fspath(path)}")
