@@ -157,8 +157,8 @@ def translated(
     block: Block, translator: SavedTranslator
 ) -> tuple[list[str], dict[int, str]]:
     """A translation for each line of a block, and what is wrong by line of the part."""
-    from keras_attnvariants.serving.status import STATUS_DOCS
-    from keras_attnvariants.serving.status import Status
+    from keras_attnvariants.serving.results import STATUS_DOCS
+    from keras_attnvariants.serving.results import Status
 
     longest = translator.info["options"]["max_characters"]
     texts, bad = [""] * len(block.lines), {}

@@ -291,10 +291,10 @@ def served(place: str) -> Translate:
     """A function that translates lists of texts on a server, without TensorFlow here.
 
     Args:
-        place: as `keras_attnvariants.serving.client.places.parse_place` reads it.
+        place: as `keras_attnvariants.serving.client.client.parse_place` reads it.
     """
     from keras_attnvariants.serving.client import Client
-    from keras_attnvariants.serving.client.places import parse_place
+    from keras_attnvariants.serving.client.client import parse_place
 
     return Client(**parse_place(place)).translate
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.export import export
     from keras_attnvariants.serving.operators import operators
     from keras_attnvariants.serving.results import SavedTranslation
+    from keras_attnvariants.serving.results import Status
     from keras_attnvariants.serving.results import TargetScore
     from keras_attnvariants.serving.saved import SavedTranslator
-    from keras_attnvariants.serving.status import Status
     from keras_attnvariants.serving.verify import verify
 
 __all__ = [
@@ -41,7 +41,7 @@ _HOME = {
     "Client": "client",
     "SavedTranslation": "results",
     "SavedTranslator": "saved",
-    "Status": "status",
+    "Status": "results",
     "TargetScore": "results",
     "export": "export",
     "operators": "operators",

@@ -54,8 +54,6 @@ from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models.positions import limited_positions
-from keras_attnvariants.serving.deployment import write_batching
-from keras_attnvariants.serving.deployment import write_warm_up
 from keras_attnvariants.serving.info import write_info
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
@@ -68,6 +66,8 @@ from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.shared_nodes import share_nodes
 from keras_attnvariants.serving.signatures import Signatures
+from keras_attnvariants.serving.version_files import write_batching
+from keras_attnvariants.serving.version_files import write_warm_up
 from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.serving.versions import versions
 from keras_attnvariants.utils.checks import check_integer

@@ -18,7 +18,7 @@ from keras_attnvariants.serving.operators import called_functions
 from keras_attnvariants.serving.operators import read_saved_model
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.status import STATUS_DOCS
+from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.versions import INFO
 
 SIGNATURES = {

@@ -20,7 +20,7 @@ from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.serving.operators import read_saved_model
 from keras_attnvariants.serving.operators import write_saved_model
-from keras_attnvariants.serving.status import Status
+from keras_attnvariants.serving.results import Status
 from keras_attnvariants.utils.typing import Tensor
 
 _AXES = ("sentences", "positions")

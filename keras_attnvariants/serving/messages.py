@@ -1,26 +1,56 @@
-"""The messages of TensorFlow Serving, without TensorFlow.
+"""The messages of TensorFlow Serving, without TensorFlow: declared, written and read.
 
 The packages that hold them import TensorFlow, which takes seconds. Declared here are
 the fields that we use; protobuf keeps the others. Sources: `model`, `predict`,
 `prediction_log`, `get_model_metadata` and `get_model_status` in
-`tensorflow_serving/apis`; `tensor` and `tensor_shape` in `tensorflow/core/framework`;
-`meta_graph` in `tensorflow/core/protobuf`; the well-known types of protobuf.
+`tensorflow_serving/apis`; `tensor`, `tensor_shape` and `types` in
+`tensorflow/core/framework`; `meta_graph` in `tensorflow/core/protobuf`; the well-known
+types of protobuf.
 """
 
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from google.protobuf import descriptor_pb2
 from google.protobuf import descriptor_pool
 from google.protobuf import message_factory
 
-# The name and the number of every field, by its type.
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
+
+# The number of every value, by its name.
+_ENUMS: dict[str, dict[str, int]] = {
+    "DataType": {
+        "DT_INVALID": 0,
+        "DT_FLOAT": 1,
+        "DT_DOUBLE": 2,
+        "DT_INT32": 3,
+        "DT_STRING": 7,
+        "DT_INT64": 9,
+        "DT_BOOL": 10,
+    },
+    "State": {
+        "UNKNOWN": 0,
+        "START": 10,
+        "LOADING": 20,
+        "AVAILABLE": 30,
+        "UNLOADING": 40,
+        "END": 50,
+    },
+}
+
+# The number and the type of every field, by its name.
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
     "Int64Value": {"value": (1, "int64")},
-    "Any": {"type_url": (1, "string"), "value": (2, "bytes")},
+    "Any": {"value": (2, "bytes")},
     "Dim": {"size": (1, "int64")},
     "TensorShapeProto": {"dim": (2, "repeated Dim"), "unknown_rank": (3, "bool")},
     "TensorProto": {
-        "dtype": (1, "int32"),
+        "dtype": (1, "DataType"),
         "tensor_shape": (2, "TensorShapeProto"),
         "tensor_content": (4, "bytes"),
         "float_val": (5, "repeated float"),
@@ -31,8 +61,7 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "bool_val": (11, "repeated bool"),
     },
     "TensorInfo": {
-        "name": (1, "string"),
-        "dtype": (2, "int32"),
+        "dtype": (2, "DataType"),
         "tensor_shape": (3, "TensorShapeProto"),
     },
     "SignatureDef": {"inputs": (1, "map TensorInfo"), "outputs": (2, "map TensorInfo")},
@@ -47,42 +76,33 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
         "inputs": (2, "map TensorProto"),
         "output_filter": (3, "repeated string"),
     },
-    "PredictResponse": {
-        "outputs": (1, "map TensorProto"),
-        "model_spec": (2, "ModelSpec"),
-    },
+    "PredictResponse": {"outputs": (1, "map TensorProto")},
     "PredictLog": {"request": (1, "PredictRequest")},
     "PredictionLog": {"predict_log": (6, "PredictLog")},
     "GetModelMetadataRequest": {
         "model_spec": (1, "ModelSpec"),
         "metadata_field": (2, "repeated string"),
     },
-    "GetModelMetadataResponse": {
-        "model_spec": (1, "ModelSpec"),
-        "metadata": (2, "map Any"),
-    },
+    "GetModelMetadataResponse": {"metadata": (2, "map Any")},
     "SignatureDefMap": {"signature_def": (1, "map SignatureDef")},
     "GetModelStatusRequest": {"model_spec": (1, "ModelSpec")},
-    "StatusProto": {"error_code": (1, "int32"), "error_message": (2, "string")},
-    "ModelVersionStatus": {
-        "version": (1, "int64"),
-        "state": (2, "int32"),
-        "status": (3, "StatusProto"),
-    },
+    "ModelVersionStatus": {"version": (1, "int64"), "state": (2, "State")},
     "GetModelStatusResponse": {
         "model_version_status": (1, "repeated ModelVersionStatus")
     },
 }
 
-# Of `ModelVersionStatus`.
-STATES = {
-    0: "UNKNOWN",
-    10: "START",
-    20: "LOADING",
-    30: "AVAILABLE",
-    40: "UNLOADING",
-    50: "END",
+# The number of each type in messages, its name in NumPy, and the field that holds its
+# values one by one.
+_TYPES = {
+    1: ("float32", "float_val"),
+    2: ("float64", "double_val"),
+    3: ("int32", "int_val"),
+    7: ("string", "string_val"),
+    9: ("int64", "int64_val"),
+    10: ("bool", "bool_val"),
 }
+_NUMBERS = {name: number for number, (name, _) in _TYPES.items()}
 
 # No names of TensorFlow's: both may be in one process.
 _PACKAGE = "keras_attnvariants"
@@ -105,15 +125,21 @@ def _add_field(
     field = message.field.add(name=name, number=number, label=label)
     if kind.partition(".")[0] in _MESSAGES:
         field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
+    elif kind in _ENUMS:
+        field.type, field.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{kind}"
     else:
         field.type = _Field.Type.Value(f"TYPE_{kind.upper()}")
 
 
 def _file() -> descriptor_pb2.FileDescriptorProto:
-    """The declaration of all messages."""
+    """Declares all messages."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{_PACKAGE}/serving.proto", package=_PACKAGE, syntax="proto3"
     )
+    for name, numbers in _ENUMS.items():
+        enum = file.enum_type.add(name=name)
+        for value, number in numbers.items():
+            enum.value.add(name=value, number=number)
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
@@ -141,3 +167,83 @@ GetModelMetadataResponse: Any = _classes["GetModelMetadataResponse"]
 SignatureDefMap: Any = _classes["SignatureDefMap"]
 GetModelStatusRequest: Any = _classes["GetModelStatusRequest"]
 GetModelStatusResponse: Any = _classes["GetModelStatusResponse"]
+
+
+def predict_request(
+    spec: Any, signature: str, inputs: Mapping[str, Array], outputs: Sequence[str] = ()
+) -> Any:
+    """A `PredictRequest`; without names of outputs it asks for all."""
+    request = PredictRequest(model_spec=spec, output_filter=outputs)
+    request.model_spec.signature_name = signature
+    for name, array in inputs.items():
+        request.inputs[name].CopyFrom(to_proto(array))
+    return request
+
+
+def signatures_of(definitions: Any) -> dict[str, Signature]:
+    """The signatures in a `SignatureDefMap`, without those of TensorFlow's own."""
+    return {
+        name: Signature(
+            name,
+            {key: _spec(info) for key, info in definition.inputs.items()},
+            {key: _spec(info) for key, info in definition.outputs.items()},
+        )
+        for name, definition in definitions.signature_def.items()
+        if not name.startswith("__")
+    }
+
+
+def states_of(response: Any) -> dict[int, str]:
+    """The state of each version in a `GetModelStatusResponse`."""
+    names = {number: name for name, number in _ENUMS["State"].items()}
+    return {
+        status.version: names.get(status.state, "UNKNOWN")
+        for status in response.model_version_status
+    }
+
+
+def to_proto(array: Array) -> Any:
+    """An array as a `TensorProto`; one of objects holds bytes."""
+    shape = TensorShapeProto(dim=[{"size": size} for size in array.shape])
+    if array.dtype == object:
+        return TensorProto(
+            dtype=_NUMBERS["string"], tensor_shape=shape, string_val=array.ravel()
+        )
+    little = array.astype(array.dtype.newbyteorder("<"))
+    return TensorProto(
+        dtype=_NUMBERS[array.dtype.name],
+        tensor_shape=shape,
+        tensor_content=little.tobytes(),
+    )
+
+
+def from_proto(name: str, proto: Any) -> Array:
+    """A `TensorProto` as an array; strings become texts.
+
+    Raises:
+        ValueError: its type is unknown here, or values are missing.
+    """
+    if proto.dtype not in _TYPES:
+        raise ValueError(f"`{name}` has a type that is unknown here: {proto.dtype}")
+    dtype, field = _TYPES[proto.dtype]
+    shape = [dim.size for dim in proto.tensor_shape.dim]
+    if dtype == "string":
+        values = np.empty(len(proto.string_val), object)
+        values[:] = [text.decode("utf-8", "replace") for text in proto.string_val]
+    elif proto.tensor_content:
+        values = np.frombuffer(proto.tensor_content, np.dtype(dtype).newbyteorder("<"))
+        values = values.astype(dtype)
+    else:
+        values = np.array(getattr(proto, field), dtype)
+    if values.size != math.prod(shape):
+        raise ValueError(f"`{name}` has {values.size} values for the shape {shape}")
+    return values.reshape(shape)
+
+
+def _spec(info: Any) -> TensorSpec:
+    """Type and shape in a `TensorInfo`."""
+    name, _ = _TYPES.get(info.dtype, (f"type {info.dtype} of TensorFlow", ""))
+    if info.tensor_shape.unknown_rank:
+        return TensorSpec(name, None)
+    sizes = [dim.size for dim in info.tensor_shape.dim]
+    return TensorSpec(name, tuple(None if size < 0 else size for size in sizes))

@@ -1,19 +1,44 @@
-"""What an exported model returns to Python, sentence by sentence."""
+"""The results of an exported model in Python, sentence by sentence."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
+from enum import IntEnum
 from typing import Any
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from keras_attnvariants.serving.status import Status
-
-Array = npt.NDArray[Any]
+from keras_attnvariants.serving.calls import Array
 
 # The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.
 MISSING = -1e30
+
+
+class Status(IntEnum):
+    """Codes of the output `status`; `STATUS_DOCS` explains them.
+
+    A server merges the requests of many clients. So a sentence that cannot be
+    translated must not fail the others: it has an empty translation and a status of
+    its own.
+    """
+
+    OK = 0
+    WRONG_LENGTH = 1
+    UNKNOWN_ID = 2
+    PADDING_INSIDE = 3
+    NOTHING_FOUND = 4
+    WRONG_OPTION = 5
+
+
+STATUS_DOCS = {
+    Status.OK: "translated; an empty text has an empty translation",
+    Status.WRONG_LENGTH: "its entry of `lengths` is negative or above the width of "
+    "`source_ids`",
+    Status.UNKNOWN_ID: "an id within its length is not in the vocabulary",
+    Status.PADDING_INSIDE: "an id within its length is that of padding",
+    Status.NOTHING_FOUND: "the search found no translation",
+    Status.WRONG_OPTION: "an option is out of range, or excludes another",
+}
 
 
 class SavedTranslation(NamedTuple):

@@ -1,24 +1,29 @@
 """Translating with a SavedModel that `export` wrote, from Python."""
 
+import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from keras_attnvariants.serving import results
-from keras_attnvariants.serving.base import DEFAULT
-from keras_attnvariants.serving.base import BaseTranslator
-from keras_attnvariants.serving.client import batches
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
-from keras_attnvariants.serving.results import Array
-from keras_attnvariants.serving.text_operators import register_text_operators
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.calls import checked_call
+from keras_attnvariants.serving.translator import DEFAULT
+from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.serving.verify import verify as check
 from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.serving.versions import newest_version
 from keras_attnvariants.utils.files import read_json
+
+# The operators of the tokenizer, without the rest of TensorFlow Text.
+_LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
 class SavedTranslator(BaseTranslator):
@@ -66,25 +71,25 @@ class SavedTranslator(BaseTranslator):
         register_text_operators()
         self._loaded = tf.saved_model.load(str(self.path))
 
-    def _predict(
-        self, inputs: Mapping[str, Any], signature: str, outputs: Sequence[str] | None
+    def predict(
+        self,
+        inputs: Mapping[str, Any],
+        signature: str = DEFAULT,
+        outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
-        function = self._signature(signature)
-        names = list(function.outputs if outputs is None else outputs)
-        arrays = batches.checked_inputs(function, inputs)
-        size = self.info["options"]["max_batch"]
+        """See `BaseTranslator.predict`."""
+        call = checked_call(self._signature(signature), inputs, outputs)
         run = self._loaded.signatures[signature]
         rows, parts = [], []
-        # Texts of about equal length go together: a batch is as slow as its longest.
-        for indices, batch in batches.batches(function, arrays, size):
+        for indices, batch in call.batches(self.info["options"]["max_batch"]):
             tensors = {
-                name: tf.constant(values, function.inputs[name].dtype)
+                name: tf.constant(values, call.signature.inputs[name].dtype)
                 for name, values in batch.items()
             }
             found = run(**tensors)
             rows.append(indices)
-            parts.append({name: results.decoded(found[name].numpy()) for name in names})
-        return batches.joined(rows, parts)
+            parts.append({n: results.decoded(found[n].numpy()) for n in call.outputs})
+        return call.joined(rows, parts)
 
     def _signature(self, name: str) -> Signature:
         if name not in self.signatures:
@@ -110,3 +115,19 @@ def signatures_of(info: Mapping[str, Any]) -> dict[str, Signature]:
         name: Signature(name, specs(found["inputs"]), specs(found["outputs"]))
         for name, found in info["signatures"].items()
     }
+
+
+def register_text_operators() -> None:
+    """Lets TensorFlow load SavedModels that read text.
+
+    TensorFlow Text itself is imported only if it keeps them elsewhere: it brings Keras
+    with it.
+    """
+    if "tensorflow_text" in sys.modules:
+        return
+    found = importlib.util.find_spec("tensorflow_text")
+    library = Path(found.origin).parent / _LIBRARY if found and found.origin else None
+    if library is not None and library.is_file():
+        tf.load_op_library(str(library))
+    else:
+        import tensorflow_text  # noqa: F401

@@ -18,8 +18,8 @@ from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.results import Status
 from keras_attnvariants.serving.signatures import TextSignatures
-from keras_attnvariants.serving.status import Status
 from keras_attnvariants.utils.typing import Tensor
 
 

@@ -8,8 +8,8 @@ import grpc
 import numpy as np
 
 from keras_attnvariants.serving import messages
-from keras_attnvariants.serving.client.tensors import from_proto
-from keras_attnvariants.serving.client.tensors import to_proto
+from keras_attnvariants.serving.messages import from_proto
+from keras_attnvariants.serving.messages import to_proto
 
 STRING = 7
 

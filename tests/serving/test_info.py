@@ -12,7 +12,7 @@ from keras_attnvariants.serving.info import signature_info
 from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.operators import read_saved_model
-from keras_attnvariants.serving.status import STATUS_DOCS
+from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import LIMITS
 

@@ -16,7 +16,7 @@ from keras_attnvariants.serving.inputs import status_of_ids
 from keras_attnvariants.serving.inputs import status_of_search
 from keras_attnvariants.serving.inputs import without_failed
 from keras_attnvariants.serving.operators import read_saved_model
-from keras_attnvariants.serving.status import STATUS_DOCS
+from keras_attnvariants.serving.results import STATUS_DOCS
 
 
 @pytest.fixture(scope="module")

@@ -78,8 +78,8 @@ def test_exported_models_need_no_tensorflow_text():
         "from keras_attnvariants.utils.importing import import_tensorflow\n"
         "import_tensorflow()\n"
         # The library of operators that was loaded alone is also that of the package.
-        "from keras_attnvariants.serving import text_operators\n"
-        "text_operators.register_text_operators()\n"
+        "from keras_attnvariants.serving.saved import register_text_operators\n"
+        "register_text_operators()\n"
         "assert 'tensorflow_text' not in sys.modules\n"
         "from keras_attnvariants import Tokenizer\n"
         "tokenizer = Tokenizer.train(['a b c d'], 9)\n"

@@ -1,113 +1,144 @@
-"""The gRPC interface of TensorFlow Serving: requests as bytes, replies as arrays."""
+"""A model on TensorFlow Serving over gRPC."""
 
-from collections.abc import Mapping
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.message import DecodeError
+import grpc
+import grpc.aio
 
 from keras_attnvariants.serving import messages
-from keras_attnvariants.serving.client.errors import ServingError
-from keras_attnvariants.serving.client.steps import Request
-from keras_attnvariants.serving.client.tensors import Array
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import from_proto
-from keras_attnvariants.serving.client.tensors import spec_of
-from keras_attnvariants.serving.client.tensors import to_proto
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Arrays
+from keras_attnvariants.serving.calls import Call
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.client.exchange import Request
+from keras_attnvariants.serving.client.exchange import error_of_code
 
 _METADATA = "signature_def"
 
 
-class GrpcApi:
-    """Speaks the protocol for one model.
+class GrpcServer:
+    """Asks for one model over one channel, from any thread or from one event loop.
 
     Args:
-        model: its name on the server.
-        version, label: which version of it; by default the newest.
+        target: `host:port`, or another name that gRPC resolves.
+        tls: whether to encrypt.
+        model, version, label: as for `Client`.
+        headers: sent with every request.
+        max_bytes: of a message in either direction.
+        is_async: whether coroutines use it.
+
+    Attributes:
+        address: for messages.
     """
 
-    def __init__(self, model: str, version: int | None, label: str | None) -> None:
-        self.spec = messages.ModelSpec(name=model)
-        if version is not None:
-            self.spec.version.value = version
-        if label is not None:
-            self.spec.version_label = label
-
-    def signatures_request(self) -> Request:
-        """Asks for the signatures."""
-        request = messages.GetModelMetadataRequest(
-            model_spec=self.spec, metadata_field=[_METADATA]
-        )
-        return _request("PredictionService/GetModelMetadata", request)
-
-    def signatures(self, body: bytes) -> dict[str, Signature]:
-        """The signatures in a reply."""
-        reply = _parsed(messages.GetModelMetadataResponse, body)
-        found = _parsed(messages.SignatureDefMap, reply.metadata[_METADATA].value)
-        return {
-            name: Signature(
-                name,
-                {key: spec_of(info) for key, info in definition.inputs.items()},
-                {key: spec_of(info) for key, info in definition.outputs.items()},
-            )
-            for name, definition in found.signature_def.items()
-            if not name.startswith("__")  # of TensorFlow's own
-        }
-
-    def versions_request(self) -> Request:
-        """Asks for the versions."""
-        request = messages.GetModelStatusRequest(model_spec={"name": self.spec.name})
-        return _request("ModelService/GetModelStatus", request)
-
-    def versions(self, body: bytes) -> dict[int, str]:
-        """The state of each version in a reply."""
-        reply = _parsed(messages.GetModelStatusResponse, body)
-        return {
-            status.version: messages.STATES.get(status.state, "UNKNOWN")
-            for status in reply.model_version_status
-        }
-
-    def predict_request(
+    def __init__(
         self,
-        signature: Signature,
-        inputs: Mapping[str, Array],
-        outputs: Sequence[str],
-    ) -> Request:
-        """Asks for the outputs of a batch."""
-        return _request(
-            "PredictionService/Predict",
-            predict_message(self.spec, signature.name, inputs, outputs),
+        target: str,
+        tls: bool,
+        model: str,
+        version: int | None,
+        label: str | None,
+        *,
+        headers: dict[str, str],
+        max_bytes: int,
+        is_async: bool,
+    ) -> None:
+        self.address = target
+        self._spec = messages.ModelSpec(name=model, version_label=label)
+        if version is not None:
+            self._spec.version.value = version
+        self._headers = [(name.lower(), value) for name, value in headers.items()]
+        self._max_bytes = max_bytes
+        options = [
+            ("grpc.max_send_message_length", max_bytes),
+            ("grpc.max_receive_message_length", max_bytes),
+            # A server that comes back is found again within a second.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 500),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+        ]
+        library: Any = grpc.aio if is_async else grpc
+        if tls:
+            credentials = grpc.ssl_channel_credentials()
+            self._channel = library.secure_channel(target, credentials, options)
+        else:
+            self._channel = library.insecure_channel(target, options)
+
+    def signatures(self) -> Request[dict[str, Signature]]:
+        """Asks for the signatures."""
+        message = messages.GetModelMetadataRequest(
+            model_spec=self._spec, metadata_field=[_METADATA]
         )
 
-    def prediction(
-        self, signature: Signature, body: bytes, outputs: Sequence[str]
-    ) -> dict[str, Array]:
-        """The outputs in a reply."""
-        reply = _parsed(messages.PredictResponse, body)
-        missing = set(outputs) - set(reply.outputs)
-        if missing:
-            raise ServingError(f"The reply has no {', '.join(sorted(missing))}")
-        return {name: from_proto(name, reply.outputs[name]) for name in outputs}
+        def read(body: bytes) -> dict[str, Signature]:
+            reply = messages.GetModelMetadataResponse.FromString(body)
+            found = reply.metadata[_METADATA].value
+            return messages.signatures_of(messages.SignatureDefMap.FromString(found))
+
+        return _request("PredictionService/GetModelMetadata", message, read)
+
+    def versions(self) -> Request[dict[int, str]]:
+        """Asks for the state of each version."""
+        message = messages.GetModelStatusRequest(model_spec={"name": self._spec.name})
+
+        def read(body: bytes) -> dict[int, str]:
+            reply = messages.GetModelStatusResponse.FromString(body)
+            return messages.states_of(reply)
+
+        return _request("ModelService/GetModelStatus", message, read)
+
+    def predict(self, call: Call, inputs: Arrays) -> Request[dict[str, Array]]:
+        """Asks for the outputs of a batch."""
+        message = messages.predict_request(
+            self._spec, call.signature.name, inputs, call.outputs
+        )
+
+        def read(body: bytes) -> dict[str, Array]:
+            found = dict(messages.PredictResponse.FromString(body).outputs)
+            return {n: messages.from_proto(n, found[n]) for n in call.outputs}
+
+        return _request("PredictionService/Predict", message, read)
+
+    def send(self, request: Request[Any], timeout: float) -> bytes:
+        """The body of the reply.
+
+        Raises:
+            ServingError: there is none in time, or it says that something is wrong.
+        """
+        with self._failures():
+            reply: bytes = self._call(request, timeout)
+        return reply
+
+    async def send_async(self, request: Request[Any], timeout: float) -> bytes:
+        """As `send`, while others work."""
+        with self._failures():
+            reply: bytes = await self._call(request, timeout)
+        return reply
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._channel.close()
+
+    async def close_async(self) -> None:
+        """As `close`."""
+        await self._channel.close()
+
+    def _call(self, request: Request[Any], timeout: float) -> Any:
+        request.check_size(self._max_bytes)
+        method = self._channel.unary_unary(request.path)
+        return method(request.body, timeout=timeout, metadata=self._headers)
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Gives errors of gRPC their names."""
+        try:
+            yield
+        except grpc.RpcError as error:
+            details = error.details() or "no details"
+            raise error_of_code(self.address, error.code().name, details) from error
 
 
-def predict_message(
-    spec: Any, signature: str, inputs: Mapping[str, Array], outputs: Sequence[str] = ()
-) -> Any:
-    """A `PredictRequest`; without names of outputs it asks for all."""
-    request = messages.PredictRequest(model_spec=spec, output_filter=outputs)
-    request.model_spec.signature_name = signature
-    for name, array in inputs.items():
-        request.inputs[name].CopyFrom(to_proto(array))
-    return request
-
-
-def _request(method: str, message: Any) -> Request:
-    return Request(f"/tensorflow.serving.{method}", message.SerializeToString())
-
-
-def _parsed(kind: Any, body: bytes) -> Any:
-    """A message from its bytes."""
-    try:
-        return kind.FromString(body)
-    except DecodeError as error:
-        raise ServingError(f"The reply is damaged: {error}") from error
+def _request(method: str, message: Any, read: Any) -> Request[Any]:
+    return Request(f"/tensorflow.serving.{method}", message.SerializeToString(), read)

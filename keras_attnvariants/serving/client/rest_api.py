@@ -1,112 +1,195 @@
-"""The REST interface of TensorFlow Serving: requests as JSON, replies as arrays."""
+"""A model on TensorFlow Serving over REST."""
 
+import asyncio
 import base64
+import contextlib
 import json
-from collections.abc import Mapping
-from collections.abc import Sequence
+import ssl
+import time
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import numpy as np
+from google.protobuf import json_format
 
-from keras_attnvariants.serving.client.errors import ServingError
-from keras_attnvariants.serving.client.steps import Request
-from keras_attnvariants.serving.client.tensors import Array
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
+from keras_attnvariants.serving import messages
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Arrays
+from keras_attnvariants.serving.calls import Call
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.client.exchange import DeadlineError
+from keras_attnvariants.serving.client.exchange import MessageTooLargeError
+from keras_attnvariants.serving.client.exchange import Request
+from keras_attnvariants.serving.client.exchange import ServerUnavailableError
+from keras_attnvariants.serving.client.exchange import error_of_status
+from keras_attnvariants.serving.client.exchange import one_line
 
-# JSON has the names of TensorFlow's types.
-_TYPES = {
-    "DT_FLOAT": "float32",
-    "DT_DOUBLE": "float64",
-    "DT_INT32": "int32",
-    "DT_STRING": "string",
-    "DT_INT64": "int64",
-    "DT_BOOL": "bool",
+# The types of JSON in which the numbers and texts of a type come.
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "bool": (bool,),
+    "int32": (int,),
+    "int64": (int,),
+    "float32": (float, int),
+    "float64": (float, int),
 }
 
 
-class RestApi:
-    """Speaks the protocol for one model, with the arguments of `GrpcApi`."""
+class RestServer:
+    """Asks for one model over HTTP, from any thread or from one event loop.
 
-    def __init__(self, model: str, version: int | None, label: str | None) -> None:
-        self.model = f"/v1/models/{quote(model, safe='')}"
-        self.path = self.model
-        if version is not None:
-            self.path += f"/versions/{version}"
-        if label is not None:
-            self.path += f"/labels/{quote(label, safe='')}"
+    Args:
+        url: `http://host:port` or `https://host:port`, with or without a path, and a
+            user and a password for a proxy that wants them.
+        address: the same for messages.
+        model, version, label: as for `Client`.
+        headers: sent with every request.
+        max_bytes: of a body in either direction.
+        is_async: whether coroutines use it.
+    """
 
-    def signatures_request(self) -> Request:
-        """Asks for the signatures."""
-        return Request(f"{self.path}/metadata", None)
-
-    def signatures(self, body: bytes) -> dict[str, Signature]:
-        """The signatures in a reply."""
-        reply = _parsed(body)
-        try:
-            found = reply["metadata"]["signature_def"]["signature_def"]
-            return {
-                name: Signature(name, _specs(parts["inputs"]), _specs(parts["outputs"]))
-                for name, parts in found.items()
-                if not name.startswith("__")  # of TensorFlow's own
-            }
-        except (KeyError, TypeError, ValueError) as error:
-            raise ServingError(f"The metadata of the model lack {error}") from error
-
-    def versions_request(self) -> Request:
-        """Asks for the versions."""
-        return Request(self.model, None)
-
-    def versions(self, body: bytes) -> dict[int, str]:
-        """The state of each version in a reply."""
-        try:
-            return {
-                int(status["version"]): status["state"]
-                for status in _parsed(body)["model_version_status"]
-            }
-        except (KeyError, TypeError, ValueError) as error:
-            raise ServingError(f"The status of the model lacks {error}") from error
-
-    def predict_request(
+    def __init__(
         self,
-        signature: Signature,
-        inputs: Mapping[str, Array],
-        outputs: Sequence[str],
-    ) -> Request:
+        url: str,
+        address: str,
+        model: str,
+        version: int | None,
+        label: str | None,
+        *,
+        headers: dict[str, str],
+        max_bytes: int,
+        is_async: bool,
+    ) -> None:
+        self.address = address
+        self._model = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}"
+        self._version = self._model
+        if version is not None:
+            self._version += f"/versions/{version}"
+        if label is not None:
+            self._version += f"/labels/{quote(label, safe='')}"
+        self._max_bytes = max_bytes
+        library: Any = httpx.AsyncClient if is_async else httpx.Client
+        self._client = library(
+            headers={
+                "Content-Type": "application/json",
+                "Accept-Encoding": "identity",
+                **headers,
+            },
+            limits=httpx.Limits(),
+            # Neither proxies nor passwords that nobody named, and the system's CAs.
+            trust_env=False,
+            verify=ssl.create_default_context(),
+        )
+
+    def signatures(self) -> Request[dict[str, Signature]]:
+        """Asks for the signatures."""
+
+        def read(body: bytes) -> dict[str, Signature]:
+            found = json.loads(body)["metadata"]["signature_def"]
+            return messages.signatures_of(_message(messages.SignatureDefMap, found))
+
+        return Request(f"{self._version}/metadata", None, read)
+
+    def versions(self) -> Request[dict[int, str]]:
+        """Asks for the state of each version."""
+
+        def read(body: bytes) -> dict[int, str]:
+            reply = _message(messages.GetModelStatusResponse, json.loads(body))
+            return messages.states_of(reply)
+
+        return Request(self._model, None, read)
+
+    def predict(self, call: Call, inputs: Arrays) -> Request[dict[str, Array]]:
         """Asks for the outputs of a batch; the server sends all that there are."""
         value = {
-            "signature_name": signature.name,
+            "signature_name": call.signature.name,
             "inputs": {name: _listed(array) for name, array in inputs.items()},
         }
-        return Request(f"{self.path}:predict", json.dumps(value).encode())
 
-    def prediction(
-        self, signature: Signature, body: bytes, outputs: Sequence[str]
-    ) -> dict[str, Array]:
-        """The outputs in a reply."""
-        reply = _parsed(body)
-        found = reply.get("outputs") if isinstance(reply, dict) else None
-        if len(signature.outputs) == 1:  # the server leaves out the name of the only
-            found = {next(iter(signature.outputs)): found}
-        if not isinstance(found, dict) or set(outputs) - set(found):
-            raise ServingError(f"The reply lacks one of {', '.join(outputs)}")
-        return {name: _array(name, found[name], signature) for name in outputs}
+        def read(body: bytes) -> dict[str, Array]:
+            found, specs = json.loads(body)["outputs"], call.signature.outputs
+            if len(specs) == 1:  # comes without its name
+                found = dict.fromkeys(specs, found)
+            return {
+                name: _array(name, found[name], specs[name]) for name in call.outputs
+            }
 
+        return Request(f"{self._version}:predict", json.dumps(value).encode(), read)
 
-def _specs(infos: Mapping[str, Any]) -> dict[str, TensorSpec]:
-    """What the metadata say about inputs or outputs; sizes are strings in JSON."""
-    found = {}
-    for name, info in infos.items():
-        shape = info["tensor_shape"]
-        sizes = [int(dim["size"]) for dim in shape.get("dim", ())]
-        found[name] = TensorSpec(
-            _TYPES.get(info["dtype"], info["dtype"]),
-            None
-            if shape.get("unknown_rank")
-            else tuple(None if size < 0 else size for size in sizes),
+    def send(self, request: Request[Any], timeout: float) -> bytes:
+        """The body of the reply.
+
+        Raises:
+            ServingError: there is none in time, or it says that something is wrong.
+        """
+        end = time.monotonic() + timeout
+        body = bytearray()
+        with self._failures(timeout), self._stream(request, timeout) as reply:
+            for chunk in reply.iter_raw():
+                self._append(body, chunk)
+                if time.monotonic() > end:
+                    raise TimeoutError
+        return self._checked(reply.status_code, body)
+
+    async def send_async(self, request: Request[Any], timeout: float) -> bytes:
+        """As `send`, while others work."""
+        body = bytearray()
+        with self._failures(timeout):
+            async with asyncio.timeout(timeout), self._stream(request) as reply:
+                async for chunk in reply.aiter_raw():
+                    self._append(body, chunk)
+        return self._checked(reply.status_code, body)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._client.close()
+
+    async def close_async(self) -> None:
+        """As `close`."""
+        await self._client.aclose()
+
+    def _stream(self, request: Request[Any], timeout: float | None = None) -> Any:
+        request.check_size(self._max_bytes)
+        method = "GET" if request.body is None else "POST"
+        return self._client.stream(
+            method, request.path, content=request.body, timeout=timeout
         )
-    return found
+
+    def _append(self, body: bytearray, chunk: bytes) -> None:
+        body += chunk
+        if len(body) > self._max_bytes:
+            raise MessageTooLargeError(
+                f"{self.address}: the reply has more bytes than `max_message_bytes` "
+                f"({self._max_bytes:,})"
+            )
+
+    def _checked(self, status: int, body: bytearray) -> bytes:
+        if status != 200:
+            raise error_of_status(self.address, status, _reason(bytes(body)))
+        return bytes(body)
+
+    @contextlib.contextmanager
+    def _failures(self, timeout: float) -> Iterator[None]:
+        """Gives errors of HTTP their names."""
+        try:
+            yield
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise DeadlineError(
+                f"{self.address}: no reply in {timeout:.3g} seconds"
+            ) from error
+        except httpx.LocalProtocolError as error:
+            raise ValueError("`headers` hold what HTTP does not allow") from error
+        except httpx.TransportError as error:
+            what = one_line(str(error)) or type(error).__name__
+            raise ServerUnavailableError(f"{self.address}: {what}") from error
+
+
+def _message(kind: Any, value: Any) -> Any:
+    """A message from its JSON."""
+    return json_format.ParseDict(value, kind(), ignore_unknown_fields=True)
 
 
 def _listed(array: Array) -> Any:
@@ -122,22 +205,24 @@ def _listed(array: Array) -> Any:
     return flat.reshape(array.shape).tolist()
 
 
-def _array(name: str, value: Any, signature: Signature) -> Array:
+def _array(name: str, value: Any, spec: TensorSpec) -> Array:
     """JSON as an array of the type of an output."""
-    spec = signature.outputs[name]
-    try:
-        array = np.array(value, object if spec.dtype == "string" else spec.dtype)
-    except (TypeError, ValueError) as error:
-        raise ServingError(f"`{name}` in the reply is no array: {error}") from error
+    array = np.array(value, object)
+    types = _JSON_TYPES[spec.dtype]
+    for leaf in array.ravel():
+        if type(leaf) not in types:
+            raise ValueError(f"`{name}` must be {spec.dtype}. Received: {leaf!r:.80}")
+    if spec.dtype != "string":
+        array = array.astype(spec.dtype)
     if array.size == 0 and spec.shape is not None:
         # An empty list has no axes after the first.
         array = array.reshape([size or 0 for size in spec.shape])
     return array
 
 
-def _parsed(body: bytes) -> Any:
-    """A value from its JSON."""
+def _reason(body: bytes) -> str:
+    """What the body of an error says: TensorFlow Serving sends JSON, proxies do not."""
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ServingError(f"The reply is no JSON: {error}") from error
+        return str(json.loads(body)["error"])
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return body.decode("utf-8", "replace")

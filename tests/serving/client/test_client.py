@@ -12,6 +12,7 @@ from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import client as clients
 from keras_attnvariants.serving.client import TensorSpec
+from keras_attnvariants.serving.client.client import parse_place
 from tests.serving.tools import LIMITS
 from tests.serving.tools import SENTENCES
 
@@ -20,7 +21,8 @@ BOTH = pytest.mark.parametrize("protocol", ["grpc", "rest"])
 
 
 def connect(service, protocol, **options):
-    return Client(service.address(protocol), "en-de", max_batch=BATCH, **options)
+    options = {"max_batch": BATCH, **options}
+    return Client(service.address(protocol), "en-de", **options)
 
 
 def test_it_starts_without_tensorflow():
@@ -190,6 +192,22 @@ def test_nobody_there_is_told_after_a_few_tries(protocol):
 
 
 @BOTH
+def test_the_first_failure_of_several_requests_is_told(protocol, service):
+    texts = ["a", "a" * 4000, "b" * 4000]
+
+    async def translate():
+        async with AsyncClient(service.address(protocol), "en-de", **options) as client:
+            await client.translate(texts)
+
+    options = {"max_batch": 1, "max_message_bytes": 3000}
+    with connect(service, protocol, **options) as client:
+        with pytest.raises(clients.MessageTooLargeError):
+            client.translate(texts)
+    with pytest.raises(clients.MessageTooLargeError):
+        asyncio.run(translate())
+
+
+@BOTH
 def test_a_deadline_is_kept(protocol, service, texts):
     with connect(service, protocol) as client:
         client.signatures()
@@ -207,6 +225,12 @@ def test_a_deadline_is_kept(protocol, service, texts):
         ({"retries": -1}, "`retries`"),
         ({"model": ""}, "`model`"),
         ({"address": "http://"}, "`address`"),
+        ({"address": ""}, "`address`"),
+        ({"address": "localhost:99999"}, "`address`.*localhost:99999"),
+        ({"address": "http://localhost:99999"}, "`address`.*localhost:99999"),
+        ({"address": "localhost:x"}, "`address`"),
+        ({"address": "me:secret@localhost:1"}, "`address`.*: localhost:1$"),
+        ({"address": "http://me:secret@localhost:0"}, "`address`.*: http://localhost"),
     ],
 )
 def test_wrong_arguments_are_refused(options, message):
@@ -218,3 +242,32 @@ def test_a_single_text_is_no_list():
     with Client("localhost:1", "en-de") as client:
         with pytest.raises(TypeError, match="`texts` must be a list"):
             client.translate("Good morning.")
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("localhost:8500/en-de", ("localhost:8500", "en-de", None, None)),
+        ("grpcs://a.b:443/m", ("grpcs://a.b:443", "m", None, None)),
+        ("http://h:1/m/versions/12", ("http://h:1", "m", 12, None)),
+        ("[::1]:8500/m/labels/stable", ("[::1]:8500", "m", None, "stable")),
+    ],
+)
+def test_parts_of_a_place(place, expected):
+    found = parse_place(place)
+    names = ("address", "model", "version", "label")
+    assert tuple(found.get(name) for name in names) == expected
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["", "localhost:8500", "localhost:8500/", "/m", "h:1/m/versions/x", "h:1/m/x"],
+)
+def test_what_is_no_place_is_refused(place):
+    with pytest.raises(ValueError, match="host:port/model"):
+        parse_place(place)
+
+
+def test_no_password_is_shown():
+    with pytest.raises(ValueError, match="Received: http://host:1$"):
+        parse_place("http://me:se/cret@host:1")

@@ -1,74 +1,244 @@
-"""Requests and replies of REST as JSON."""
+"""Requests over REST, and servers that answer what they should not."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
-from keras_attnvariants.serving.client.errors import ServingError
-from keras_attnvariants.serving.client.rest_api import RestApi
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
+from keras_attnvariants.serving.client import exchange as errors
+from tests.serving.client.raw_server import RawServer
+from tests.serving.client.raw_server import ask
+from tests.serving.client.raw_server import http
 
-TWO = Signature(
-    "nbest",
-    {"text": TensorSpec("string", (None,))},
-    {
-        "translations": TensorSpec("string", (None, None)),
-        "scores": TensorSpec("float32", (None, None)),
-    },
-)
-ONE = Signature("one", TWO.inputs, {"scores": TensorSpec("float32", (None, None))})
-API = RestApi("m", None, None)
+BOTH = pytest.mark.parametrize("way", ["waiting", "async"])
 
 
+def metadata(**outputs):
+    """The reply to a question for signatures; outputs have a type and a rank."""
+
+    def info(dtype, rank):
+        sizes = [{"size": "-1", "name": ""}] * rank
+        shape = {"dim": sizes, "unknown_rank": False}
+        return {"dtype": dtype, "tensor_shape": shape, "name": "x:0"}
+
+    definition = {
+        "inputs": {"text": info("DT_STRING", 1)},
+        "outputs": {name: info(*output) for name, output in outputs.items()},
+        "method_name": "tensorflow/serving/predict",
+    }
+    signatures = {"serving_default": definition, "__saved_model_init_op": {}}
+    found = {"@type": "SignatureDefMap", "signature_def": signatures}
+    spec = {"name": "m", "signature_name": "", "version": "1"}
+    return http(json.dumps({"model_spec": spec, "metadata": {"signature_def": found}}))
+
+
+TWO = metadata(translations=("DT_STRING", 1), scores=("DT_FLOAT", 2))
+ONE = metadata(scores=("DT_FLOAT", 2))
+
+
+def predict(way, signatures, body, texts=("a",), outputs=None):
+    """What the prediction in a reply is, and what was asked for it."""
+    with RawServer(signatures, http(body)) as server:
+        address = f"http://localhost:{server.port}"
+        arguments = {"text": list(texts)}, "serving_default", outputs
+        found = ask(way, address, "predict", *arguments, retries=0)
+    return found, server.asked[1]
+
+
+@BOTH
 @pytest.mark.parametrize(
-    ("arguments", "path"),
+    ("options", "path"),
     [
-        (("m", None, None), "/v1/models/m"),
-        (("a/b", 3, None), "/v1/models/a%2Fb/versions/3"),
-        (("m", None, "stable"), "/v1/models/m/labels/stable"),
+        ({}, "/v1/models/m"),
+        ({"version": 3}, "/v1/models/m/versions/3"),
+        ({"label": "a/b"}, "/v1/models/m/labels/a%2Fb"),
     ],
 )
-def test_paths(arguments, path):
-    api = RestApi(*arguments)
-    assert api.signatures_request().path == f"{path}/metadata"
-    assert api.predict_request(TWO, {}, []).path == f"{path}:predict"
+def test_path_headers_and_password_go_with_a_request(way, options, path):
+    headers = {"x-key": "Bearer x"}
+    with RawServer(TWO) as server:
+        address = f"http://user:secret@localhost:{server.port}/proxy/"
+        found = ask(way, address, "signatures", headers=headers, **options)
+    assert list(found) == ["serving_default"]
+    first, *lines = server.asked[0].decode().split("\r\n")
+    assert first == f"GET /proxy{path}/metadata HTTP/1.1"
+    assert "x-key: Bearer x" in lines
+    assert "Authorization: Basic dXNlcjpzZWNyZXQ=" in lines
 
 
-def test_bytes_that_are_no_text_go_as_base64():
-    texts = np.array(["ä\0".encode(), b"\xff"], object)
-    request = API.predict_request(TWO, {"text": texts, "n": np.array([[1]])}, [])
-    assert json.loads(request.body) == {
-        "signature_name": "nbest",
-        "inputs": {"text": ["ä\0", {"b64": "/w=="}], "n": [[1]]},
+@BOTH
+def test_bytes_that_are_no_text_go_as_base64(way):
+    _, asked = predict(way, ONE, '{"outputs": [[1], [2]]}', [b"\xff", "ä\0"])
+    assert json.loads(asked.partition(b"\r\n\r\n")[2]) == {
+        "signature_name": "serving_default",
+        "inputs": {"text": [{"b64": "/w=="}, "ä\0"]},
     }
 
 
-def test_outputs_have_the_types_of_the_signature():
-    body = b'{"outputs": {"translations": [["a", "b"]], "scores": [[-1, -Infinity]]}}'
-    found = API.prediction(TWO, body, ["translations", "scores"])
+@BOTH
+def test_outputs_have_the_types_of_the_signature(way):
+    body = '{"outputs": {"translations": ["b"], "scores": [[-1, -Infinity]]}}'
+    found, _ = predict(way, TWO, body)
     assert found["scores"].dtype == np.float32
     assert found["scores"].tolist() == [[-1, -np.inf]]
-    assert found["translations"].tolist() == [["a", "b"]]
+    assert found["translations"].tolist() == ["b"]
     # The server leaves out the name of the only output.
-    [scores] = API.prediction(ONE, b'{"outputs": [[1]]}', ["scores"]).values()
+    [scores] = predict(way, ONE, '{"outputs": [[1]]}')[0].values()
     assert scores.shape == (1, 1)
-    [empty] = API.prediction(ONE, b'{"outputs": []}', ["scores"]).values()
+    [empty] = predict(way, ONE, '{"outputs": []}', [])[0].values()
     assert empty.shape == (0, 0)
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"outputs": [1]}', b"[" * 100_000, b"\xff"]
+    "body",
+    [
+        "",
+        "null",
+        "7",
+        "[]",
+        "{}",
+        "<html>Welcome</html>",
+        "[" * 100_000,
+        '{"outputs": null}',
+        '{"outputs": [1]}',
+        '{"outputs": {"scores": null}}',
+        '{"outputs": {"scores": [[null]]}}',
+        '{"outputs": {"scores": [["1"]]}}',
+        '{"outputs": {"scores": [[true]]}}',
+        '{"outputs": {"scores": [1]}}',
+        '{"outputs": {"scores": [[1], [1, 2]]}}',
+        '{"outputs": {"scores": [[1], [2]]}}',
+        '{"outputs": {"scores": [[1' + "0" * 400 + "]]}}",
+    ],
 )
-def test_replies_that_make_no_sense_are_named(body):
-    with pytest.raises(ServingError, match="reply"):
-        API.prediction(TWO, body, ["scores"])
-    for read in (API.signatures, API.versions):
-        with pytest.raises(ServingError):
-            read(body)
+def test_predictions_that_make_no_sense_are_one_error(body):
+    with pytest.raises(errors.ServingError, match="not what was asked for") as raised:
+        predict("waiting", TWO, body, outputs=["scores"])
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 600
 
 
-def test_rows_of_unequal_length_are_named():
-    with pytest.raises(ServingError, match="`scores` in the reply is no array"):
-        API.prediction(ONE, b'{"outputs": [[1], [1, 2]]}', ["scores"])
+@pytest.mark.parametrize("value", ["[1]", "[null]", "[[1]]", '"b"', '[["b"]]'])
+def test_translations_that_are_no_texts_are_one_error(value):
+    body = f'{{"outputs": {{"translations": {value}, "scores": [[1]]}}}}'
+    with pytest.raises(errors.ServingError, match="`translations`"):
+        predict("waiting", TWO, body)
+
+
+@BOTH
+@pytest.mark.parametrize("method", ["signatures", "versions"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        '{"metadata": 1, "model_version_status": 1}',
+        '{"metadata": {"signature_def": null}, "model_version_status": [null]}',
+        '{"metadata": {"signature_def": {"signature_def": []}},'
+        ' "model_version_status": [{"version": "x"}]}',
+    ],
+)
+def test_descriptions_that_make_no_sense_are_one_error(way, method, body):
+    with RawServer(http(body)) as server:
+        with pytest.raises(errors.ServingError, match="not what was asked for"):
+            ask(way, f"http://localhost:{server.port}", method, retries=0)
+
+
+@BOTH
+def test_states_of_versions(way):
+    states = [{"version": "2", "state": "LOADING"}, {"version": "1", "state": "END"}]
+    with RawServer(http(json.dumps({"model_version_status": states}))) as server:
+        found = ask(way, f"http://localhost:{server.port}", "versions")
+    assert found == {2: "LOADING", 1: "END"}
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("reply", "error", "message"),
+    [
+        (b"", errors.ServerUnavailableError, "disconnected"),
+        (b"rubbish\r\n\r\n", errors.ServerUnavailableError, "rubbish"),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
+            errors.ServerUnavailableError,
+            "received 4 bytes, expected 9",
+        ),
+        (http("x" * 2000), errors.MessageTooLargeError, "1,000"),
+        (
+            http('{"error": "Missing\\n named input: text"}', "400 Bad"),
+            errors.InvalidRequestError,
+            "Missing named input: text .HTTP 400.",
+        ),
+        (
+            http('{"error": "\\u001b[2Jno\\u0007"}', "400 Bad"),
+            errors.InvalidRequestError,
+            r": \[2Jno .HTTP 400.",
+        ),
+        (
+            http("<html>\r\nlater</html>", "503 No"),
+            errors.ServerUnavailableError,
+            "<html> later</html> .HTTP 503.",
+        ),
+        (http("{" + "[" * 900, "500 No"), errors.ServingError, "HTTP 500"),
+        (http("", "302 Found"), errors.ServingError, "HTTP 302"),
+    ],
+)
+def test_bad_replies_have_names(way, reply, error, message):
+    with RawServer(reply) as server:
+        address = f"http://user:secret@localhost:{server.port}"
+        with pytest.raises(error, match=message) as raised:
+            ask(way, address, "versions", retries=0, max_message_bytes=1000)
+    assert type(raised.value) is error
+    assert "\n" not in str(raised.value) and "secret" not in str(raised.value)
+
+
+@BOTH
+def test_who_is_not_available_is_asked_again(way):
+    later = http("later", "503 No")
+    states = http('{"model_version_status": [{"version": 1, "state": 30}]}')
+    with RawServer(later, later, states) as server:
+        address = f"http://localhost:{server.port}"
+        assert ask(way, address, "versions", retries=2) == {1: "AVAILABLE"}
+    with RawServer(later) as server:
+        address = f"http://localhost:{server.port}"
+        with pytest.raises(errors.ServerUnavailableError):
+            ask(way, address, "versions", retries=1)
+    assert len(server.asked) == 2
+    with RawServer(later) as server:
+        address = f"http://localhost:{server.port}"
+        with pytest.raises(errors.DeadlineError, match="tried 2 times in 0.5 sec"):
+            ask(way, address, "versions", timeout=0.5)
+
+
+@BOTH
+def test_other_failures_are_told_at_once(way):
+    with RawServer(http("no", "400 Bad")) as server:
+        with pytest.raises(errors.InvalidRequestError):
+            ask(way, f"http://localhost:{server.port}", "versions")
+    assert len(server.asked) == 1
+
+
+@BOTH
+def test_a_reply_that_trickles_ends_at_the_deadline(way):
+    begin = time.monotonic()
+    with RawServer(http("x" * 900), pause=0.02) as server:
+        with pytest.raises(errors.DeadlineError, match="no reply in 0.5 seconds"):
+            ask(way, f"http://localhost:{server.port}", "versions", timeout=0.5)
+        assert time.monotonic() - begin < 2
+
+
+@BOTH
+def test_large_requests_are_not_sent(way):
+    with RawServer(TWO) as server:
+        address = f"http://localhost:{server.port}"
+        with pytest.raises(errors.MessageTooLargeError, match="send fewer sentences"):
+            ask(way, address, "translate", ["a" * 1000], max_message_bytes=1000)
+    assert len(server.asked) == 1
+
+
+@BOTH
+def test_headers_that_http_does_not_allow_are_refused(way):
+    with RawServer(TWO) as server:
+        address = f"http://localhost:{server.port}"
+        with pytest.raises(ValueError, match="`headers`"):
+            ask(way, address, "versions", headers={"authorization": "Bearer x\n"})

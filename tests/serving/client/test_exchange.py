@@ -1,8 +1,9 @@
-"""Failures by name, in one line."""
+"""The tries of a request, and failures by name, in one line."""
 
 import pytest
 
-from keras_attnvariants.serving.client import errors
+from keras_attnvariants.serving.client import exchange as errors
+from keras_attnvariants.serving.client.exchange import Tries
 
 
 @pytest.mark.parametrize(
@@ -46,5 +47,35 @@ def test_a_status_of_http_has_its_exception(status, kind):
     assert str(error) == f"http://here: no (HTTP {status})"
 
 
-def test_what_servers_say_is_cut():
+def test_what_servers_say_is_cut_and_cannot_control_a_terminal():
     assert len(errors.one_line("x" * 10_000)) == 401
+    text = "\x1b[31ma\x07\u202e b\r\nc\u2028d\x9b2J\0e"
+    assert errors.one_line(text) == "[31ma b c d2Je"
+
+
+GONE = errors.ServerUnavailableError("x: gone")
+
+
+def test_pauses_double_up_to_the_longest_and_vary():
+    drawn = []
+    for _ in range(50):
+        tries = Tries(timeout=60, retries=6)
+        drawn.append([tries.pause(GONE) for _ in range(6)])
+    for number, longest in enumerate([0.25, 0.5, 1, 2, 4, 4]):
+        pauses = [draw[number] for draw in drawn]
+        assert longest / 2 <= min(pauses) < max(pauses) <= longest
+
+
+def test_there_are_as_many_pauses_as_retries():
+    tries = Tries(timeout=60, retries=2)
+    tries.pause(GONE)
+    tries.pause(GONE)
+    with pytest.raises(errors.ServerUnavailableError, match="x: gone"):
+        tries.pause(GONE)
+
+
+def test_no_pause_outlasts_the_deadline():
+    tries = Tries(timeout=0.1, retries=5)
+    assert 0 < tries.left() <= 0.1
+    with pytest.raises(errors.DeadlineError, match="gone; tried 1 times in 0.1 sec"):
+        tries.pause(GONE)

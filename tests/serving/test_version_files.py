@@ -1,17 +1,24 @@
-"""Warm-up requests: one for every signature and bucket, and none that fails."""
+"""Files in the folder of a version: how requests are merged, and warm-up requests."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
-from keras_attnvariants.serving.deployment.warm_up import WARM_UP
-from keras_attnvariants.serving.deployment.warm_up import examples
-from keras_attnvariants.serving.deployment.warm_up import text_of
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.version_files import BATCHING
+from keras_attnvariants.serving.version_files import WARM_UP
+from keras_attnvariants.serving.version_files import batch_sizes
+from keras_attnvariants.serving.version_files import examples
+from keras_attnvariants.serving.version_files import text_of
+from keras_attnvariants.serving.version_files import write_batching
 from keras_attnvariants.serving.versions import INFO
+from tests.serving.deployment.configs import BatchingParameters
+from tests.serving.deployment.configs import read
 from tests.serving.tools import LIMITS
 
 
@@ -67,3 +74,33 @@ def test_an_export_answers_its_own_requests(exported):
         }
         found = signatures[request.model_spec.signature_name](**inputs)
         assert {len(output) for output in found.values()} == {1}
+
+
+@pytest.mark.parametrize("largest", [1, 2, 3, 7, 33, 48, 64, 100])
+def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
+    sizes = batch_sizes(largest)
+    assert sizes[0] == 1 and sizes[-1] == largest
+    for size, following in zip(sizes, sizes[1:], strict=False):
+        # What is one sentence more than a size is filled up to the next.
+        assert size < following <= max(size * 1.5, size + 1)
+
+
+@pytest.mark.parametrize(("shape", "pads"), [([None], False), ([None, None], True)])
+def test_the_server_reads_it(shape, pads, tmp_path):
+    write_batching(
+        tmp_path, 33, {"serving_default": {"inputs": {"x": {"shape": shape}}}}
+    )
+    parameters = read(BatchingParameters, tmp_path / BATCHING)
+    assert parameters.max_batch_size.value == 33
+    assert list(parameters.allowed_batch_sizes) == batch_sizes(33)
+    assert parameters.pad_variable_length_inputs == pads
+
+
+def test_they_are_written_without_the_client():
+    code = (
+        "import sys, keras_attnvariants.serving.version_files\n"
+        "found = [n for n in sys.modules if n.startswith(('grpc.', 'httpx.'))\n"
+        "         or n == 'keras_attnvariants.serving.client']\n"
+        "assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,28 +1,23 @@
-"""What is asked of exported models in Python, wherever they run."""
-
-from __future__ import annotations
+"""Translating with exported models in Python, wherever they run."""
 
 from abc import ABC
 from abc import abstractmethod
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import TypeAlias
 from typing import TypeVar
 
 from keras_attnvariants.serving import results
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import column
 from keras_attnvariants.serving.calls import listed
-from keras_attnvariants.serving.results import Array
+from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.results import SavedTranslation
+from keras_attnvariants.serving.results import Status
 from keras_attnvariants.serving.results import TargetScore
-from keras_attnvariants.serving.status import STATUS_DOCS
-from keras_attnvariants.serving.status import Status
 from keras_attnvariants.utils.checks import seeds_of_texts
-
-if TYPE_CHECKING:
-    from keras_attnvariants.serving.client.tensors import Signature
 
 T = TypeVar("T")
 # One value for all texts, or a list with one for each.
@@ -50,12 +45,6 @@ class BaseTranslator(ABC):
         Raises:
             ValueError: the model was exported without it.
         """
-
-    @abstractmethod
-    def _predict(
-        self, inputs: Mapping[str, Any], signature: str, outputs: Sequence[str] | None
-    ) -> dict[str, Array]:
-        """See `predict`."""
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text."""
@@ -161,6 +150,7 @@ class BaseTranslator(ABC):
         }
         return self._with_options("sample", texts, options)
 
+    @abstractmethod
     def predict(
         self,
         inputs: Mapping[str, Any],
@@ -182,7 +172,6 @@ class BaseTranslator(ABC):
             ValueError: there is no such signature, or an input is missing, unknown, of
                 another type or rank, or of another number of rows.
         """
-        return self._predict(inputs, signature, outputs)
 
     def _with_options(
         self, signature: str, texts: Sequence[str], options: Mapping[str, Any]

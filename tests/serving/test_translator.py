@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.decoding import IMPOSSIBLE
-from keras_attnvariants.serving.base import BaseTranslator
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
 from keras_attnvariants.serving.results import MISSING
-from keras_attnvariants.serving.status import Status
+from keras_attnvariants.serving.results import Status
+from keras_attnvariants.serving.translator import BaseTranslator
 
 OPTIONS = {
     "prefix": "string",
@@ -39,7 +39,7 @@ class Recorder(BaseTranslator):
         specs = {key: TensorSpec(dtype, (None,)) for key, dtype in OPTIONS.items()}
         return Signature(name, specs, {})
 
-    def _predict(self, inputs, signature, outputs):
+    def predict(self, inputs, signature="serving_default", outputs=None):
         self.asked.append((signature, inputs, outputs))
         return self.reply
 
@@ -106,7 +106,7 @@ def test_a_wrong_option_names_its_text():
         translator.translate_with(["a", "b", "c"], max_length=[9, 9, 1])
 
 
-@pytest.mark.parametrize("module", ["base", "client", "calls", "results"])
+@pytest.mark.parametrize("module", ["translator", "client", "calls", "results"])
 def test_each_module_can_be_the_first_and_needs_no_tensorflow(module):
     code = (
         f"import sys, keras_attnvariants.serving.{module}\n"

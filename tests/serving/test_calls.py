@@ -1,15 +1,13 @@
-"""Splitting requests and putting replies together."""
+"""Checking calls, splitting them, and putting replies together."""
 
 import numpy as np
 import pytest
 
-from keras_attnvariants.serving.client.batches import batches
-from keras_attnvariants.serving.client.batches import checked_inputs
-from keras_attnvariants.serving.client.batches import joined
-from keras_attnvariants.serving.client.batches import limit_in
-from keras_attnvariants.serving.client.errors import ServingError
-from keras_attnvariants.serving.client.tensors import Signature
-from keras_attnvariants.serving.client.tensors import TensorSpec
+from keras_attnvariants.serving.calls import Call
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.calls import checked_call
+from keras_attnvariants.serving.calls import limit_in
 
 TEXTS = Signature(
     "pair",
@@ -18,7 +16,11 @@ TEXTS = Signature(
         "target": TensorSpec("string", (None,)),
         "seed": TensorSpec("int32", ()),
     },
-    {},
+    {
+        "x": TensorSpec("int64", (None,)),
+        "n": TensorSpec("float64", (None, None, None)),
+        "t": TensorSpec("string", (None, None)),
+    },
 )
 IDS = Signature(
     "ids",
@@ -32,12 +34,13 @@ IDS = Signature(
 
 def test_rows_of_equal_length_go_together_and_come_back_in_order():
     source = ["aaaa", "b", "cccccc", "", "dd"]
-    inputs = checked_inputs(TEXTS, {"source": source, "target": [""] * 5, "seed": 7})
-    parts = list(batches(TEXTS, inputs, 2))
+    inputs = {"source": source, "target": [""] * 5, "seed": 7}
+    call = checked_call(TEXTS, inputs, ["x"])
+    parts = list(call.batches(2))
     assert [rows.tolist() for rows, _ in parts] == [[3, 1], [4, 0], [2]]
     assert parts[1][1]["source"].tolist() == [b"dd", b"aaaa"]
     assert all(part["seed"] == 7 for _, part in parts)
-    whole = joined(
+    whole = call.joined(
         [rows for rows, _ in parts],
         [{"x": np.array([len(t) for t in part["source"]])} for _, part in parts],
     )
@@ -46,14 +49,14 @@ def test_rows_of_equal_length_go_together_and_come_back_in_order():
 
 def test_ids_are_sorted_by_their_lengths():
     inputs = {"source_ids": np.ones((3, 9), "int32"), "lengths": [9, 1, 5]}
-    parts = list(batches(IDS, checked_inputs(IDS, inputs), 1))
+    parts = list(checked_call(IDS, inputs, None).batches(1))
     assert [rows.tolist() for rows, _ in parts] == [[1], [2], [0]]
     assert parts[0][1]["source_ids"].shape == (1, 9)
 
 
 def test_no_rows_are_one_batch():
-    inputs = checked_inputs(TEXTS, {"source": [], "target": [], "seed": 1})
-    [(rows, part)] = batches(TEXTS, inputs, 4)
+    call = checked_call(TEXTS, {"source": [], "target": [], "seed": 1}, None)
+    [(rows, part)] = call.batches(4)
     assert rows.tolist() == part["source"].tolist() == []
 
 
@@ -63,15 +66,25 @@ def test_widths_that_differ_are_padded():
         {"n": np.ones((1, 2, 3)), "t": np.array([["x"]], object)},
         {"n": np.ones((2, 2, 1)), "t": np.array([["a", "b"], ["c", "d"]], object)},
     ]
-    whole = joined(rows, parts)
+    whole = Call(TEXTS, {}, ["n", "t"]).joined(rows, parts)
     assert whole["n"].shape == (3, 2, 3)
     assert whole["n"].sum(axis=(1, 2)).tolist() == [2, 6, 2]
     assert whole["t"].tolist() == [["a", "b"], ["x", ""], ["c", "d"]]
 
 
-def test_a_reply_of_other_rows_is_refused():
-    with pytest.raises(ServingError, match="`x` has the shape"):
-        joined([np.array([0, 1])], [{"x": np.zeros(3)}])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        np.zeros(3, "int64"),
+        np.zeros(2, "int32"),
+        np.zeros((2, 1), "int64"),
+        np.zeros((), "int64"),
+        np.array(["a", "b"], object),
+    ],
+)
+def test_an_output_that_the_signature_does_not_promise_is_refused(reply):
+    with pytest.raises(ValueError, match="`x` must be int64 with 1 axes and 2 rows"):
+        Call(TEXTS, {}, ["x"]).joined([np.array([0, 1])], [{"x": reply}])
 
 
 def test_what_a_refusal_says_about_sentences():
@@ -93,4 +106,24 @@ def test_what_a_refusal_says_about_sentences():
 )
 def test_wrong_inputs_are_refused_by_name(inputs, message):
     with pytest.raises(ValueError, match=message):
-        checked_inputs(TEXTS, inputs)
+        checked_call(TEXTS, inputs, None)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "message"),
+    [
+        ("string", [1], "`x` must hold strings. Received: 1"),
+        ("string", [None], "`x` must hold strings. Received: None"),
+        ("int32", [1.5], "`x` must be int32. Received: float64"),
+        ("int32", ["a"], "`x` must be int32. Received: str"),
+        ("int32", [[1], [1, 2]], "`x` must have rows of equal length"),
+    ],
+)
+def test_values_of_other_types_are_refused_by_name(dtype, value, message):
+    with pytest.raises(ValueError, match=message):
+        TensorSpec(dtype, None).array("x", value)
+
+
+def test_integers_fit_any_number():
+    assert TensorSpec("int32", None).array("x", [1, 2]).dtype == np.int32
+    assert TensorSpec("float32", None).array("x", [1, 2]).dtype == np.float32
