@@ -89,7 +89,9 @@ class RestServer:
 
         def read(body: bytes) -> dict[str, Signature]:
             found = json.loads(body)["metadata"]["signature_def"]
-            return messages.signatures_of(_message(messages.SignatureDefMap, found))
+            return messages.signatures_of(
+                _message(messages.SignatureDefMap, "signature_def", found)
+            )
 
         return Request(f"{self._version}/metadata", None, read)
 
@@ -97,8 +99,13 @@ class RestServer:
         """Asks for the state of each version."""
 
         def read(body: bytes) -> dict[int, str]:
-            reply = _message(messages.GetModelStatusResponse, json.loads(body))
-            return messages.states_of(reply)
+            return messages.states_of(
+                _message(
+                    messages.GetModelStatusResponse,
+                    "model_version_status",
+                    json.loads(body),
+                )
+            )
 
         return Request(self._model, None, read)
 
@@ -187,9 +194,10 @@ class RestServer:
             raise ServerUnavailableError(f"{self.address}: {what}") from error
 
 
-def _message(kind: Any, value: Any) -> Any:
-    """A message from its JSON."""
-    return json_format.ParseDict(value, kind(), ignore_unknown_fields=True)
+def _message(kind: Any, field: str, value: Any) -> Any:
+    """A message from its JSON, with one field of it."""
+    found = {field: value[field]}
+    return json_format.ParseDict(found, kind(), ignore_unknown_fields=True)
 
 
 def _listed(array: Array) -> Any:

@@ -67,7 +67,9 @@ class RawServer:
 def http(body: str, status: str = "200 OK") -> bytes:
     """A whole reply."""
     data = body.encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Length: {len(data)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+    )
     return head.encode() + data
 
 

@@ -206,7 +206,7 @@ def test_who_is_not_available_is_asked_again(way):
     assert len(server.asked) == 2
     with RawServer(later) as server:
         address = f"http://localhost:{server.port}"
-        with pytest.raises(errors.DeadlineError, match="tried 2 times in 0.5 sec"):
+        with pytest.raises(errors.DeadlineError, match="tried 2 times in|no reply in"):
             ask(way, address, "versions", timeout=0.5)
 
 
