@@ -386,7 +386,7 @@ def parse_place(place: str) -> dict[str, Any]:
 
 def without_password(address: str) -> str:
     """An address for messages, without user and password."""
-    return re.sub(r"(^|://).*@", r"\1", address)
+    return re.sub(r"^([a-z]+://)?.*@", r"\1", address)
 
 
 def _checked_address(address: str) -> tuple[str, str]:
