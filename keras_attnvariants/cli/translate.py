@@ -176,7 +176,8 @@ def translate(
                 system = served(server)
             else:
                 if model is not None:
-                    import_modules(imports)
+                    if imports:
+                        import_modules(imports)
                 [system] = translators(model, saved_model, *how).values()
             translate_all(system, rest, writer)
 

@@ -24,7 +24,8 @@ def test_options_out_of_range(kav, run_folder, tmp_path):
 def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_path):
     names = ("translate_with", "sample")
     chosen = [option for name in names for option in ("--signature", name)]
-    exported = ("--output", tmp_path, "--beam-size", 2, *chosen)
+    exported = ("--output", tmp_path, "--beam-size", 2, "--precision", "float32")
+    exported = (*exported, *chosen)
     lines = stdout(kav("export", "--model", run_folder, *exported)).splitlines()
     assert [line.split(":")[0].strip() for line in lines[2:-1]] == [
         "serving_default",
@@ -37,7 +38,11 @@ def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_p
         ["--no-repeat-ngram", 1],
     ):
         call = ("translate", "be la ba le be la", "", "la be", *options)
-        expected = stdout(kav(*call, "--model", run_folder, "--beam-size", 2))
+        expected = stdout(
+            kav(
+                *call, "--model", run_folder, "--beam-size", 2, "--precision", "float32"
+            )
+        )
         assert stdout(kav(*call, "--saved-model", tmp_path)) == expected
 
 

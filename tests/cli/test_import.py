@@ -86,9 +86,9 @@ def test_the_preset_is_listed(kav, forget):
     assert "mine/sharp/bible" in stdout(kav("presets", "sharp", *IMPORT))
 
 
-@pytest.mark.parametrize("name", ["no_such_module", "no_such.module", "broken"])
+@pytest.mark.parametrize("name", ["no_such_module", "no_such.module", "broken_module"])
 def test_a_module_that_cannot_be_imported(kav, forget, tmp_path, name):
-    (tmp_path / "broken.py").write_text("def\n")
+    (tmp_path / "broken_module.py").write_text("def\n")
     check_error(kav("presets", "--import", name), "`--import` cannot be", name)
 
 

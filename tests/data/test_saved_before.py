@@ -2,7 +2,7 @@
 
 The archive holds, for each model class, a model folder with inputs and logits, and a
 `.keras` file with a layer of every variant: written before model folders had manifests
-with sizes, when attention layers had no regularizers.
+with sizes, which the test adds, when attention layers had no regularizers.
 """
 
 import tarfile
@@ -15,6 +15,7 @@ import pytest
 import keras_attnvariants as kav
 import keras_attnvariants.attention  # noqa: F401, registers the layers
 from tests.attention.conformance import forward
+from tests.serving.tools import sign
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "saved_by_0_1_0.tar.xz"
 MODELS = (
@@ -30,6 +31,8 @@ def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
+    for name in MODELS:
+        sign(folder / "v0_1" / name)
     return folder / "v0_1"
 
 
