@@ -38,7 +38,6 @@ def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_p
         ["--no-repeat-ngram", 1],
     ):
         call = ("translate", "be la ba le be la", "", "la be", *options)
-        exact = ("--beam-size", 2, "--precision", "float32")
         expected = stdout(
             kav(
                 *call, "--model", run_folder, "--beam-size", 2, "--precision", "float32"
