@@ -3,23 +3,19 @@
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import equal_lines
-from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
-from keras_attnvariants.analysis.tables import Panel
+from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import head_panel
 from keras_attnvariants.data.alignments import Link
 from keras_attnvariants.data.alignments import check_links
 from keras_attnvariants.data.alignments import parse_links
@@ -66,19 +62,17 @@ class HeadAlignment(NamedTuple):
     low: float
     high: float
 
+    @property
+    def aligner(self) -> str:
+        """A head, or the mean of the heads of a layer."""
+        return "mean of heads" if self.head is None else "heads"
 
-@dataclass(frozen=True)
+
 class AlignmentErrors(Table):
     """How well heads of cross-attention align words: one row a head."""
 
-    title: ClassVar[str] = "Alignment error rate"
-
-    def panels(self) -> list[Panel]:
-        heads = [
-            ("mean of heads" if row.head is None else "heads", row.layer, None, row[2])
-            for row in self.rows
-        ]
-        return [head_panel(heads, self.title, "error rate")]
+    title = "Alignment error rate"
+    drawing = Drawing("error_rate", "error rate", curve="{row.aligner}")
 
 
 def alignment_errors(
@@ -120,7 +114,7 @@ def alignment_errors(
         for depth in sorted(counts)
         for head in range(counts[depth].shape[1])
     ]
-    return AlignmentErrors(plain(rows), stream.sentences, stream.skipped)
+    return AlignmentErrors.of(rows, stream.sentences, stream.skipped)
 
 
 def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
@@ -137,20 +131,10 @@ def aligned(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
     """The row of a head, from numbers of links `[1 + SAMPLES, 4]`."""
     links, sure, possible, gold = counts.T
     rates = 1 - (sure + possible) / np.maximum(links + gold, 1)
-    has_links = links + gold > 0
-    low = high = rates[0]
-    if has_links[0]:
-        low, high = np.percentile(rates[1:][has_links[1:]], (2.5, 97.5))
-    return HeadAlignment(
-        layer,
-        head,
-        error_rate=rates[0],
-        precision=possible[0] / max(links[0], 1),
-        recall=sure[0] / max(gold[0], 1),
-        links=links[0],
-        low=low,
-        high=high,
-    )
+    some = links + gold > 0
+    ends = np.percentile(rates[1:][some[1:]], (2.5, 97.5)) if some[0] else rates[[0, 0]]
+    precision, recall = possible[0] / max(links[0], 1), sure[0] / max(gold[0], 1)
+    return HeadAlignment(layer, head, rates[0], precision, recall, links[0], *ends)
 
 
 class Words(NamedTuple):
@@ -181,18 +165,15 @@ def count_links(layer: Attended, examples: list[Example]) -> np.ndarray:
     mean = layer.weights.mean(1, keepdims=True)
     weights = np.concatenate([mean, layer.weights], axis=1)
     peaks, some = weights.argmax(-1), weights.max(-1) > 0
-    counts = np.zeros((len(examples), weights.shape[1], 4), "int64")
-    for number, example in enumerate(examples):
-        words: Words = example.note
-        tokens = len(words.target)
-        for head in range(weights.shape[1]):
-            rows = some[number, head, :tokens]
-            sources = words.source[peaks[number, head, :tokens][rows]]
-            targets = words.target[rows]
-            links = set(zip(sources.tolist(), targets.tolist(), strict=True))
-            sure, possible = words.pair.sure, words.pair.possible
-            found = len(links), len(links & sure), len(links & possible), len(sure)
-            counts[number, head] = found
+    counts = np.zeros((*weights.shape[:2], 4), "int64")
+    for number, head in np.ndindex(*weights.shape[:2]):
+        words: Words = examples[number].note
+        sure, possible = words.pair.sure, words.pair.possible
+        rows = np.flatnonzero(some[number, head, : len(words.target)])
+        sources = words.source[peaks[number, head, rows]]
+        links = set(zip(sources.tolist(), words.target[rows].tolist(), strict=True))
+        found = len(links), len(links & sure), len(links & possible), len(sure)
+        counts[number, head] = found
     return counts
 
 

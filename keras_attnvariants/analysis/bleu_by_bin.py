@@ -3,25 +3,21 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from keras_attnvariants.analysis.diagonals import sentence_values
-from keras_attnvariants.analysis.heads import plain
+from keras_attnvariants.analysis.heads import sentence_shares
 from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.streams import encoded
+from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import Value
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import check_tokenizer
@@ -32,8 +28,8 @@ from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.
 WORDS = (10, 20, 30, 40)
-# Of the columns with a value and its interval.
-ENDS = ("", "_low", "_high")
+# Self-attention, by which sentences are sorted.
+PLACES = ("encoder", "decoder")
 
 
 class BinScore(NamedTuple):
@@ -62,43 +58,31 @@ class BinScore(NamedTuple):
     difference_low: float | None
     difference_high: float | None
 
+    @property
+    def middle(self) -> float:
+        """The middle of the bin."""
+        return (self.low + self.high) / 2
 
-@dataclass(frozen=True)
+
 class BleuByBin(Table):
-    """BLEU of systems in bins: one row a bin and system.
+    """BLEU of systems in bins: one row a bin and system."""
 
-    Attributes:
-        tokenize: sacrebleu's tokenizer.
-    """
-
-    title: ClassVar[str] = "BLEU by bin"
-
-    tokenize: str = "13a"
+    title = "BLEU by bin"
+    drawing = Drawing(
+        "difference",
+        "BLEU, difference to the first",
+        "middle",
+        "middle of the bin",
+        "lines",
+        panel="{row.by}",
+        curve="{row.system}",
+        interval=("difference_low", "difference_high"),
+    )
+    # Without a second system.
+    alone = drawing._replace(y="bleu", up="BLEU", interval=("bleu_low", "bleu_high"))
 
     def panels(self) -> list[Panel]:
-        differ = any(row.difference is not None for row in self.rows)
-        field = "difference" if differ else "bleu"
-        up = "BLEU, difference to the first" if differ else "BLEU"
-        return [
-            Panel(
-                by,
-                "lines",
-                {
-                    name: [
-                        Value(
-                            (row.low + row.high) / 2,
-                            *(getattr(row, f"{field}{end}") for end in ENDS),
-                        )
-                        for row in own
-                        if getattr(row, field) is not None
-                    ]
-                    for name, own in grouped(rows, "system").items()
-                },
-                "middle of the bin",
-                up,
-            )
-            for by, rows in grouped(self.rows, "by").items()
-        ]
+        return super().panels() or self.drawn(self.alone)
 
 
 def bleu_by_length(
@@ -135,14 +119,12 @@ def bleu_by_length(
     if not edges or any(first >= second for first, second in steps):
         raise ValueError(f"`edges` must rise. Received: {edges}")
     scorer = Scorer(systems, samples, seed, tokenize)
-    lengths: list[int] = []
-    for sources, references in sides(pairs):
-        lengths += map(count_words, references)
-        scorer.translate(sources, references)
+    texts = (side for _, side in scorer.translated(pairs))
+    lengths = [count_words(text) for references in texts for text in references]
     values = np.array(lengths, "float64")
     bins = np.searchsorted(np.asarray(edges), values)
     rows = scorer.rows("words of the reference", values, bins)
-    return BleuByBin(plain(rows), len(values), tokenize=tokenize)
+    return BleuByBin.of(rows, len(values))
 
 
 def bleu_by_off_diagonality(
@@ -176,13 +158,12 @@ def bleu_by_off_diagonality(
     check_integer("bins", bins)
     scorer = Scorer(systems, samples, seed, tokenize)
     stream, values = Stream(model, ()), []
-    for sources, references in sides(pairs):
-        scorer.translate(sources, references)
+    for sources, references in scorer.translated(pairs):
         stream.examples = encoded(tokenizer, zip(sources, references, strict=True))
         values.append(self_attention_values(stream, len(sources)))
     by_place = np.concatenate(values, axis=1)
     rows: list[BinScore] = []
-    for place, found in zip(("encoder", "decoder"), by_place, strict=True):
+    for place, found in zip(PLACES, by_place, strict=True):
         known = np.flatnonzero(~np.isnan(found))
         order = known[np.argsort(found[known], kind="stable")]
         numbers = np.full(len(found), -1)
@@ -191,9 +172,21 @@ def bleu_by_off_diagonality(
     if not rows:
         raise ValueError("This model has no self-attention with weights.")
     skipped = int(np.isnan(by_place).all(0).sum())
-    return BleuByBin(
-        plain(rows), by_place.shape[1] - skipped, skipped, tokenize=tokenize
-    )
+    return BleuByBin.of(rows, by_place.shape[1] - skipped, skipped)
+
+
+def self_attention_values(stream: Stream, count: int) -> np.ndarray:
+    """Off-diagonality in encoder and decoder, `[2, count]`; NaN if unknown."""
+    values = np.full((2, count), np.nan)
+    for batch in stream:
+        for row, place in zip(values, PLACES, strict=True):
+            layers = [layer for layer in batch.layers if layer.place == place]
+            if layers:
+                heads = np.concatenate([sentence_shares(x) for x in layers], axis=1)
+                known = (~np.isnan(heads)).sum(1)
+                mean = np.nansum(heads, 1) / np.maximum(known, 1)
+                row[batch.numbers] = np.where(known > 0, mean, np.nan)
+    return values
 
 
 class Scorer:
@@ -216,13 +209,24 @@ class Scorer:
         self._metric = BLEU(tokenize=tokenize)
         self._counts: list[np.ndarray] = []  # [n, systems, 10] each
 
-    def translate(self, sources: list[str], references: list[str]) -> None:
-        """Translates some sentences with all systems."""
-        found = [
-            sentence_statistics(self._metric, timed(translate, sources)[1], references)
-            for translate in self._systems.values()
-        ]
-        self._counts.append(np.stack(found, axis=1))
+    def translated(self, pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
+        """Sources and references, a chunk at a time, after all systems had them.
+
+        Raises:
+            ValueError: there are none.
+        """
+        for chunk in chunks(pairs, CHUNK):
+            sources, references = map(list, zip(*chunk, strict=True))
+            found = [
+                sentence_statistics(
+                    self._metric, timed(translate, sources)[1], references
+                )
+                for translate in self._systems.values()
+            ]
+            self._counts.append(np.stack(found, axis=1))
+            yield sources, references
+        if not self._counts:
+            raise ValueError("There is no sentence to translate.")
 
     def rows(self, by: str, values: np.ndarray, bins: np.ndarray) -> Iterator[BinScore]:
         """A row for each bin that has sentences, and each system.
@@ -260,27 +264,3 @@ class Scorer:
 def percentiles(values: np.ndarray) -> np.ndarray:
     """95 % intervals `[systems, 2]` of values `[samples, systems]`."""
     return np.percentile(values, (2.5, 97.5), axis=0).T
-
-
-def self_attention_values(stream: Stream, count: int) -> np.ndarray:
-    """Off-diagonality in encoder and decoder, `[2, count]`; NaN if unknown."""
-    values = np.full((2, count), np.nan)
-    for batch, found in sentence_values(stream):
-        for row, place in zip(values, ("encoder", "decoder"), strict=True):
-            if place in found:
-                row[batch.numbers] = found[place]
-    return values
-
-
-def sides(pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
-    """Sources and references, so many at a time.
-
-    Raises:
-        ValueError: there are none.
-    """
-    empty = True
-    for chunk in chunks(pairs, CHUNK):
-        empty = False
-        yield [source for source, _ in chunk], [target for _, target in chunk]
-    if empty:
-        raise ValueError("There is no sentence to translate.")

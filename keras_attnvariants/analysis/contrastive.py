@@ -1,22 +1,19 @@
 """Whether a model prefers right translations to wrong ones, by what is wrong."""
 
 import math
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
 from keras_attnvariants.analysis.streams import chunks
-from keras_attnvariants.analysis.tables import Panel
+from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import Value
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.decoding import Translator
 
 CHUNK = 512
@@ -44,18 +41,19 @@ class CategoryAccuracy(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True)
 class ContrastiveAccuracy(Table):
     """How often the reference is preferred: one row a category."""
 
-    title: ClassVar[str] = "Accuracy on contrastive pairs, in percent"
-
-    def panels(self) -> list[Panel]:
-        bars = [
-            Value(row.category, row.accuracy, row.low, row.high, row.category)
-            for row in self.rows
-        ]
-        return [Panel(self.title, "bars", {"": bars}, "", "accuracy (%)")]
+    title = "Accuracy on contrastive pairs, in percent"
+    drawing = Drawing(
+        "accuracy",
+        "accuracy (%)",
+        "category",
+        "",
+        "bars",
+        curve="",
+        interval=("low", "high"),
+    )
 
 
 def contrastive_accuracy(
@@ -78,16 +76,10 @@ def contrastive_accuracy(
     Raises:
         ValueError: there are no pairs.
     """
-    counts: dict[str, list[int]] = {}
-    for pair, is_right in judged(model, tokenizer, pairs, mean):
-        count = counts.setdefault(pair.category, [0, 0])
-        count[0] += 1
-        count[1] += is_right
-    rows = [
-        CategoryAccuracy(category, total, right, *percent(right, total))
-        for category, (total, right) in counts.items()
-    ]
-    return ContrastiveAccuracy(tuple(rows), total_of(rows))
+    found = judged(model, tokenizer, pairs, mean)
+    counts = tallied((pair.category, is_right) for pair, is_right in found)
+    rows = [CategoryAccuracy(category, *count) for category, count in counts.items()]
+    return ContrastiveAccuracy(tuple(rows), sum(row.pairs for row in rows))
 
 
 class DistanceAccuracy(NamedTuple):
@@ -110,29 +102,20 @@ class DistanceAccuracy(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True)
 class AgreementByDistance(Table):
     """How often agreement is right: one row a distance."""
 
-    title: ClassVar[str] = "Accuracy of agreement by distance, in percent"
-
-    def panels(self) -> list[Panel]:
-        across = f"words ({LONGEST + 1}: more)"
-        return [
-            Panel(
-                measure,
-                "lines",
-                {
-                    "accuracy": [
-                        Value(row.distance, row.accuracy, row.low, row.high)
-                        for row in rows
-                    ]
-                },
-                across,
-                "accuracy (%)",
-            )
-            for measure, rows in grouped(self.rows, "measure").items()
-        ]
+    title = "Accuracy of agreement by distance, in percent"
+    drawing = Drawing(
+        "accuracy",
+        "accuracy (%)",
+        "distance",
+        f"words ({LONGEST + 1}: more)",
+        "lines",
+        panel="{row.measure}",
+        curve="accuracy",
+        interval=("low", "high"),
+    )
 
 
 def agreement_by_distance(
@@ -155,20 +138,33 @@ def agreement_by_distance(
         ValueError: there are no pairs of these categories.
     """
     chosen = (pair for pair in pairs if pair.category.startswith(categories))
-    counts: dict[tuple[str, int], list[int]] = {}
-    for pair, is_right in judged(model, tokenizer, chosen, mean):
-        measure, distance = "distance", pair.distance
-        if distance is None:
-            measure = "position of the changed word"
-            distance = changed_word(pair.reference, pair.contrastive)
-        count = counts.setdefault((measure, min(distance, LONGEST + 1)), [0, 0])
-        count[0] += 1
-        count[1] += is_right
-    rows = [
-        DistanceAccuracy(*key, total, right, *percent(right, total))
-        for key, (total, right) in sorted(counts.items())
-    ]
-    return AgreementByDistance(tuple(rows), total_of(rows))
+    found = judged(model, tokenizer, chosen, mean)
+    counts = tallied((measured(pair), is_right) for pair, is_right in found)
+    rows = [DistanceAccuracy(*key, *count) for key, count in sorted(counts.items())]
+    return AgreementByDistance(tuple(rows), sum(row.pairs for row in rows))
+
+
+def measured(pair: ContrastivePair) -> tuple[str, int]:
+    """The kind of distance of a pair and its bin, as `DistanceAccuracy` has them."""
+    measure, distance = "distance", pair.distance
+    if distance is None:
+        measure = "position of the changed word"
+        distance = changed_word(pair.reference, pair.contrastive)
+    return measure, min(distance, LONGEST + 1)
+
+
+def tallied(
+    answers: Iterable[tuple[Hashable, bool]],
+) -> dict[Any, tuple[int, int, float, float, float]]:
+    """Number of pairs, number and share of right ones, and interval, by key."""
+    counts: dict[Hashable, list[int]] = {}
+    for key, is_right in answers:
+        count = counts.setdefault(key, [0, 0])
+        count[is_right] += 1
+    return {
+        key: (wrong + right, right, *percent(right, wrong + right))
+        for key, (wrong, right) in counts.items()
+    }
 
 
 def judged(
@@ -197,16 +193,9 @@ def judged(
 def changed_word(reference: str, contrastive: str) -> int:
     """The position of the first word that differs, from 1."""
     words, others = reference.split(), contrastive.split()
-    same = (a == b for a, b in zip(words, others, strict=False))
-    return next(
-        (number for number, equal in enumerate(same, start=1) if not equal),
-        min(len(words), len(others)) + 1,
-    )
-
-
-def total_of(rows: Iterable[Any]) -> int:
-    """The number of pairs in all rows."""
-    return sum(row.pairs for row in rows)
+    pairs = enumerate(zip(words, others, strict=False), start=1)
+    end = min(len(words), len(others)) + 1
+    return next((number for number, (a, b) in pairs if a != b), end)
 
 
 def percent(right: int, total: int) -> tuple[float, float, float]:

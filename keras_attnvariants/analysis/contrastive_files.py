@@ -35,6 +35,10 @@ class ContrastivePair(NamedTuple):
     distance: int | None = None
 
 
+# Types of the values of a pair.
+KINDS = (str, str, str, str, int | None)
+
+
 def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
     """Contrastive pairs, read as they are needed.
 
@@ -107,28 +111,19 @@ def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
     """The pairs of a JSON file, one for each error."""
     for number, entry in enumerate(json_entries(path), start=1):
         try:
-            source, reference = entry["source"], entry["reference"]
+            texts = entry["source"], entry["reference"]
             for error in entry["errors"]:
-                yield ContrastivePair(
-                    checked(source, str),
-                    checked(reference, str),
-                    checked(error["contrastive"], str),
-                    checked(error["type"], str),
-                    checked(error.get("distance"), int | None),
-                )
+                wrong = error["contrastive"], error["type"], error.get("distance")
+                pair = ContrastivePair(*texts, *wrong)
+                if not all(map(isinstance, pair, KINDS)):
+                    raise TypeError(f"{wrong} has another type")
+                yield pair
         except (KeyError, TypeError, AttributeError) as problem:
             raise ValueError(
                 "An entry must have `source`, `reference` and `errors`, each with "
                 f"`type` and `contrastive`: {problem}. Received: entry {number} of "
                 f"{path}"
             ) from problem
-
-
-def checked(value: Any, kind: Any) -> Any:
-    """`value` if it is of a kind, else a `TypeError`."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{value!r:.40} is of another type")
-    return value
 
 
 def json_entries(path: Path) -> Iterator[Any]:

@@ -1,26 +1,25 @@
 """Where heads look: how near, how far from the diagonal, how sharply."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.analysis.streams import PLACES
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
-from keras_attnvariants.analysis.streams import Sums
 from keras_attnvariants.analysis.streams import encoded
-from keras_attnvariants.analysis.tables import Panel
+from keras_attnvariants.analysis.streams import head_sums
+from keras_attnvariants.analysis.streams import layer_sums
+from keras_attnvariants.analysis.streams import per_head
+from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import Value
-from keras_attnvariants.analysis.tables import grouped
-from keras_attnvariants.analysis.tables import head_panel
 from keras_attnvariants.utils.checks import check_integer
 
 NEAREST = range(-3, 4)
+# In tokens: a row is off the diagonal if it looks as far as this.
+FAR = 2
 
 
 class HeadLocality(NamedTuple):
@@ -30,7 +29,7 @@ class HeadLocality(NamedTuple):
         place, layer, head: the head; numbers from 1, layers from the bottom.
         distance: mean of `abs(argmax_j a_ij - i)`.
         signed: mean of `argmax_j a_ij - i`: negative to the left.
-        offset_m3, …, offset_p3: share of each offset from -3 to +3.
+        offset_m3, …, offset_p3: share of each offset in `NEAREST`.
         tokens: number of rows with weights.
     """
 
@@ -51,22 +50,14 @@ class HeadLocality(NamedTuple):
     @property
     def shares(self) -> tuple[float, ...]:
         """Share of each offset in `NEAREST`."""
-        return (
-            *(self.offset_m3, self.offset_m2, self.offset_m1),
-            self.offset_0,
-            *(self.offset_p1, self.offset_p2, self.offset_p3),
-        )
+        return self[5:12]
 
 
-@dataclass(frozen=True)
 class Locality(Table):
     """How near heads look: one row a head."""
 
-    title: ClassVar[str] = "Distance of the largest weight, in tokens"
-
-    def panels(self) -> list[Panel]:
-        heads = [(row.place, row.layer, row.head, row.distance) for row in self.rows]
-        return [head_panel(heads, self.title, "mean distance (tokens)")]
+    title = "Distance of the largest weight, in tokens"
+    drawing = Drawing("distance", "mean distance (tokens)")
 
 
 def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
@@ -88,21 +79,17 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
     Raises:
         ValueError: nothing can be analysed, or no layer has weights.
     """
-    stream, sums = Stream(model, encoded(tokenizer, pairs)), Sums()
-    for batch in stream:
-        for layer in batch.layers:
-            offsets = layer.offsets
-            found = [abs(offsets), offsets, *(offsets == n for n in NEAREST)]
-            sums.add(layer, per_head(layer, *found))
+
+    def measure(layer: Attended) -> np.ndarray:
+        offsets = layer.offsets
+        return per_head(layer, abs(offsets), offsets, *(offsets == n for n in NEAREST))
+
+    stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        HeadLocality._make(
-            (place, depth, head, *(values[1:] / values[0]), int(values[0]))
-        )
-        for place, depth, heads in sums.in_order()
-        for head, values in enumerate(heads, start=1)
-        if values[0]
+        HeadLocality(*head, *(sums / count), int(count))
+        for head, count, sums in head_sums(stream, measure)
     ]
-    return Locality(plain(rows), stream.sentences, stream.skipped)
+    return Locality.of(rows, stream.sentences, stream.skipped)
 
 
 class DistanceWeight(NamedTuple):
@@ -121,26 +108,19 @@ class DistanceWeight(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True)
 class WeightByDistance(Table):
     """How the weights of layers are distributed over distances."""
 
-    title: ClassVar[str] = "Weight by distance"
-
-    def panels(self) -> list[Panel]:
-        return [
-            Panel(
-                place,
-                "lines",
-                {
-                    f"layer {layer}": [Value(row.distance, row.weight) for row in own]
-                    for layer, own in grouped(rows, "layer").items()
-                },
-                "distance (tokens)",
-                "weight",
-            )
-            for place, rows in grouped(self.rows, "place").items()
-        ]
+    title = "Weight by distance"
+    drawing = Drawing(
+        "weight",
+        "weight",
+        "distance",
+        "distance (tokens)",
+        "lines",
+        panel="{row.place}",
+        curve="layer {row.layer}",
+    )
 
 
 def weight_by_distance(
@@ -160,25 +140,22 @@ def weight_by_distance(
     """
     check_integer("farthest", farthest)
     distances = range(-farthest, farthest + 1)
-    stream, sums, counts = Stream(model, encoded(tokenizer, pairs)), Sums(), Sums()
-    for batch in stream:
-        for layer in batch.layers:
-            heads = layer.weights.shape[1]
-            # In [B, H, T, S], a distance is a diagonal.
-            parts = [
-                np.diagonal(layer.weights, distance, 2, 3).sum(dtype="float64")
-                for distance in distances
-            ]
-            sums.add(layer, np.array(parts))
-            counts.add(layer, np.array(heads * layer.real.sum()))
+
+    def measure(layer: Attended) -> np.ndarray:
+        # In [B, H, T, S], a distance is a diagonal.
+        parts = [
+            np.diagonal(layer.weights, distance, 2, 3).sum(dtype="float64")
+            for distance in distances
+        ]
+        return np.array([*parts, layer.weights.shape[1] * layer.real.sum()])
+
+    stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        DistanceWeight(place, depth, distance, weight)
-        for place, depth, weights in sums.in_order()
-        for distance, weight in zip(
-            distances, weights / counts[place, depth], strict=True
-        )
+        DistanceWeight(*where, distance, weight / count)
+        for where, (*weights, count) in layer_sums(stream, measure).items()
+        for distance, weight in zip(distances, weights, strict=True)
     ]
-    return WeightByDistance(plain(rows), stream.sentences, stream.skipped)
+    return WeightByDistance.of(rows, stream.sentences, stream.skipped)
 
 
 class HeadEntropy(NamedTuple):
@@ -200,15 +177,11 @@ class HeadEntropy(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True)
 class Entropy(Table):
     """How evenly heads distribute their weights: one row a head."""
 
-    title: ClassVar[str] = "Entropy of heads"
-
-    def panels(self) -> list[Panel]:
-        heads = [(row.place, row.layer, row.head, row.entropy) for row in self.rows]
-        return [head_panel(heads, self.title, "entropy (bits)")]
+    title = "Entropy of heads"
+    drawing = Drawing("entropy", "entropy (bits)")
 
 
 def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
@@ -217,29 +190,20 @@ def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
     Rows that do not sum to 1 are divided by their sums; rows without weights are not
     counted. Arguments and errors as for `locality`.
     """
-    stream, sums = Stream(model, encoded(tokenizer, pairs)), Sums()
-    for batch in stream:
-        lengths = np.array([len(example.source_ids) for example in batch.examples])
-        for layer in batch.layers:
-            bits = row_entropy(layer.weights)
-            choices = np.broadcast_to(keys_of(layer, lengths), bits.shape)
-            chosen = choices > 1
-            most = np.log2(np.maximum(choices, 2))
-            sums.add(layer, per_head(layer, bits, bits / most * chosen, chosen))
+
+    def measure(layer: Attended) -> np.ndarray:
+        bits, choices = row_entropy(layer.weights), keys_of(layer)
+        most = np.log2(np.maximum(choices, 2))
+        return per_head(layer, bits, bits / most * (choices > 1), choices > 1)
+
+    stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
         HeadEntropy(
-            place,
-            depth,
-            head,
-            bits / count,
-            relative / chosen if chosen else None,
-            int(count),
+            *head, bits / count, relative / chosen if chosen else None, int(count)
         )
-        for place, depth, heads in sums.in_order()
-        for head, (count, bits, relative, chosen) in enumerate(heads, start=1)
-        if count
+        for head, count, (bits, relative, chosen) in head_sums(stream, measure)
     ]
-    return Entropy(plain(rows), stream.sentences, stream.skipped)
+    return Entropy.of(rows, stream.sentences, stream.skipped)
 
 
 def row_entropy(weights: np.ndarray) -> np.ndarray:
@@ -250,34 +214,82 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
     return -(shares * logs).sum(-1)
 
 
-def keys_of(layer: Attended, lengths: np.ndarray) -> np.ndarray:
-    """How many tokens each row could attend to: `[B, 1, T]`, or `[1, 1, T]`.
-
-    Args:
-        layer: the weights.
-        lengths: of the sources, `[B]`.
-    """
-    positions = layer.weights.shape[2]
+def keys_of(layer: Attended) -> np.ndarray:
+    """Number of tokens that each row could attend to: `[B, 1, T]`, or `[B, 1, 1]`."""
     if layer.place == "decoder":
-        return np.arange(1, positions + 1)[None, None]
-    return np.broadcast_to(lengths[:, None, None], (len(lengths), 1, positions))
+        return layer.keys.cumsum(-1)[:, None]
+    return layer.keys.sum(-1)[:, None, None]
 
 
-def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:
-    """Float64 `[H, 1 + n]`: the number of rows with weights, and sums over them.
+class HeadDiagonality(NamedTuple):
+    """How much of a sentence a head looks at from afar.
+
+    Attributes:
+        place, layer, head: the head; numbers from 1, layers from the bottom. `None`
+            for all heads of a place.
+        share: mean over sentences of the share of tokens with
+            `abs(argmax_j a_ij - i) >= 2`.
+        sentences: number of sentences.
+    """
+
+    place: str
+    layer: int | None
+    head: int | None
+    share: float
+    sentences: int
+
+
+class OffDiagonality(Table):
+    """How much heads look at from afar: one row a head, one row a place."""
+
+    title = "Share of off-diagonal tokens"
+    drawing = Drawing("share", "share of tokens")
+
+
+def off_diagonality(
+    model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR
+) -> OffDiagonality:
+    """The share of tokens that look `far` or farther (You et al. 2020, Fig. 6).
+
+    The value of a sentence is its share of such tokens, and that of a place the mean
+    over its heads and layers; the paper does not say how it averages. The paper looks
+    at the self-attention of encoder and decoder only.
 
     Args:
-        layer: the weights.
-        *values: `[B, H, T]` each.
+        model, tokenizer, pairs: see `locality`.
+        far: smallest distance, in tokens, that is off the diagonal.
+
+    Returns:
+        A row for every place, and one for every head.
+
+    Raises:
+        ValueError: see `locality`.
     """
-    rows = layer.rows
-    parts = [rows, *(value * rows for value in values)]
-    return np.stack([part.sum((0, 2), dtype="float64") for part in parts], axis=-1)
+    check_integer("far", far)
+
+    def measure(layer: Attended) -> np.ndarray:
+        shares = sentence_shares(layer, far)
+        return np.stack([(~np.isnan(shares)).sum(0), np.nansum(shares, 0)], axis=-1)
+
+    stream = Stream(model, encoded(tokenizer, pairs))
+    heads = [
+        HeadDiagonality(*head, shares / count, int(count))
+        for head, count, (shares,) in head_sums(stream, measure)
+    ]
+    rows: list[HeadDiagonality] = []
+    for place in PLACES:
+        if chosen := [row for row in heads if row.place == place]:
+            mean = sum(row.share for row in chosen) / len(chosen)
+            most = max(row.sentences for row in chosen)
+            rows += [HeadDiagonality(place, None, None, mean, most), *chosen]
+    return OffDiagonality.of(rows, stream.sentences, stream.skipped)
 
 
-def plain(rows: Iterable[Any]) -> tuple[Any, ...]:
-    """Rows whose numbers are Python's own."""
-    return tuple(
-        type(row)(*(v.item() if isinstance(v, np.generic) else v for v in row))
-        for row in rows
-    )
+def sentence_shares(layer: Attended, far: int = FAR) -> np.ndarray:
+    """The share of off-diagonal tokens of each sentence and head, float64 `[B, H]`.
+
+    NaN stands for a head without weights on a sentence.
+    """
+    counts = layer.rows.sum(-1)
+    found = (layer.rows & (abs(layer.offsets) >= far)).sum(-1)
+    return np.where(counts > 0, found / np.maximum(counts, 1), np.nan)

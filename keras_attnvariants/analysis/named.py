@@ -18,13 +18,13 @@ from keras_attnvariants.analysis.contrastive import AgreementByDistance
 from keras_attnvariants.analysis.contrastive import ContrastiveAccuracy
 from keras_attnvariants.analysis.contrastive import agreement_by_distance
 from keras_attnvariants.analysis.contrastive import contrastive_accuracy
-from keras_attnvariants.analysis.diagonals import OffDiagonality
-from keras_attnvariants.analysis.diagonals import off_diagonality
 from keras_attnvariants.analysis.heads import Entropy
 from keras_attnvariants.analysis.heads import Locality
+from keras_attnvariants.analysis.heads import OffDiagonality
 from keras_attnvariants.analysis.heads import WeightByDistance
 from keras_attnvariants.analysis.heads import entropy
 from keras_attnvariants.analysis.heads import locality
+from keras_attnvariants.analysis.heads import off_diagonality
 from keras_attnvariants.analysis.heads import weight_by_distance
 from keras_attnvariants.analysis.quadrants import ActivationShares
 from keras_attnvariants.analysis.quadrants import QuadrantMaps

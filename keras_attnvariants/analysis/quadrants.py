@@ -2,24 +2,21 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.analysis.heads import plain
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
-from keras_attnvariants.analysis.streams import Sums
 from keras_attnvariants.analysis.streams import encoded
-from keras_attnvariants.analysis.tables import Panel
+from keras_attnvariants.analysis.streams import layer_sums
+from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import Value
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import by_quadrant
@@ -56,26 +53,17 @@ class QuadrantShare(NamedTuple):
     share: float
 
 
-@dataclass(frozen=True)
 class ActivationShares(Table):
     """Shares of quadrants: one row a layer, measure and quadrant."""
 
-    title: ClassVar[str] = "Activation shares, in percent"
-
-    def panels(self) -> list[Panel]:
-        return [
-            Panel(
-                f"{place}, {measure}",
-                "lines",
-                {
-                    f"{query} to {key}": [Value(row.layer, row.share) for row in own]
-                    for (query, key), own in grouped(rows, "query", "key").items()
-                },
-                "layer",
-                "share (%)",
-            )
-            for (place, measure), rows in grouped(self.rows, "place", "measure").items()
-        ]
+    title = "Activation shares, in percent"
+    drawing = Drawing(
+        "share",
+        "share (%)",
+        kind="lines",
+        panel="{row.place}, {row.measure}",
+        curve="{row.query} to {row.key}",
+    )
 
 
 def activation_shares(
@@ -100,26 +88,26 @@ def activation_shares(
     """
     if check_positive("threshold", threshold) > 1:
         raise ValueError(f"`threshold` must be at most 1. Received: {threshold}")
-    stream, sums = Stream(model, encoded(tokenizer, pairs)), Sums()
     orders: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    for batch in stream:
-        for layer in batch.layers:
-            if has_quadrants(layer):
-                split = quadrants(layer)
-                counts = by_quadrant(split), by_quadrant(split >= threshold)
-                sums.add(layer, np.stack([*counts, winners(split)]))
-                orders[layer.place, layer.depth] = list(quadrant_orders(layer))
-    if not sums:
-        raise ValueError(NO_PHRASES)
+
+    def measure(layer: Attended) -> np.ndarray | None:
+        if not has_quadrants(layer):
+            return None
+        orders[layer.place, layer.depth] = quadrant_orders(layer)
+        split = quadrants(layer)
+        strong = by_quadrant(split >= threshold)
+        return np.stack([by_quadrant(split), strong, winners(split)])
+
+    stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        QuadrantShare(place, depth, measure, query, key, 100 * share)
-        for place, depth, counts in sums.in_order()
-        for measure, count in zip(MEASURES, counts, strict=True)
+        QuadrantShare(*where, name, query, key, 100 * share)
+        for where, counts in layer_sums(stream, measure, NO_PHRASES).items()
+        for name, count in zip(MEASURES, counts, strict=True)
         for (query, key), share in zip(
-            orders[place, depth], shares(count, count.sum()).flat, strict=True
+            orders[where], shares(count, count.sum()).flat, strict=True
         )
     ]
-    return ActivationShares(plain(rows), stream.sentences, stream.skipped)
+    return ActivationShares.of(rows, stream.sentences, stream.skipped)
 
 
 class QuadrantWeight(NamedTuple):
@@ -144,14 +132,10 @@ class QuadrantWeight(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True)
 class QuadrantMaps(Table):
     """Heat maps of quadrants: one row a cell."""
 
-    title: ClassVar[str] = "Weights by quadrant"
-
-    def panels(self) -> list[Panel]:
-        return []  # matrices have no curves
+    title = "Weights by quadrant"
 
     def figure(self) -> "Figure":
         """The matrices, with one scale of colours for all."""
@@ -209,7 +193,7 @@ def quadrant_maps(
     ]
     if not rows:
         raise ValueError(NO_PHRASES)
-    return QuadrantMaps(plain(rows), 1)
+    return QuadrantMaps.of(rows, 1)
 
 
 def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeight]:
@@ -217,22 +201,20 @@ def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeig
     queries = words["source" if layer.place == "encoder" else "target"]
     keys = words["target" if layer.place == "decoder" else "source"]
     mean = quadrants(layer)[0].mean(0)  # [T, M, N, S]
-    *_, streams, orders, _ = mean.shape
-    for number, (query, key) in enumerate(quadrant_orders(layer)):
-        weights = mean[:, number // orders, number % orders]
-        for row in range(query - 1, len(queries)):
-            for column in range(len(keys)):
-                yield QuadrantWeight(
-                    layer.place,
-                    layer.depth,
-                    query,
-                    key,
-                    row,
-                    column,
-                    gram(queries, row, query),
-                    gram(keys, column, key),
-                    weights[row, column],
-                )
+    blocks = mean.reshape(len(mean), -1, mean.shape[-1]).swapaxes(0, 1)
+    for (query, key), weights in zip(quadrant_orders(layer), blocks, strict=True):
+        for row, column in product(range(query - 1, len(queries)), range(len(keys))):
+            yield QuadrantWeight(
+                layer.place,
+                layer.depth,
+                query,
+                key,
+                row,
+                column,
+                gram(queries, row, query),
+                gram(keys, column, key),
+                weights[row, column],
+            )
 
 
 def gram(words: list[str], last: int, order: int) -> str:
@@ -242,10 +224,8 @@ def gram(words: list[str], last: int, order: int) -> str:
 
 def has_quadrants(layer: Attended) -> bool:
     """Whether all heads of a layer attend to the same orders, more than one."""
-    return (
-        isinstance(layer.raw.layer, PhraseAttention)
-        and layer.raw.layer.score_blocks > 1
-    )
+    attention = layer.raw.layer
+    return isinstance(attention, PhraseAttention) and attention.score_blocks > 1
 
 
 def quadrants(layer: Attended) -> np.ndarray:
@@ -253,10 +233,8 @@ def quadrants(layer: Attended) -> np.ndarray:
     return ops.convert_to_numpy(layer.raw.layer.split_scores(layer.raw.weights))
 
 
-def quadrant_orders(layer: Attended) -> Iterator[tuple[int, int]]:
+def quadrant_orders(layer: Attended) -> list[tuple[int, int]]:
     """Orders of query and key of each quadrant, in the order of `[M, N]`."""
     structure = layer.raw.layer.structure
     [group, *_] = structure.groups(layer.raw.layer.num_heads)
-    for query in structure.query_orders:
-        for key in group.orders:
-            yield query, key
+    return list(product(structure.query_orders, group.orders))

@@ -1,5 +1,6 @@
 """The attention weights of a model over a corpus, one batch at a time."""
 
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -32,6 +33,7 @@ SHORTEST = 16
 MOST_SENTENCES = 64
 # Of one head, over the sentences of a batch: what memory is a multiple of.
 MOST_WEIGHTS = 1 << 17
+NO_WEIGHTS = "No layer of this model has weights of this kind. n-grams have none."
 
 
 class Example(NamedTuple):
@@ -55,6 +57,7 @@ class Attended(NamedTuple):
         depth: number of the layer, from 1 at the bottom.
         weights: `[B, H, T, S]`, between tokens; rows of padding are 0.
         real: bool `[B, T]`, the rows that are none.
+        keys: bool `[B, S]`, the columns that are none.
         raw: the weights as the layer returned them, with the layer.
     """
 
@@ -62,6 +65,7 @@ class Attended(NamedTuple):
     depth: int
     weights: np.ndarray
     real: np.ndarray
+    keys: np.ndarray
     raw: LayerWeights
 
     @property
@@ -152,7 +156,7 @@ class Stream:
         self, examples: list[Example], size: int, length: int
     ) -> list[Attended]:
         """The weights on a batch, padded to `size` pairs of `length` tokens."""
-        model = self.model
+        model, count = self.model, len(examples)
         sides: dict[str, list[Sequence[int]]] = {
             "source_ids": [example.source_ids for example in examples],
             "target_ids": [[model.bos_id, *example.target_ids] for example in examples],
@@ -161,16 +165,17 @@ class Stream:
             name: pad_sequences(ids, size, length, model.pad_id)
             for name, ids in sides.items()
         }
-        real = {
-            name: ids[: len(examples)] != model.pad_id for name, ids in inputs.items()
+        source, target = (ids[:count] != model.pad_id for ids in inputs.values())
+        sides_of = {
+            "encoder": (source, source),
+            "decoder": (target, target),
+            "cross": (target, source),
         }
         found = []
         for layer in layer_weights(model, self._scores(inputs)):
-            layer = layer._replace(weights=layer.weights[: len(examples)])
-            side = "source_ids" if layer.place == "encoder" else "target_ids"
-            found.append(
-                Attended(layer.place, layer.depth, layer.of_tokens(), real[side], layer)
-            )
+            layer = layer._replace(weights=layer.weights[:count])
+            weights, place = layer.of_tokens(), layer.place
+            found.append(Attended(place, layer.depth, weights, *sides_of[place], layer))
         return found
 
 
@@ -201,23 +206,62 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
         yield from zip(text_lines(sources), text_lines(targets), strict=True)
 
 
-class Sums(dict[tuple[str, int], Any]):
-    """Arrays by place and depth, added up."""
+def layer_sums(
+    stream: Stream,
+    measure: Callable[[Attended], np.ndarray | None],
+    missing: str = NO_WEIGHTS,
+) -> dict[tuple[str, int], np.ndarray]:
+    """What is measured of each layer, added up over all batches.
 
-    def add(self, layer: Attended, values: np.ndarray) -> None:
-        """Adds `values` to those of a layer."""
-        key = layer.place, layer.depth
-        self[key] = self[key] + values if key in self else values
+    Args:
+        stream: the weights.
+        measure: returns an array; `None` for a layer that does not count.
+        missing: the error if no layer counts.
 
-    def in_order(self) -> Iterator[tuple[str, int, np.ndarray]]:
-        """Place, depth and sum: places as data flows, layers from the bottom.
+    Returns:
+        Sums by place and depth: places as data flows, layers from the bottom.
 
-        Raises:
-            ValueError: no layer has attention weights.
-        """
-        if not self:
-            raise ValueError(
-                "No layer of this model has weights of this kind. n-grams have none."
-            )
-        for place, depth in sorted(self, key=lambda key: (PLACES.index(key[0]), key)):
-            yield place, depth, self[place, depth]
+    Raises:
+        ValueError: no layer counts.
+    """
+    sums: dict[tuple[str, int], np.ndarray] = {}
+    for batch in stream:
+        for layer in batch.layers:
+            if (found := measure(layer)) is not None:
+                key = layer.place, layer.depth
+                sums[key] = sums[key] + found if key in sums else found
+    if not sums:
+        raise ValueError(missing)
+    return {key: sums[key] for key in sorted(sums, key=in_order)}
+
+
+def in_order(key: tuple[str, int]) -> tuple[int, int]:
+    """A key that sorts places as data flows, and layers from the bottom."""
+    return PLACES.index(key[0]), key[1]
+
+
+def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:
+    """Float64 `[H, 1 + n]`: the number of rows with weights, and sums over them.
+
+    Args:
+        layer: the weights.
+        *values: `[B, H, T]` each, or of a shape that is repeated to it.
+    """
+    rows = layer.rows
+    parts = [rows, *(value * rows for value in values)]
+    return np.stack([part.sum((0, 2), dtype="float64") for part in parts], axis=-1)
+
+
+def head_sums(
+    stream: Stream, measure: Callable[[Attended], np.ndarray]
+) -> Iterator[tuple[tuple[str, int, int], float, np.ndarray]]:
+    """Place, layer and number of each head that has weights, its count, and sums.
+
+    Args:
+        stream: the weights.
+        measure: returns the counts and the sums of a layer, `[H, 1 + n]`.
+    """
+    for (place, depth), heads in layer_sums(stream, measure).items():
+        for number, (count, *sums) in enumerate(heads, start=1):
+            if count:
+                yield (place, depth, number), count, np.array(sums)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import NamedTuple
+from typing import Self
 
+import numpy as np
 import rich.table
 from rich.console import Console
 from rich.text import Text
@@ -32,12 +34,12 @@ class Value(NamedTuple):
     """A value in a picture.
 
     Attributes:
-        x, y: where it is; `x` may be a name.
+        x, y: its coordinates: numbers, or a name for `x`.
         low, high: its interval.
-        label: what it is, where its curve and `x` do not say it.
+        label: its name, where its curve and `x` do not tell it.
     """
 
-    x: float | str
+    x: Any
     y: float
     low: float | None = None
     high: float | None = None
@@ -49,7 +51,7 @@ class Panel(NamedTuple):
 
     Attributes:
         title: above them.
-        kind: `"points"`, `"lines"` or `"bars"`, one below the other.
+        kind: see `Drawing`.
         curves: values by name.
         across: label of `x`.
         up: label of the values.
@@ -62,12 +64,52 @@ class Panel(NamedTuple):
     up: str
 
 
+class Drawing(NamedTuple):
+    """The picture of a table, by the names of its columns.
+
+    Attributes:
+        y: column of the values; rows without one are left out.
+        up: label of the values.
+        x: column; rows without one are left out.
+        across: label of `x`.
+        kind: `"points"`, one for each head beside or above its layer; `"lines"`; or
+            `"bars"`, one below the other.
+        panel, curve: what a row belongs to, with its columns as `{row.column}`.
+        interval: columns with the ends of the interval.
+    """
+
+    y: str
+    up: str
+    x: str = "layer"
+    across: str = "layer"
+    kind: str = "points"
+    panel: str = ""
+    curve: str = "{row.place}"
+    interval: tuple[str, str] = ("", "")
+
+    def values(self, rows: Iterable[Any]) -> dict[str, dict[str, list[Value]]]:
+        """The values of the picture by panel and curve."""
+        found: dict[str, dict[str, list[Value]]] = {}
+        for row in rows:
+            x, y = getattr(row, self.x), getattr(row, self.y)
+            if x is None or y is None:
+                continue
+            curve = self.curve.format(row=row)
+            label = x if isinstance(x, str) else ""
+            if self.kind == "points":
+                head = f", head {row.head}" if row.head else ""
+                label = f"{curve}, layer {row.layer}{head}"
+            ends = (getattr(row, name, None) for name in self.interval)
+            curves = found.setdefault(self.panel.format(row=row), {})
+            curves.setdefault(curve, []).append(Value(x, y, *ends, label))
+        return found
+
+
 @dataclass(frozen=True)
 class Table:
     """Base class of the results.
 
-    A subclass has a title and says what its picture shows; its rows are named tuples
-    of one kind.
+    A subclass has a title and perhaps a drawing; its rows are named tuples of one kind.
 
     Attributes:
         rows: the rows, in order.
@@ -76,10 +118,20 @@ class Table:
     """
 
     title: ClassVar[str] = ""
+    drawing: ClassVar[Drawing | None] = None
 
     rows: tuple[Any, ...]
     sentences: int
     skipped: int = 0
+
+    @classmethod
+    def of(cls, rows: Iterable[Any], sentences: int, skipped: int = 0) -> Self:
+        """The table of rows whose numbers may be NumPy's."""
+        plain = (
+            type(row)(*(v.item() if isinstance(v, np.generic) else v for v in row))
+            for row in rows
+        )
+        return cls(tuple(plain), sentences, skipped)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.rows)
@@ -95,10 +147,15 @@ class Table:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes the rows under a line with the names of the columns, as UTF-8.
 
+        Fractions have six digits, and nothing stands for `None`.
+
         Raises:
             OSError: the file cannot be written.
         """
-        rows = (map(exact, row) for row in self.rows)
+        rows = (
+            [f"{value:.6g}" if isinstance(value, float) else value for value in row]
+            for row in self.rows
+        )
         write_csv(Path(path), [self.columns, *rows])
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> "Figure":
@@ -119,7 +176,24 @@ class Table:
 
     def panels(self) -> list[Panel]:
         """The values of the picture, by pairs of axes."""
-        raise NotImplementedError(f"{type(self).__name__} has no picture.")
+        return self.drawn(self.drawing) if self.drawing else []
+
+    def drawn(self, drawing: Drawing) -> list[Panel]:
+        """The rows as a drawing shows them."""
+        panels = []
+        for title, curves in drawing.values(self.rows).items():
+            if drawing.kind == "points":
+                # Side by side, so that none hides another.
+                curves = {
+                    name: [
+                        v._replace(x=v.x + 0.16 * (number - (len(curves) - 1) / 2))
+                        for v in values
+                    ]
+                    for number, (name, values) in enumerate(curves.items())
+                }
+            axes = (curves, drawing.across, drawing.up)
+            panels.append(Panel(title or self.title, drawing.kind, *axes))
+        return panels
 
     def figure(self) -> "Figure":
         """The picture, drawn with matplotlib."""
@@ -145,29 +219,7 @@ class Table:
         return "\n".join(line.rstrip() for line in lines).rstrip("\n")
 
 
-def head_panel(
-    heads: Iterable[tuple[str, int, int | None, float | None]], title: str, up: str
-) -> Panel:
-    """A point for each head, above its layer.
-
-    Args:
-        heads: place, layer, number and value of each; one number for all is `None`.
-        title: of the panel.
-        up: label of the values.
-    """
-    heads = list(heads)
-    places = list(dict.fromkeys(place for place, *_ in heads))
-    curves: dict[str, list[Value]] = {place: [] for place in places}
-    for place, layer, head, value in heads:
-        if value is None:
-            continue
-        shift = 0.16 * (places.index(place) - (len(places) - 1) / 2)
-        label = f"{place}, layer {layer}" + (f", head {head}" if head else "")
-        curves[place].append(Value(layer + shift, value, label=label))
-    return Panel(title, "points", curves, "layer", up)
-
-
-def grouped(rows: Sequence[Any], *fields: str) -> dict[Any, list[Any]]:
+def grouped(rows: Iterable[Any], *fields: str) -> dict[Any, list[Any]]:
     """The rows by the values of some of their columns, in order."""
     groups: dict[Any, list[Any]] = {}
     for row in rows:
@@ -176,77 +228,55 @@ def grouped(rows: Sequence[Any], *fields: str) -> dict[Any, list[Any]]:
     return groups
 
 
-def exact(value: Any) -> Any:
-    """A value as a file has it: nothing for `None`, six digits of a fraction."""
-    return f"{value:.6g}" if isinstance(value, float) else value
-
-
 def readable(value: Any) -> str:
     """A value for people to read."""
     if value is None:
         return "–"
-    if isinstance(value, float):
-        return f"{value:.3f}"
-    return str(value)
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def draw_panels(panels: Sequence[Panel]) -> "Figure":
     """A figure with the panels side by side."""
     from matplotlib.figure import Figure
 
+    from keras_attnvariants.evaluation.curves import decorate
+
     width, height = PANEL[0] * len(panels), PANEL[1]
-    bars = [
-        len(values) for p in panels if p.kind == "bars" for values in p.curves.values()
-    ]
+    bars = [v for p in panels if p.kind == "bars" for v in p.curves.values()]
     if bars:
-        width, height = 2 * width, BAR * max(bars) + 1.2
+        width, height = 2 * width, BAR * max(map(len, bars)) + 1.2
     figure = Figure(figsize=(width, height), layout="constrained")
-    for number, panel in enumerate(panels, start=1):
-        axis = figure.add_subplot(1, len(panels), number)
-        draw = draw_bars if panel.kind == "bars" else draw_curves
-        draw(axis, panel)
+    for axis, panel in zip(
+        figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True
+    ):
+        for number, (name, values) in enumerate(panel.curves.items()):
+            draw_curve(axis, panel.kind, number, name, values)
+        if panel.kind == "bars":
+            decorate(axis, panel.title, panel.up)
+            continue
+        decorate(axis, panel.title, panel.across, panel.up)
+        axis.legend(frameon=False, fontsize=8)
     return figure
 
 
-def draw_curves(axis: Any, panel: Panel) -> None:
-    """Points or lines by name, with their intervals."""
-    from keras_attnvariants.evaluation.curves import COLORS
-    from keras_attnvariants.evaluation.curves import decorate
-
-    has_intervals = any(v.low is not None for vs in panel.curves.values() for v in vs)
-    for number, (name, values) in enumerate(panel.curves.items()):
-        if not values:
-            continue
-        x, y, low, high, _ = zip(*values, strict=True)
-        style: dict[str, Any] = {"color": COLORS[number % len(COLORS)], "label": name}
-        if panel.kind == "points":
-            axis.plot(x, y, "o", alpha=0.7, **style)
-        elif has_intervals:
-            axis.plot(x, y, "o-", markersize=4, **style)
-            axis.fill_between(
-                x, low, high, color=style["color"], alpha=0.15, linewidth=0
-            )
-        else:
-            dashes = ("-", "--", ":")[number // len(COLORS) % 3]
-            axis.plot(x, y, dashes, linewidth=1.4, **style)
-    decorate(axis, panel.title, panel.across, panel.up)
-    axis.legend(frameon=False, fontsize=8)
-
-
-def draw_bars(axis: Any, panel: Panel) -> None:
-    """A bar for each name, with an interval."""
+def draw_curve(
+    axis: Any, kind: str, number: int, name: str, values: Sequence[Value]
+) -> None:
+    """Points, a line with its interval, or bars with theirs."""
     from keras_attnvariants.evaluation.curves import COLORS
     from keras_attnvariants.evaluation.curves import INK
-    from keras_attnvariants.evaluation.curves import decorate
 
-    [values] = panel.curves.values()
-    names, lengths, low, high, _ = zip(*values, strict=True)
-    errors = [
-        [value - bound for value, bound in zip(lengths, low, strict=True)],
-        [bound - value for value, bound in zip(lengths, high, strict=True)],
-    ]
-    places = range(len(names))
-    axis.barh(places, lengths, xerr=errors, color=COLORS[0], ecolor=INK, height=0.7)
-    decorate(axis, panel.title, panel.up)
-    axis.set_yticks(places, names)
-    axis.invert_yaxis()
+    x, y, low, high, _ = zip(*values, strict=True)
+    color = COLORS[number % len(COLORS)]
+    if kind == "bars":
+        errors = np.abs(np.subtract([low, high], y))
+        axis.barh(x, y, xerr=errors, color=color, ecolor=INK, height=0.7)
+        axis.invert_yaxis()
+    elif kind == "points":
+        axis.plot(x, y, "o", alpha=0.7, color=color, label=name)
+    elif low[0] is not None:
+        axis.plot(x, y, "o-", markersize=4, color=color, label=name)
+        axis.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+    else:
+        dashes = ("-", "--", ":")[number // len(COLORS) % 3]
+        axis.plot(x, y, dashes, linewidth=1.4, color=color, label=name)

@@ -6,9 +6,13 @@ import pytest
 from keras_attnvariants import analysis
 from keras_attnvariants import evaluation
 from keras_attnvariants.analysis import bleu_by_bin
+from keras_attnvariants.analysis.streams import Stream
+from keras_attnvariants.analysis.streams import encoded
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
+from tests.analysis.test_heads import DIAGONAL
+from tests.analysis.test_heads import PAIRS as PAIRS_OF_TWO
 
 WORDS = np.array(["one", "two", "three", "four", "five", "six", "seven,"])
 
@@ -134,3 +138,11 @@ def test_the_interval_is_that_of_resampled_sentences():
     assert table == analysis.bleu_by_length(
         {"a": lambda x: x}, right + wrong, samples=2000
     )
+
+
+def test_the_off_diagonality_of_sentences():
+    """All heads on average; NaN for a sentence that is skipped."""
+    stream = Stream(DIAGONAL, encoded(Words(), [("", "x"), *PAIRS_OF_TWO]))
+    encoder, decoder = bleu_by_bin.self_attention_values(stream, 3)
+    np.testing.assert_allclose(encoder, [np.nan, 0.25, 0])
+    np.testing.assert_allclose(decoder, [np.nan, 1 / 2, 1 / 3])

@@ -10,6 +10,15 @@ from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
 
+# The first head is off the diagonal at the first and the last of four tokens, the
+# second nowhere; in a sentence of two tokens, neither is.
+ENCODER = np.concatenate([looks(3, 0, 1, 0), looks(0, 1, 2, 3)])
+ENCODER[0, 0, 0] = 0.5
+# Always at the first token: off the diagonal from the third on.
+DECODER = looks(0, 0, 0, 0)
+DIAGONAL = KnownWeights(encoder_0={"self": ENCODER}, decoder_0={"self": DECODER})
+PAIRS = [("a b c d", "x y z"), ("a b", "x y")]
+
 
 def test_the_distance_of_the_largest_weight():
     # Offsets of the first head: +3, 0, 0, -3; of the second: none in its last row.
@@ -125,3 +134,23 @@ def test_nothing_to_look_at():
         analysis.locality(model, Words(), [("a", "b")])
     with pytest.raises(ValueError, match="no sentence to analyse.*1 that are empty"):
         analysis.locality(model, Words(), [("", "b")])
+
+
+def test_the_share_of_off_diagonal_tokens():
+    table = analysis.off_diagonality(DIAGONAL, Words(), PAIRS)
+    assert [row[:3] for row in table] == [
+        ("encoder", None, None),
+        ("encoder", 1, 1),
+        ("encoder", 1, 2),
+        ("decoder", None, None),
+        ("decoder", 1, 1),
+    ]
+    # Decoder: 2 of 4 positions with BOS, then 1 of 3.
+    expected = [0.125, 0.25, 0.0, (1 / 2 + 1 / 3) / 2, (1 / 2 + 1 / 3) / 2]
+    assert [row.share for row in table] == pytest.approx(expected)
+
+
+def test_the_distance_that_counts():
+    table = analysis.off_diagonality(DIAGONAL, Words(), PAIRS, far=1)
+    # Head 1: all four tokens of the first sentence, one of two of the second.
+    assert table.rows[1].share == pytest.approx(0.75)
