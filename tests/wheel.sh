@@ -40,6 +40,7 @@ assert (templates / "compose.yaml").is_file()
 assert (templates / "proxy" / "nginx.conf").is_file()
 page = package / "experiments" / "page"
 assert (page / "templates" / "page.html").is_file()
+assert (page / "specs" / "lines.json").is_file()
 assert (page / "assets" / "page.css").is_file()
 END
 

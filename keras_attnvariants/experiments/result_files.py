@@ -25,7 +25,7 @@ RUNS = "runs.csv"
 ANALYSES = "analyses"
 LATEX = "table.tex"
 # Of the extra `compare`.
-NEEDED = ("scipy", "altair", "jinja2", "vl_convert")
+NEEDED = ("scipy", "jinja2", "vl_convert")
 # Below it, a difference has an asterisk.
 SIGNIFICANT = 0.05
 

@@ -89,7 +89,7 @@ def relation(value: float, base: float) -> str:
     """How much a value is above or below another, which is positive.
 
     >>> relation(90, 100), relation(130, 100), relation(100.2, 100)
-    ('10 % below', '30 % above', 'equal to')
+    ('10\xa0% below', '30\xa0% above', 'equal to')
     >>> relation(400, 100)
     '4.0 times'
     """
@@ -98,7 +98,7 @@ def relation(value: float, base: float) -> str:
         return "equal to"
     if value >= 2 * base:
         return f"{value / base:.1f} times"
-    return f"{abs(percent)} % {'above' if percent > 0 else 'below'}"
+    return f"{abs(percent)}\xa0% {'above' if percent > 0 else 'below'}"
 
 
 class Run(NamedTuple):

@@ -3,10 +3,8 @@
 import base64
 import hashlib
 import os
-import re
 import zlib
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib.resources import files
 from itertools import groupby
@@ -17,27 +15,22 @@ import numpy as np
 from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
-from markupsafe import Markup
 
+from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
+from keras_attnvariants.experiments.page import ranking
 from keras_attnvariants.experiments.page import result_charts
-from keras_attnvariants.experiments.page import vega_charts
 from keras_attnvariants.experiments.page.analyses import analyses
-from keras_attnvariants.experiments.page.analyses import common
-from keras_attnvariants.experiments.page.english import differing
-from keras_attnvariants.experiments.page.summary_sentences import LEVEL
-from keras_attnvariants.experiments.page.summary_sentences import cost_values
-from keras_attnvariants.experiments.page.summary_sentences import main_cost
-from keras_attnvariants.experiments.page.summary_sentences import main_ranking
-from keras_attnvariants.experiments.page.summary_sentences import ranking
-from keras_attnvariants.experiments.page.summary_sentences import summary
 from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_file
 
 # What an attention weight of 1 is stored as.
 UINT8_MAX = 255
+# Of an analysis; longer ones are only in the files beside the page.
+MOST_ROWS = 400
 SCRIPTS = ("tables.js", "charts.js", "attention.js")
 
 
@@ -65,26 +58,26 @@ def write_page(
 
 def rendered(result: ComparisonResult, sentences: int | None = None) -> str:
     """The page as text."""
-    style, *scripts = (asset(name) for name in ("page.css", *SCRIPTS))
-    page = environment().get_template("page.html")
-    names = [system.name for system in result.systems]
-    text = page.render(
-        result=result,
-        rank=main_ranking(result),
-        rankings=list(rankings(result)),
-        summary=[sentence(text, names) for text in summary(result)],
-        level=LEVEL,
-        percent=f"{100 * result.confidence:g}\xa0%",
-        overview=list(overview(result)),
-        costs=list(cost_columns(result)),
-        curves=list(curves(result)),
-        analyses=list(analyses(result)),
-        attention=browsable(result, sentences),
-        samples=list(samples(result, sentences)),
-        style=style,
-        scripts=scripts,
-        policy=policy(style, scripts),
-        names=names,
+    assets = files(__package__) / "assets"
+    texts = [(assets / name).read_text("utf-8") for name in ("page.css", *SCRIPTS)]
+    text = (
+        environment()
+        .get_template("page.html")
+        .render(
+            result=result,
+            names=[system.name for system in result.systems],
+            percent=f"{100 * result.confidence:g}\xa0%",
+            main=ranking.Ranking.main(result),
+            main_cost=ranking.main_cost(result),
+            costs=ranking.cost_values(result),
+            curves=list(result_charts.curves(result)),
+            analyses=list(analyses(result)),
+            attention=browsable(result, sentences),
+            samples=[(s, grouped_texts(s)) for s in result.samples[:sentences]],
+            style=texts[0],
+            scripts=texts[1:],
+            policy=policy(texts[0], texts[1:]),
+        )
     )
     return english.printable(text)
 
@@ -98,21 +91,17 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
-        fixed=english.fixed,
-        signed=english.signed,
-        probability=english.probability,
-        drawing=Markup,  # noqa: S704
-        cell=cell,
+    found.globals.update(
+        charts=charts,
+        english=english,
+        ranking=ranking,
+        result_charts=result_charts,
+        COSTS=COSTS,
+        MOST_ROWS=MOST_ROWS,
     )
-    found.globals.update(series=series, shown=COSTS)
+    filters = english.fixed, english.signed, english.probability, english.counted, cell
+    found.filters.update({function.__name__: function for function in filters})
     return found
-
-
-def asset(name: str) -> Markup:
-    """A script or a style sheet of the package."""
-    # Ours, as the drawings are, of which Vega-Lite escapes the text.
-    return Markup((files(__package__) / "assets" / name).read_text("utf-8"))  # noqa: S704
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
@@ -128,63 +117,12 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     )
 
 
-def rankings(result: ComparisonResult) -> Iterator[dict[str, Any]]:
-    """A table for each test set and metric, with a picture of the first metric."""
-    for test_set in result.test_sets:
-        for number, metric in enumerate(result.metrics):
-            rank = ranking(result, test_set.name, metric)
-            panel = result_charts.differences(result, rank) if number == 0 else None
-            domain = common([panel]) if panel else None
-            yield {
-                "rank": rank,
-                "test_set": test_set,
-                "is_first": number == 0,
-                "picture": vega_charts.panel_svg(panel, domain, 300) if panel else "",
-                "seeds": any(len(s.values) > 1 for s in rank.scores.values()),
-            }
-
-
-def overview(result: ComparisonResult) -> Iterator[tuple[str, str]]:
-    """The picture at the top for a wide and for a narrow page, with their classes."""
-    rank, cost = main_ranking(result), main_cost(result)
-    for kind, width, height in (("wide", 780, 400), ("narrow", 280, 440)):
-        drawn = result_charts.quality_against_cost(result, rank, cost, width, height)
-        if drawn:
-            yield kind, drawn
-
-
-def cost_columns(result: ComparisonResult) -> Iterator[dict[str, Any]]:
-    """The costs that are known, with the best value of each."""
-    for name, shown in COSTS.items():
-        values = cost_values(result, name)
-        if values:
-            yield {"shown": shown, "values": values}
-
-
-def curves(result: ComparisonResult) -> Iterator[tuple[str, str]]:
-    """Titles and drawings of the learning curves."""
-    for panel in result_charts.curves(result):
-        yield panel.title, vega_charts.panel_svg(panel, None, 300, 220)
-
-
-def samples(result: ComparisonResult, most: int | None) -> Iterator[dict[str, Any]]:
-    """Sentences with the translations that differ, and who made each."""
-    for sample in result.samples[:most]:
-        texts: dict[str, list[str]] = {}
-        for system, text in sample.translations.items():
-            texts.setdefault(text, []).append(system)
-        base = sample.translations.get(result.baseline, "")
-        yield {
-            "sample": sample,
-            "translations": [
-                {
-                    "systems": systems,
-                    "reference": differing(text, sample.reference),
-                    "baseline": differing(text, base),
-                }
-                for text, systems in texts.items()
-            ],
-        }
+def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
+    """The different translations of a sentence, and the systems that made each."""
+    texts: dict[str, list[str]] = {}
+    for system, text in sample.translations.items():
+        texts.setdefault(text, []).append(system)
+    return texts
 
 
 def quantized(weights: Sequence[Any]) -> np.ndarray:
@@ -257,31 +195,6 @@ def attention_sentence(text: str, layers: Sequence[AttentionLayer]) -> dict[str,
         "axes": [list(tokens) for tokens in axes],
         "data": packed(quantized(layer.heads) for layer in layers),
     }
-
-
-def series(names: Sequence[str], name: str) -> dict[str, str]:
-    """The color and the dashes of a series in the pictures."""
-    number = list(names).index(name)
-    dashes = vega_charts.DASHES[
-        number // len(vega_charts.SERIES) % len(vega_charts.DASHES)
-    ]
-    return {
-        "color": vega_charts.SERIES[number % len(vega_charts.SERIES)],
-        "dashes": " ".join(map(str, dashes)),
-    }
-
-
-def sentence(text: str, names: Sequence[str]) -> Markup:
-    """A sentence with the names of systems marked, and without breaks in figures."""
-    for tied in (" %", " < ", " ± "):
-        text = text.replace(tied, tied.replace(" ", "\xa0"))
-    listed = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    parts = re.split(rf"(?<![\w-])({listed})(?![\w-])", text)
-    marked = (
-        Markup("<b>{}</b>").format(part) if number % 2 else Markup.escape(part)
-        for number, part in enumerate(parts)
-    )
-    return Markup("").join(marked)
 
 
 def cell(value: Any) -> str:

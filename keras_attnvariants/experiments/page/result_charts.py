@@ -1,34 +1,34 @@
 """The page's own figures: quality against cost, differences, learning curves."""
 
-import math
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-import altair as alt
+import numpy as np
 
+from keras_attnvariants.experiments.page.charts import MARK
+from keras_attnvariants.experiments.page.charts import Panel
+from keras_attnvariants.experiments.page.charts import Point
+from keras_attnvariants.experiments.page.charts import draw
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import signed
-from keras_attnvariants.experiments.page.summary_sentences import Ranking
-from keras_attnvariants.experiments.page.summary_sentences import cost_values
-from keras_attnvariants.experiments.page.summary_sentences import front
-from keras_attnvariants.experiments.page.vega_charts import INK
-from keras_attnvariants.experiments.page.vega_charts import MARK
-from keras_attnvariants.experiments.page.vega_charts import QUIET
-from keras_attnvariants.experiments.page.vega_charts import Panel
-from keras_attnvariants.experiments.page.vega_charts import Point
-from keras_attnvariants.experiments.page.vega_charts import data
-from keras_attnvariants.experiments.page.vega_charts import svg
+from keras_attnvariants.experiments.page.ranking import Ranking
+from keras_attnvariants.experiments.page.ranking import cost_values
 from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # What a system is beside the baseline: by color and by shape.
 VERDICTS = {
-    "baseline": (INK, "diamond"),
+    "baseline": ("var(--ink)", "diamond"),
     "better": ("var(--better)", "triangle-up"),
     "alike": ("var(--alike)", "circle"),
     "worse": ("var(--worse)", "triangle-down"),
+}
+QUANTITIES = {
+    "validation_bleu": "validation BLEU",
+    "validation_loss": "validation loss",
+    "loss": "training loss",
 }
 # Beyond this ratio of the largest to the smallest, costs are on a logarithmic scale.
 WIDE = 4.0
@@ -36,134 +36,117 @@ WIDE = 4.0
 LETTER, LINE, GAP = 6.2, 14.0, 9.0
 
 
-class Label(NamedTuple):
-    """Where the name of a point is: its middle left, right or center, in pixels."""
+class Offset(NamedTuple):
+    """The way from a point to the left, right or center of its name, in pixels."""
 
-    x: float
-    y: float
+    dx: float
+    dy: float
     align: str
 
+    def box(self, x: float, y: float, name: str) -> tuple[float, float, float, float]:
+        """Left, top, right and bottom of the name of a point."""
+        width = LETTER * len(name)
+        left = x + self.dx
+        left -= {"left": 0, "center": width / 2, "right": width}[self.align]
+        top = y + self.dy - LINE / 2
+        return left, top, left + width, top + LINE
 
-def quality_against_cost(
-    result: ComparisonResult, rank: Ranking, cost: str, width: int, height: int
-) -> str:
+
+# Beside a point, and farther up and down.
+OFFSETS = [
+    Offset(dx, lines * LINE, align)
+    for lines in (0, 0.8, -0.8, 1.2, -1.2, 2, -2, 3, -3, 4, -4, 5, 6, 7)
+    for dx, align in (
+        (GAP, "left"),
+        (-GAP, "right"),
+        (0, "center"),
+        (3 * GAP, "left"),
+        (-3 * GAP, "right"),
+    )
+    if abs(lines) > 1 or abs(dx) == GAP
+]
+
+
+def quality_against_cost(rank: Ranking, cost: str, width: int, height: int) -> str:
     """The picture at the top, as SVG of so many pixels."""
-    points = [
-        (name, value, rank.scores[name].mean)
-        for name, value in cost_values(result, cost).items()
-        if name in rank.scores
-    ]
-    if not points:
+    costs = cost_values(rank.result).get(cost, {})
+    names = [name for name in costs if name in rank.scores]
+    if not names:
         return ""
-    shown = COSTS[cost]
-    costs, scores = [point[1] for point in points], [point[2] for point in points]
-    is_log = min(costs) > 0 and max(costs) / min(costs) > WIDE
-    across, up = Axis.around(costs, is_log), Axis.around(scores)
-    pixels = [(across.to(c) * width, (1 - up.to(s)) * height) for _, c, s in points]
-    labels = placed([point[0] for point in points], pixels, width)
+    shown, front = COSTS[cost], rank.front(cost)
+    across = [costs[name] for name in names]
+    up = [rank.scores[name].mean for name in names]
+    is_log = min(across) > 0 and max(across) / min(across) > WIDE
+    across_domain, x = axis(across, is_log)
+    up_domain, y = axis(up)
+    offsets = placed(names, list(zip(x * width, (1 - y) * height, strict=True)), width)
     rows = []
-    for (name, x, y), label in zip(points, labels, strict=True):
+    for name, offset in zip(names, offsets, strict=True):
+        score, found = rank.scores[name], rank.differences.get(name)
         color, shape = VERDICTS[rank.verdict(name)]
-        spread = rank.scores[name].deviation or 0.0
-        found = rank.differences.get(name)
+        spread = score.deviation or 0.0
         told = f" ({signed(found.difference)})" if found else ", the baseline"
-        price = f"{fixed(x, shown.digits)} {shown.unit}"
-        text = f"{name}: {fixed(y)} {rank.metric}{told}, {shown.name} {price}"
-        rows.append(
-            {
-                "name": name,
-                "x": x,
-                "y": y,
-                "low": y - spread,
-                "high": y + spread,
-                "color": color,
-                "shape": shape,
-                "is_far": abs(label.y - (1 - up.to(y)) * height) > LINE,
-                "label_x": across.of(label.x / width),
-                "label_y": up.of(1 - label.y / height),
-                "align": label.align,
-                "label": f"{name}{MARK}{text}",
-            }
-        )
-    chosen = front(result, rank, cost)
-    layers = layered(rows, chosen, across, up, shown.heading, rank.metric)
-    title = f"{rank.metric} on {rank.test_set} against {shown.name}"
-    return svg(layers.properties(width=width, height=height), title)
+        price = f"{fixed(costs[name], shown.digits)} {shown.unit}"
+        text = f"{fixed(score.mean)} {rank.metric}{told}, {shown.name} {price}"
+        row = {
+            "name": name,
+            "x": costs[name],
+            "y": score.mean,
+            "low": score.mean - spread,
+            "high": score.mean + spread,
+            "color": color,
+            "shape": shape,
+            "label": f"{name}{MARK}{name}: {text}",
+            "is_far": abs(offset.dy) > LINE,
+            "is_front": name in front,
+            **offset._asdict(),
+        }
+        rows.append(row)
+    return draw(
+        "overview",
+        f"{rank.metric} on {rank.test_set} against {shown.name}",
+        rows,
+        across=shown.heading,
+        across_type="log" if is_log else "linear",
+        across_domain=across_domain,
+        up=rank.metric,
+        up_domain=up_domain,
+        width=width,
+        height=height,
+    )
 
 
-class Axis(NamedTuple):
-    """The range of an axis."""
+def axis(
+    values: Sequence[float], is_log: bool = False
+) -> tuple[list[float], np.ndarray]:
+    """An axis with a margin on both sides, and where on it values are.
 
-    low: float
-    high: float
-    is_log: bool = False
-
-    @classmethod
-    def around(cls, values: Sequence[float], is_log: bool = False) -> "Axis":
-        """One with a margin on both sides."""
-        low, high = min(values), max(values)
-        if is_log:
-            margin = (high / low) ** 0.08
-            return cls(low / margin, high * margin, is_log)
-        margin = 0.08 * (high - low) or abs(high) * 0.1 or 1.0
-        return cls(low - margin, high + margin)
-
-    def to(self, value: float) -> float:
-        """Where a value is, from 0 to 1."""
-        if self.is_log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
-        return (value - self.low) / (self.high - self.low)
-
-    def of(self, place: float) -> float:
-        """The value at a place."""
-        if self.is_log:
-            return float(self.low * (self.high / self.low) ** place)
-        return self.low + place * (self.high - self.low)
-
-    def scale(self) -> alt.Scale:
-        """The same for Vega-Lite."""
-        kind = {"type": "log"} if self.is_log else {"zero": False}
-        return alt.Scale(domain=[self.low, self.high], nice=False, **kind)
+    Returns:
+        The lowest and the highest value of the axis, and the places from 0 to 1.
+    """
+    places = np.log(values) if is_log else np.array(values)
+    margin = 0.08 * np.ptp(places) or 0.1 * abs(places[0]) or 1.0
+    ends = np.array([places.min() - margin, places.max() + margin])
+    domain = np.exp(ends) if is_log else ends
+    return domain.tolist(), (places - ends[0]) / np.ptp(ends)
 
 
 def placed(
     names: Sequence[str], points: Sequence[tuple[float, float]], width: float
-) -> list[Label]:
+) -> list[Offset]:
     """Places for names near their points, where they cover nothing if possible."""
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
-    labels = []
+    found = []
     for name, (x, y) in zip(names, points, strict=True):
-        size = LETTER * len(name)
-        options = [(label, box_of(label, size)) for label in around(x, y)]
-        label, box = min(
-            options,
-            key=lambda option: (
-                covered(option[1], taken, width)
-                + abs(option[0].x - x) / 4
-                + abs(option[0].y - y)
-            ),
-        )
-        labels.append(label)
-        taken.append(box)
-    return labels
-
-
-def around(x: float, y: float) -> Iterator[Label]:
-    """Places near a point: beside it, and farther up and down."""
-    for lines in (0, 0.8, -0.8, 1.2, -1.2, 2, -2, 3, -3, 4, -4, 5, 6, 7):
-        up = y + lines * LINE
-        yield Label(x + GAP, up, "left")
-        yield Label(x - GAP, up, "right")
-        if abs(lines) > 1:
-            yield Label(x, up, "center")
-            yield Label(x + 3 * GAP, up, "left")
-            yield Label(x - 3 * GAP, up, "right")
-
-
-def box_of(label: Label, size: float) -> tuple[float, float, float, float]:
-    """Left, top, right and bottom of a name of so many pixels."""
-    left = label.x - {"left": 0, "center": size / 2, "right": size}[label.align]
-    return left, label.y - LINE / 2, left + size, label.y + LINE / 2
+        boxes = {offset: offset.box(x, y, name) for offset in OFFSETS}
+        costs = {
+            offset: covered(box, taken, width) + abs(offset.dx) / 4 + abs(offset.dy)
+            for offset, box in boxes.items()
+        }
+        best = min(OFFSETS, key=costs.__getitem__)
+        taken.append(boxes[best])
+        found.append(best)
+    return found
 
 
 def covered(
@@ -180,63 +163,10 @@ def covered(
     return over + outside * LINE
 
 
-def layered(
-    rows: list[dict[str, Any]],
-    chosen: Sequence[str],
-    across: Axis,
-    up: Axis,
-    cost: str,
-    metric: str,
-) -> Any:
-    """Front, spreads, points and names."""
-    x = alt.X("x:Q", title=cost, scale=across.scale(), axis=alt.Axis(tickCount=6))
-    y = alt.Y("y:Q", title=metric, scale=up.scale(), axis=alt.Axis(tickCount=6))
-    base = alt.Chart(data(rows))
-    ink = alt.Color("color:N", scale=None, legend=None)
-    on_front = [row for row in rows if row["name"] in chosen]
-    label_x = alt.X("label_x:Q", title=cost, scale=across.scale())
-    label_y = alt.Y("label_y:Q", title=metric, scale=up.scale())
-    far = [row for row in rows if row["is_far"]]
-    layers = [
-        alt.Chart(data(far))
-        .mark_rule(color=QUIET, strokeWidth=0.7, opacity=0.6, aria=False)
-        .encode(x=x, y=y, x2="label_x:Q", y2="label_y:Q"),
-        alt.Chart(data(on_front))
-        .mark_line(color=QUIET, strokeWidth=1, strokeDash=[3, 3], aria=False)
-        .encode(x=x, y=y),
-        base.mark_rule(strokeWidth=1, opacity=0.5, clip=True).encode(
-            x=x,
-            y=alt.Y("low:Q", title=metric, scale=up.scale()),
-            y2="high:Q",
-            color=ink,
-            description="label:N",
-        ),
-        base.mark_point(filled=True, size=80, opacity=1).encode(
-            x=x,
-            y=y,
-            color=ink,
-            description="label:N",
-            shape=alt.Shape("shape:N", scale=None, legend=None),
-        ),
-    ]
-    for align in ("left", "center", "right"):
-        named = [row for row in rows if row["align"] == align]
-        if named:
-            layers.append(
-                alt.Chart(data(named))
-                .mark_text(align=align, baseline="middle", fontSize=11.5, color=INK)
-                .encode(x=label_x, y=label_y, text="name:N", description="label:N")
-            )
-    return alt.layer(*layers)
-
-
-def differences(result: ComparisonResult, rank: Ranking) -> Panel | None:
+def differences(rank: Ranking) -> Panel | None:
     """The difference of each system to the baseline, with its interval."""
     points = []
-    for name in rank.scores:
-        found = rank.differences.get(name)
-        if found is None:
-            continue
+    for name, found in rank.differences.items():
         low, high = found.sentence_low, found.sentence_high
         label = (
             f"{name}: {signed(found.difference)} {rank.metric}, interval over "
@@ -246,17 +176,8 @@ def differences(result: ComparisonResult, rank: Ranking) -> Panel | None:
         points.append(
             Point(name, found.difference, name, label, low, high, color=color)
         )
-    if not points:
-        return None
-    title = f"{rank.metric} minus that of {result.baseline}"
-    return Panel(title, "bars", points, title, "", zero=True)
-
-
-QUANTITIES = {
-    "validation_bleu": "validation BLEU",
-    "validation_loss": "validation loss",
-    "loss": "training loss",
-}
+    title = f"{rank.metric} minus that of {rank.result.baseline}"
+    return Panel(title, "bars", points, title, zero=True) if points else None
 
 
 def curves(result: ComparisonResult) -> Iterator[Panel]:
@@ -266,12 +187,12 @@ def curves(result: ComparisonResult) -> Iterator[Panel]:
     """
     half = max((run.updates for run in result.runs), default=0) / 2
     for field, title in QUANTITIES.items():
-        yield from panel_of(result, field, title)
+        yield from curve(result, field, title)
         if field.startswith("validation"):
-            yield from panel_of(result, field, f"{title}, second half", half)
+            yield from curve(result, field, f"{title}, second half", half)
 
 
-def panel_of(
+def curve(
     result: ComparisonResult, field: str, title: str, first: float = 0
 ) -> Iterator[Panel]:
     """A panel of a field of the log from an update on, if any run has it."""
@@ -290,8 +211,7 @@ def panel_of(
                 for x, y in thinned(values)
             ]
     if points:
-        names = [system.name for system in result.systems]
-        yield Panel(title, "lines", points, "updates", "", names)
+        yield Panel(title, "lines", points, "updates")
 
 
 def thinned(values: Sequence[Any], most: int = 60) -> list[Any]:

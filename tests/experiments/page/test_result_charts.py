@@ -4,38 +4,39 @@ import re
 
 import pytest
 
-from keras_attnvariants.experiments.page.result_charts import LETTER
-from keras_attnvariants.experiments.page.result_charts import Axis
-from keras_attnvariants.experiments.page.result_charts import box_of
+from keras_attnvariants.experiments.page.ranking import Ranking
+from keras_attnvariants.experiments.page.result_charts import axis
 from keras_attnvariants.experiments.page.result_charts import curves
 from keras_attnvariants.experiments.page.result_charts import placed
 from keras_attnvariants.experiments.page.result_charts import quality_against_cost
 from keras_attnvariants.experiments.page.result_charts import thinned
-from keras_attnvariants.experiments.page.summary_sentences import main_ranking
 from tests.experiments import made_up
 
 
 @pytest.mark.parametrize("is_log", [False, True])
-def test_an_axis_goes_there_and_back(is_log):
-    axis = Axis.around([2.0, 32.0], is_log)
-    assert axis.low < 2.0 and axis.high > 32.0
-    for value in (2.0, 8.0, 32.0):
-        assert axis.of(axis.to(value)) == pytest.approx(value)
-    assert axis.to(8.0) == pytest.approx(0.5) or not is_log
+def test_an_axis_has_room_around_its_values(is_log):
+    (low, high), places = axis([2.0, 8.0, 32.0], is_log)
+    assert low < 2.0 and high > 32.0
+    assert 0 < places[0] < places[1] < places[2] < 1
+    assert places[0] == pytest.approx(1 - places[2])
+    assert places[1] == pytest.approx(0.5) or not is_log
 
 
 def test_an_axis_of_one_value_is_not_empty():
     for value in (0.0, 5.0, -5.0):
-        axis = Axis.around([value])
-        assert axis.low < value < axis.high
+        (low, high), places = axis([value])
+        assert low < value < high
+        assert places == pytest.approx([0.5])
 
 
 def test_names_of_near_points_do_not_cover_each_other():
     names = [f"system-{number}" for number in range(6)]
     points = [(200 + 5 * number, 100 + number % 2) for number in range(6)]
     boxes = [
-        box_of(label, LETTER * len(name))
-        for name, label in zip(names, placed(names, points, 600), strict=True)
+        offset.box(x, y, name)
+        for name, (x, y), offset in zip(
+            names, points, placed(names, points, 600), strict=True
+        )
     ]
     for one, other in itertools.combinations(boxes, 2):
         is_beside = one[2] <= other[0] or other[2] <= one[0]
@@ -44,7 +45,7 @@ def test_names_of_near_points_do_not_cover_each_other():
 
 def test_quality_against_cost_names_all_systems():
     result = made_up.comparison()
-    drawn = quality_against_cost(result, main_ranking(result), "seconds", 400, 300)
+    drawn = quality_against_cost(Ranking.main(result), "seconds", 400, 300)
     assert set(re.findall(r'data-series="([^"]*)"', drawn)) == set(made_up.SYSTEMS)
     assert "sh-x: 32.00 BLEU (+1.00), training time 9.8 min" in drawn
     assert "base: 31.00 BLEU, the baseline, training time 12.8 min" in drawn
@@ -54,7 +55,7 @@ def test_quality_against_cost_names_all_systems():
 def test_costs_that_were_not_measured_are_not_drawn():
     small = made_up.comparison()
     result = dataclasses.replace(small, runs=())
-    assert quality_against_cost(result, main_ranking(result), "seconds", 9, 9) == ""
+    assert quality_against_cost(Ranking.main(result), "seconds", 9, 9) == ""
 
 
 def test_a_line_for_each_run():

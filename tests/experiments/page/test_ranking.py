@@ -1,14 +1,24 @@
 """Sentences of the summary, for every case that they tell apart."""
 
 import dataclasses
+import html
+import re
 
 import pytest
 
-from keras_attnvariants.experiments.page.summary_sentences import front
-from keras_attnvariants.experiments.page.summary_sentences import main_ranking
-from keras_attnvariants.experiments.page.summary_sentences import ranking
-from keras_attnvariants.experiments.page.summary_sentences import summary
+from keras_attnvariants.experiments.page.ranking import Ranking
+from keras_attnvariants.experiments.page.rendering import rendered
 from tests.experiments import made_up
+
+
+def summary(result) -> list[str]:
+    """The sentences at the top of the page, as text."""
+    bare = dataclasses.replace(result, analyses=(), samples=(), attention=())
+    section = rendered(bare).split('<div class="summary">')[1].split("</div>")[0]
+    return [
+        " ".join(html.unescape(re.sub("<.*?>", "", paragraph)).split())
+        for paragraph in re.findall("<p>(.*?)</p>", section, re.DOTALL)
+    ]
 
 
 def result_of(means: dict[str, float], metric: str = "BLEU", seeds=2, **p_values):
@@ -123,7 +133,7 @@ def test_less_may_be_better():
     first, bootstrap, *_ = summary(result)
     assert first.startswith("hc-sa has the best TER on test2016: 51.00")
     assert "hc-sa (−1.00) is better; sh-x (+3.00) is worse." in bootstrap
-    rank = main_ranking(result)
+    rank = Ranking.main(result)
     verdicts = [rank.verdict(name) for name in ("base", "hc-sa", "sh-x")]
     assert verdicts == ["baseline", "better", "worse"]
 
@@ -183,10 +193,10 @@ def test_the_best_is_also_the_cheapest():
 )
 def test_the_front(cost, expected):
     result = result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 30.0})
-    assert front(result, main_ranking(result), cost) == expected
+    assert Ranking.main(result).front(cost) == expected
 
 
 def test_systems_are_ranked_from_the_best():
     result = made_up.comparison()
-    assert list(ranking(result, "test2017", "BLEU").scores) == ["sh-x", "hc-sa", "base"]
-    assert list(ranking(result, "test2017", "TER").scores) == ["base", "hc-sa", "sh-x"]
+    assert list(Ranking(result, "test2017", "BLEU").scores) == ["sh-x", "hc-sa", "base"]
+    assert list(Ranking(result, "test2017", "TER").scores) == ["base", "hc-sa", "sh-x"]

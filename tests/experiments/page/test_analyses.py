@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from keras_attnvariants.experiments import AnalysisTable
-from keras_attnvariants.experiments.page.analysis_sentences import ours
+from keras_attnvariants.experiments.page.analyses import ours
 
 HEADS = "place layer head"
 BINS = (
@@ -100,7 +100,7 @@ def table(analysis: str, columns: str, *rows, system: str = "base") -> AnalysisT
     ids=lambda value: getattr(value, "analysis", ""),
 )
 def test_of_one_system(found, expected):
-    assert list(ours(found.analysis, [found])) == [("base", expected)]
+    assert list(ours([found])) == [("base", expected)]
 
 
 def test_of_all_systems():
@@ -110,16 +110,16 @@ def test_of_all_systems():
         ("words", 10, 20, 5, "hc-sa", 28.0, 27.0, 29.0, -2.0, -3.0, -1.0),
     ]
     found = table("bleu-by-length", BINS, *rows, system="")
-    [(system, text)] = ours("bleu-by-length", [found])
+    [(system, text)] = ours([found])
     assert system == "hc-sa"
     assert text == "+1.00 (+0.50 to +1.50), then −2.00 (−3.00 to −1.00)"
 
 
 def test_why_there_is_nothing():
     found = dataclasses.replace(table("entropy", ""), note="n-grams have no weights")
-    assert list(ours("entropy", [found])) == [("base", "n-grams have no weights")]
+    assert list(ours([found])) == [("base", "n-grams have no weights")]
 
 
 def test_no_words():
-    assert list(ours("heat-maps", [table("heat-maps", "row", (1,))])) == []
-    assert list(ours("entropy", [table("entropy", "")])) == []
+    assert list(ours([table("heat-maps", "row", (1,))])) == []
+    assert list(ours([table("entropy", "")])) == []

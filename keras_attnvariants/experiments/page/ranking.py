@@ -1,0 +1,151 @@
+"""Rankings of the systems by quality and by cost, which the page puts into words."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from keras_attnvariants.experiments.page.english import fixed
+from keras_attnvariants.experiments.results import COSTS
+from keras_attnvariants.experiments.results import LOWER_IS_BETTER
+from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.experiments.results import Cost
+from keras_attnvariants.experiments.results import Difference
+from keras_attnvariants.experiments.results import ScoreSummary
+
+# Costs that the summary speaks of, if known; the first is in the picture.
+SPOKEN = ("seconds", "parameters", "sentences_per_second", "memory_mib")
+# Below it a corrected p-value is significant.
+LEVEL = 0.05
+# The two that the summary is about: by the field of `Difference` before `_holm`.
+TESTS = {
+    "bootstrap": "paired bootstrap over sentences",
+    "welch": "t-test over seeds",
+}
+
+
+def cost_values(result: ComparisonResult) -> dict[str, dict[str, float]]:
+    """The known costs by name and by system, in the units that are shown."""
+    costs: dict[str, dict[str, float]] = {}
+    for system in result.systems:
+        for name, value in result.costs(system.name).items():
+            if value is not None:
+                costs.setdefault(name, {})[system.name] = COSTS[name].factor * value
+    return {name: costs[name] for name in COSTS if name in costs}
+
+
+def main_cost(result: ComparisonResult) -> str:
+    """The cost that quality is weighed against: the first that is known."""
+    known = cost_values(result)
+    return next((name for name in SPOKEN if name in known), SPOKEN[0])
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """All systems under one metric on one test set.
+
+    Attributes:
+        result: the comparison.
+        test_set, metric: their names.
+    """
+
+    result: ComparisonResult
+    test_set: str
+    metric: str
+
+    @classmethod
+    def main(cls, result: ComparisonResult) -> "Ranking":
+        """By the first metric on the first test set."""
+        return cls(result, result.test_sets[0].name, result.metrics[0])
+
+    @property
+    def sign(self) -> int:
+        """-1 if less is better."""
+        return -1 if self.metric in LOWER_IS_BETTER else 1
+
+    @cached_property
+    def scores(self) -> dict[str, ScoreSummary]:
+        """The scores of the systems that have one, the best first."""
+        names = [system.name for system in self.result.systems]
+        found = [self.result.score(name, self.test_set, self.metric) for name in names]
+        known = [score for score in found if score is not None]
+        known.sort(key=lambda score: -self.sign * score.mean)
+        return {score.system: score for score in known}
+
+    @cached_property
+    def differences(self) -> dict[str, Difference]:
+        """The differences to the baseline, by system, in the order of the scores."""
+        found = {
+            name: self.result.difference(name, self.test_set, self.metric)
+            for name in self.scores
+        }
+        return {name: row for name, row in found.items() if row is not None}
+
+    @property
+    def best(self) -> list[str]:
+        """The system with the best mean, and those whose mean is shown as equal."""
+        shown = {name: fixed(score.mean) for name, score in self.scores.items()}
+        return [name for name in shown if shown[name] == next(iter(shown.values()))]
+
+    def verdict(self, system: str) -> str:
+        """`"better"`, `"worse"` or `"alike"` by the bootstrap, or `"baseline"`."""
+        if system not in self.differences:
+            return "baseline"
+        for word, names in self.significant("bootstrap").items():
+            if system in names:
+                return word
+        return "alike"
+
+    def p_values(self, test: str) -> dict[str, float]:
+        """The corrected p-values of a test by system, where it could be made."""
+        rows = self.differences.items()
+        found = {name: getattr(row, f"{test}_holm") for name, row in rows}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def significant(self, test: str) -> dict[str, list[str]]:
+        """The systems that differ from the baseline by a test: better, and worse."""
+        groups: dict[str, list[str]] = {"better": [], "worse": []}
+        for name, value in self.p_values(test).items():
+            if value < LEVEL:
+                is_better = self.sign * self.differences[name].difference > 0
+                groups["better" if is_better else "worse"].append(name)
+        return groups
+
+    def tested(self, system: str) -> dict[bool, list[str]]:
+        """The tests by which a system differs significantly, and those by which not."""
+        groups: dict[bool, list[str]] = {True: [], False: []}
+        for test, words in TESTS.items():
+            if system in (values := self.p_values(test)):
+                groups[values[system] < LEVEL].append(words)
+        return groups
+
+    @property
+    def prices(self) -> list[tuple[Cost, float, float]]:
+        """The costs of the best system and of the baseline, if it is another."""
+        best, base = self.best[:1], self.result.baseline
+        costs = cost_values(self.result)
+        return [
+            (COSTS[cost], costs[cost][name], costs[cost][base])
+            for cost in SPOKEN
+            for name in best
+            if name != base and {name, base} <= costs.get(cost, {}).keys()
+        ]
+
+    def front(self, cost: str) -> list[str]:
+        """The systems that none equals in score and cost and beats in one of them.
+
+        The cheapest comes first.
+        """
+        sign = -1 if COSTS[cost].more_is_better else 1
+        points = {
+            name: (sign * value, -self.sign * self.scores[name].mean)
+            for name, value in cost_values(self.result).get(cost, {}).items()
+            if name in self.scores
+        }
+        chosen = [
+            name
+            for name, point in points.items()
+            if not any(
+                other != point and other[0] <= point[0] and other[1] <= point[1]
+                for other in points.values()
+            )
+        ]
+        return sorted(chosen, key=lambda name: points[name])
