@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from itertools import islice
 from itertools import repeat
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated
 from typing import Any
 from typing import NamedTuple
+from typing import get_args
 
 # Before TensorFlow is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -24,8 +26,8 @@ from peak import resident
 from keras_attnvariants.analysis.contrastive import SUBJECT_VERB
 from keras_attnvariants.cli.analyse import CONTRASTIVE
 from keras_attnvariants.cli.analyse import Analysis
+from keras_attnvariants.cli.analyse import DataOptions
 from keras_attnvariants.cli.analyse import Read
-from keras_attnvariants.cli.analyse import reader
 from keras_attnvariants.cli.analyse import tables
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -41,21 +43,6 @@ TEXT = (
     "with fewer sentences is repeated. Growth is that of the time, divided by that of "
     "the number of sentences: at most 1, as long as the time is not more than linear."
 )
-
-
-class Data(NamedTuple):
-    """Where the sentences come from.
-
-    Attributes:
-        folder: a corpus, or what else an analysis needs.
-        source, target: languages; `None` for contrastive pairs.
-        split: part of the corpus.
-    """
-
-    folder: str
-    source: str | None
-    target: str | None
-    split: str | None
 
 
 class Cost(NamedTuple):
@@ -79,17 +66,17 @@ def first(count: int, read: Read) -> Iterator[Any]:
 
 def needed(analysis: Analysis, read: Read) -> Read:
     """What reads those items only that an analysis does not pass over."""
-    if analysis != Analysis.AGREEMENT:
+    if analysis != "agreement":
         return read
     return lambda: (p for p in read() if p.category.startswith(SUBJECT_VERB))
 
 
-def measure(analysis: Analysis, run: Path, data: Data, sentences: int) -> Cost:
+def measure(analysis: Analysis, run: Path, data: DataOptions, sentences: int) -> Cost:
     """What an analysis of so many sentences costs."""
     from keras_attnvariants.cli.models import load
 
     systems = {run.name: load(run)}
-    read = needed(analysis, reader(analysis, *data, max_invalid=None))
+    read = needed(analysis, data.reader(analysis))
 
     def analyse(count: int) -> None:
         for _, table in tables(analysis, systems, lambda: first(count, read)):
@@ -106,7 +93,7 @@ def rows_of(analysis: Analysis, costs: dict[int, Cost]) -> list[TableRow]:
     smallest = min(costs)
     return [
         {
-            "analysis": analysis.value,
+            "analysis": analysis,
             "sentences": sentences,
             "CPU, s": cost.seconds,
             "memory, MB": cost.memory / MB,
@@ -145,13 +132,13 @@ def main(
     Without --contrastive and --alignments, what needs them is left out unless it is
     asked for. Heat maps, which are always of one sentence, are refused.
     """
-    corpus = Data(data, source, target, split)
-    sources = dict.fromkeys(Analysis, corpus)
-    del sources[Analysis.HEAT_MAPS]
+    corpus = DataOptions(data=data, source=source, target=target, split=split)
+    sources: dict[Analysis, DataOptions] = dict.fromkeys(get_args(Analysis), corpus)
+    del sources["heat-maps"]
     for name in CONTRASTIVE:
-        sources[name] = Data(contrastive or "", None, None, None)
-    sources[Analysis.ALIGNMENT_ERRORS] = Data(alignments or "", source, target, "test")
-    ready = [name for name, where in sources.items() if where.folder]
+        sources[name] = DataOptions(data=contrastive or "")
+    sources["alignment-errors"] = replace(corpus, data=alignments or "", split="test")
+    ready = [name for name, where in sources.items() if where.data]
     for name in analysis or ():
         if name not in ready:
             option = "--contrastive" if name in CONTRASTIVE else "--alignments"

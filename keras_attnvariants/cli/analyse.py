@@ -2,26 +2,28 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
-from enum import StrEnum
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Annotated
 from typing import Any
+from typing import Literal
 
 import typer
 
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import batch_sizes
-from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.models import check_model
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import RequiredModel
-from keras_attnvariants.cli.options import check_matplotlib
+from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import REQUIRED_MODEL
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
     import keras
@@ -34,109 +36,122 @@ Systems = dict[str, tuple["keras.Model", "Tokenizer"]]
 # Begins to read the data anew.
 Read = Callable[[], Iterator[Any]]
 
-
-class Analysis(StrEnum):
-    """What can be analysed."""
-
-    LOCALITY = "locality"
-    DISTANCE = "distance"
-    ENTROPY = "entropy"
-    OFF_DIAGONALITY = "off-diagonality"
-    SHARES = "activation-shares"
-    HEAT_MAPS = "heat-maps"
-    ALIGNMENT_ERRORS = "alignment-errors"
-    CONTRASTIVE = "contrastive"
-    AGREEMENT = "agreement"
-    BLEU_BY_LENGTH = "bleu-by-length"
-    BLEU_BY_OFF_DIAGONALITY = "bleu-by-off-diagonality"
-
-
-CONTRASTIVE = (Analysis.CONTRASTIVE, Analysis.AGREEMENT)
-# Those that read no corpus.
-WITHOUT_CORPUS = (*CONTRASTIVE, Analysis.ALIGNMENT_ERRORS)
-COMPARISONS = (Analysis.BLEU_BY_LENGTH, Analysis.BLEU_BY_OFF_DIAGONALITY)
-
-Runs = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Folders of runs or models; BLEU compares the others with the first."
-    ),
+Analysis = Literal[
+    "locality",
+    "distance",
+    "entropy",
+    "off-diagonality",
+    "activation-shares",
+    "heat-maps",
+    "alignment-errors",
+    "contrastive",
+    "agreement",
+    "bleu-by-length",
+    "bleu-by-off-diagonality",
 ]
-Name = Annotated[Analysis, typer.Option("--analysis", help="Which analysis.")]
-Data = Annotated[
-    str,
-    typer.Option(
-        help="A corpus, as for `kav train`; for alignment-errors a folder with "
-        "test.align too; for contrastive and agreement a folder with "
-        "<category>.src.en, <category>.correct.de, <category>.incorrect.de, … or the "
-        "JSON of LingEval97."
-    ),
-]
-Source = Annotated[
-    str | None,
-    typer.Option(help="Language to translate from; not for contrastive pairs."),
-]
-Target = Annotated[
-    str | None,
-    typer.Option(help="Language to translate into; not for contrastive pairs."),
-]
-Split = Annotated[
-    str | None,
-    typer.Option(help="Which part of the corpus (test); not for contrastive pairs."),
-]
-MaxInvalid = Annotated[
-    float | None,
-    typer.Option(
-        help="Largest share of the lines of a file that may be invalid UTF-8 (0.01); "
-        "not for contrastive pairs and alignment-errors.",
+CONTRASTIVE = ("contrastive", "agreement")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """The data that is analysed."""
+
+    data: str = option(
+        "A corpus, as for `kav train`; for alignment-errors a folder with test.align "
+        "too; for contrastive and agreement a folder with <category>.src.en, "
+        "<category>.correct.de, <category>.incorrect.de, … or the JSON of LingEval97.",
+        ...,
+    )
+    source: str | None = option(
+        "Language to translate from; not for contrastive pairs."
+    )
+    target: str | None = option(
+        "Language to translate into; not for contrastive pairs."
+    )
+    split: str | None = option(
+        "Which part of the corpus (test); not for contrastive pairs."
+    )
+    max_invalid: float | None = option(
+        "Largest share of the lines of a file that may be invalid UTF-8 (0.01); not "
+        "for contrastive pairs and alignment-errors.",
         min=0,
         max=1,
-    ),
-]
-Sentences = Annotated[
-    int | None,
-    typer.Option(help="Only that many sentences or pairs, from the start.", min=1),
-]
-Output = Annotated[
-    Path, typer.Option(help="Folder for tables (.csv) and pictures (.png).")
-]
+    )
+
+    def check(self, analysis: Analysis) -> None:
+        """Raises if an analysis lacks an option, or does not have it.
+
+        Raises:
+            ValueError: it does.
+        """
+        is_contrastive = analysis in CONTRASTIVE
+        if is_contrastive and (self.source or self.target or self.split):
+            raise ValueError(
+                f"--analysis {analysis} has no --source, --target and --split: its "
+                "files name the languages."
+            )
+        if not is_contrastive and (self.source is None or self.target is None):
+            raise ValueError(f"--analysis {analysis} needs --source and --target.")
+        reads_no_corpus = is_contrastive or analysis == "alignment-errors"
+        if reads_no_corpus and self.max_invalid is not None:
+            raise ValueError(
+                f"--analysis {analysis} has no --max-invalid: it reads no corpus. "
+                f"Received: {self.max_invalid}"
+            )
+
+    def reader(self, analysis: Analysis) -> Read:
+        """A function that reads the data that an analysis needs.
+
+        Raises:
+            ValueError, OSError: there is no such data.
+        """
+        import keras_attnvariants as kav
+
+        places: tuple[Any, ...] = (self.data,)
+        read: Callable[..., Iterator[Any]] = kav.analysis.read_contrastive
+        split = self.split or "test"
+        if analysis == "alignment-errors":
+            places = (self.data, self.source, self.target, split)
+            read = kav.analysis.read_alignments
+        elif analysis not in CONTRASTIVE:
+            share = 0.01 if self.max_invalid is None else self.max_invalid
+            languages = (str(self.source), str(self.target))
+            corpus = kav.data.load_corpus(self.data, *languages, max_invalid=share)
+            corpus.files(split)
+            return lambda: kav.analysis.read_pairs(corpus, split)
+        next(read(*places), None)
+        return lambda: read(*places)
 
 
 @command
 def analyse(
-    runs: Runs,
-    analysis: Name,
-    data: Data,
-    source: Source = None,
-    target: Target = None,
-    split: Split = None,
-    sentences: Sentences = None,
-    max_invalid: MaxInvalid = None,
-    output: Output = Path("analysis"),
-    imports: Imports = None,
+    *,
+    runs: list[Path] = argument(
+        "Folders of runs or models; BLEU compares the others with the first."
+    ),
+    analysis: Analysis = option("Which analysis.", ...),
+    data: DataOptions,
+    sentences: int | None = option(
+        "Only that many sentences or pairs, from the start.", min=1
+    ),
+    output: Path = option(
+        "Folder for tables (.csv) and pictures (.png).", Path("analysis")
+    ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Look inside models: a table and a picture of each, or one that compares them.
 
     [bold]Example:[/bold] kav analyse runs/base --analysis locality --data multi30k
     --source en --target de --split test2016
     """
-    if analysis in CONTRASTIVE and (source or target or split):
-        raise ValueError(
-            f"--analysis {analysis} has no --source, --target and --split: its files "
-            "name the languages."
-        )
-    if analysis in WITHOUT_CORPUS and max_invalid is not None:
-        raise ValueError(
-            f"--analysis {analysis} has no --max-invalid: it reads no corpus. "
-            f"Received: {max_invalid}"
-        )
-    check_matplotlib()
+    data.check(analysis)
+    check_extra("A picture", "plot", ("matplotlib",))
     folders = named(runs)
     check_output_folder("--output", output)
     import_modules(imports)
     from rich.console import Console
 
-    read = reader(analysis, data, source, target, split or "test", max_invalid)
+    read = data.reader(analysis)
     systems = {name: load(folder) for name, folder in folders.items()}
     output.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
@@ -157,7 +172,7 @@ def named(runs: list[Path]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for run in runs:
-        check_folders(run, None)
+        check_model(run)
         name = run.resolve().name
         if name in folders:
             raise ValueError(
@@ -168,93 +183,42 @@ def named(runs: list[Path]) -> dict[str, Path]:
     return folders
 
 
-def reader(
-    analysis: Analysis,
-    data: str,
-    source: str | None,
-    target: str | None,
-    split: str,
-    max_invalid: float | None,
-) -> Read:
-    """What reads the data that an analysis needs.
-
-    Raises:
-        ValueError, OSError: there is no such data.
-    """
-    import keras_attnvariants as kav
-
-    if analysis in CONTRASTIVE:
-        next(kav.analysis.read_contrastive(data), None)
-        return lambda: kav.analysis.read_contrastive(data)
-    if source is None or target is None:
-        raise ValueError(f"--analysis {analysis} needs --source and --target.")
-    if analysis == Analysis.ALIGNMENT_ERRORS:
-        options = (data, source, target, split)
-        next(kav.analysis.read_alignments(*options), None)
-        return lambda: kav.analysis.read_alignments(*options)
-    share = 0.01 if max_invalid is None else max_invalid
-    corpus = kav.data.load_corpus(data, source, target, max_invalid=share)
-    corpus.files(split)
-    return lambda: kav.analysis.read_pairs(corpus, split)
-
-
 def tables(
     analysis: Analysis, systems: Systems, read: Read
 ) -> Iterator[tuple[str, "Table"]]:
     """The results, with names for their files: one of all systems, or one of each."""
-    from keras_attnvariants.analysis.named import ANALYSES
-
-    if analysis in COMPARISONS:
-        yield analysis, comparison(analysis, systems, read)
-        return
-    for name, (model, tokenizer) in systems.items():
-        yield (
-            f"{name}.{analysis}",
-            ANALYSES[analysis].function(model, tokenizer, read()),
-        )
-
-
-def comparison(analysis: Analysis, systems: Systems, read: Read) -> "Table":
-    """The translations of all systems, by bins of sentences."""
     import keras_attnvariants as kav
+    from keras_attnvariants.analysis.named import ANALYSES
+    from keras_attnvariants.analysis.named import COMPARISONS
 
+    table_of = ANALYSES[analysis].function
+    if analysis not in COMPARISONS:
+        for name, system in systems.items():
+            yield f"{name}.{analysis}", table_of(*system, read())
+        return
     translate = {}
-    for name, (model, tokenizer) in systems.items():
-        beam_size = kav.models.SearchSettings.of(model).beam_size
-        translator = kav.Translator(
-            model, tokenizer, batch_sizes=batch_sizes(beam_size), xla=False
-        )
+    for name, system in systems.items():
+        sizes = batch_sizes(kav.models.SearchSettings.of(system[0]).beam_size)
+        translator = kav.Translator(*system, batch_sizes=sizes, xla=False)
         translate[name] = with_progress(translator.translate, name)
-    if analysis == Analysis.BLEU_BY_LENGTH:
-        return kav.analysis.bleu_by_length(translate, read())
-    model, tokenizer = next(iter(systems.values()))
-    return kav.analysis.bleu_by_off_diagonality(model, tokenizer, translate, read())
-
-
-Sentence = Annotated[str, typer.Argument(help="The sentence to read.")]
-Translation = Annotated[
-    str | None,
-    typer.Option(help="A translation of the sentence; default: that of the model."),
-]
-Layer = Annotated[
-    int | None,
-    typer.Option(
-        help="Number of the layer, from 1 at the bottom; default: the highest that has "
-        "weights.",
-        min=1,
-    ),
-]
-Picture = Annotated[Path, typer.Option(help="The picture, a .png file.")]
+    first = next(iter(systems.values()))
+    yield analysis, table_of(*first, translate, read())
 
 
 @command
 def attention(
-    sentence: Sentence,
-    model: RequiredModel,
-    translation: Translation = None,
-    layer: Layer = None,
-    output: Picture = Path("attention.png"),
-    imports: Imports = None,
+    sentence: str = argument("The sentence to read."),
+    model: Path = REQUIRED_MODEL,
+    translation: str | None = option(
+        "A translation of the sentence; default: that of the model."
+    ),
+    layer: int | None = option(
+        "Number of the layer, from 1 at the bottom; default: the highest that has "
+        "weights.",
+        min=1,
+    ),
+    output: Path = option("The picture, a .png file.", Path("attention.png")),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Draw the attention weights of one layer, all heads, on a sentence.
 
@@ -263,8 +227,8 @@ def attention(
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
     """
-    check_matplotlib()
-    check_folders(model, None)
+    check_extra("A picture", "plot", ("matplotlib",))
+    check_model(model)
     if output.suffix != ".png":
         raise ValueError(f"--output must end in .png. Received: {output}")
     check_output_file(output)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
-from typing import Annotated
 
 import typer
 
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import checked
+from keras_attnvariants.cli.commands import flag
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 
@@ -23,45 +24,28 @@ DATA = (
     "two columns, or a name that `kav corpora` lists."
 )
 FROM, INTO = "Language to translate from", "Language to translate into"
-MaxInvalid = Annotated[
-    float,
-    typer.Option(
-        help="Largest share of the lines of a file that may be invalid UTF-8.",
-        min=0,
-        max=1,
-    ),
-]
 
 MILLION = 1_000_000
-POSITIVE = checked(check_positive)
 
 
 @command
 def presets(
-    name: Annotated[
-        str,
-        typer.Argument(help="Part of the name, such as iwslt16."),
-    ] = "",
-    paper: Annotated[
-        str,
-        typer.Option(help="Part of the paper's short name or title, such as you2020."),
-    ] = "",
-    variant: Annotated[
-        str,
-        typer.Option(
-            help="An attention class that the model contains, such as NeuralNgram, or "
-            "the middle part of the name, such as hc-sa."
-        ),
-    ] = "",
-    min_parameters: Annotated[
-        float | None,
-        typer.Option(help="At least that many million parameters.", callback=POSITIVE),
-    ] = None,
-    max_parameters: Annotated[
-        float | None,
-        typer.Option(help="At most that many million parameters.", callback=POSITIVE),
-    ] = None,
-    imports: Imports = None,
+    name: str = argument("Part of the name, such as iwslt16.", ""),
+    paper: str = option(
+        "Part of the paper's short name or title, such as you2020.", ""
+    ),
+    variant: str = option(
+        "An attention class that the model contains, such as NeuralNgram, or the "
+        "middle part of the name, such as hc-sa.",
+        "",
+    ),
+    min_parameters: float | None = option(
+        "At least that many million parameters.", check=check_positive
+    ),
+    max_parameters: float | None = option(
+        "At most that many million parameters.", check=check_positive
+    ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """List the published configurations: size, parameters, published figures.
 
@@ -104,22 +88,32 @@ def corpora() -> None:
         table.add_column(column, overflow="fold")
     for name in registry.names():
         corpus = registry.get(name)
-        languages = ", ".join(corpus.languages)
+        languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
         size = f"{corpus.megabytes:,}"
-        digests = ", ".join(corpus.digests)
         table.add_row(name, languages, size, digests, corpus.licence, corpus.origin)
     Console(highlight=False).print(table)
     typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions:
-    """Which corpus, and what it is read as."""
+class ReadingOptions:
+    """The files of corpora, and how they are read."""
 
-    data: Annotated[str, typer.Option(help=DATA)]
-    source: Annotated[str, typer.Option(help=f"{FROM}.")]
-    target: Annotated[str, typer.Option(help=f"{INTO}.")]
-    max_invalid: MaxInvalid = 0.01
+    max_invalid: float = option(
+        "Largest share of the lines of a file that may be invalid UTF-8.",
+        0.01,
+        min=0,
+        max=1,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOptions(ReadingOptions):
+    """A corpus."""
+
+    data: str = option(DATA, ...)
+    source: str = option(f"{FROM}.", ...)
+    target: str = option(f"{INTO}.", ...)
 
     def load(self) -> Corpus:
         """The corpus.
@@ -135,59 +129,38 @@ class CorpusOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorporaOptions:
-    """Which corpora a model is trained on, and how often each of them is seen.
+class CorporaOptions(ReadingOptions):
+    """The corpora that a model is trained on, and how often each of them is seen.
 
     Raises:
         ValueError: not as many of one option as of another, or one without a use.
     """
 
-    data: Annotated[list[str], typer.Option(help=f"{DATA} May be repeated.")]
-    source: Annotated[
-        list[str], typer.Option(help=f"{FROM}: one for all, or one for each --data.")
-    ]
-    target: Annotated[
-        list[str], typer.Option(help=f"{INTO}: one for all, or one for each --data.")
-    ]
-    max_invalid: MaxInvalid = 0.01
-    unique: Annotated[
-        bool,
-        typer.Option(
-            "--unique",
-            help="Leave out training sentences that came before in the same --data, "
-            "with the same translation.",
-        ),
-    ] = False
-    data_weight: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="How often each --data is seen, relative to the others; by default in "
-            "proportion to its sentences."
-        ),
-    ] = None
-    data_temperature: Annotated[
-        float | None,
-        typer.Option(
-            help="Instead of weights: sentences to the power of 1/temperature, which "
-            "shows small corpora more often.",
-            min=1,
-        ),
-    ] = None
-    source_tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Word in front of the sources of each --data, such as '<2de>'; '' for "
-            "none. It is one piece of the vocabulary."
-        ),
-    ] = None
-    alignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="File with the links between the words of each training pair of "
-            "--data, such as `0-0 1-2`, which attention to the source is trained to "
-            "follow; '' for none."
-        ),
-    ] = None
+    data: list[str] = option(f"{DATA} May be repeated.", ...)
+    source: list[str] = option(f"{FROM}: one for all, or one for each --data.", ...)
+    target: list[str] = option(f"{INTO}: one for all, or one for each --data.", ...)
+    unique: bool = option(
+        "Leave out training sentences that came before in the same --data, with the "
+        "same translation.",
+        False,
+    )
+    data_weight: list[float] | None = option(
+        "How often each --data is seen, relative to the others; by default in "
+        "proportion to its sentences."
+    )
+    data_temperature: float | None = option(
+        "Instead of weights: sentences to the power of 1/temperature, which shows "
+        "small corpora more often.",
+        min=1,
+    )
+    source_tag: list[str] | None = option(
+        "Word in front of the sources of each --data, such as '<2de>'; '' for none. It "
+        "is one piece of the vocabulary."
+    )
+    alignments: list[str] | None = option(
+        "File with the links between the words of each training pair of --data, such "
+        "as `0-0 1-2`, which attention to the source is trained to follow; '' for none."
+    )
 
     def __post_init__(self) -> None:
         count = len(self.data)
@@ -196,19 +169,13 @@ class CorporaOptions:
                 "--data-weight and --data-temperature need several --data. "
                 f"Received: {self.data[0]} alone"
             )
-        given = {
-            "--source": self.source,
-            "--target": self.target,
-            "--data-weight": self.data_weight or (),
-            "--source-tag": self.source_tag or (),
-            "--alignments": self.alignments or (),
-        }
-        for option, values in given.items():
-            may_be_one = option in ("--source", "--target") and len(values) == 1
-            if values and len(values) != count and not may_be_one:
+        languages = ("source", "target")
+        for name in (*languages, "data_weight", "source_tag", "alignments"):
+            found = len(getattr(self, name) or ())
+            if found not in (0, count) and (found, name in languages) != (1, True):
                 raise ValueError(
-                    f"Give {option} once for each --data. "
-                    f"Received: {len(values)} for {count}"
+                    f"Give {flag(name)} once for each --data. "
+                    f"Received: {found} for {count}"
                 )
 
     def load(self) -> Corpus:
@@ -217,21 +184,14 @@ class CorporaOptions:
         from keras_attnvariants.data import mix_corpora
 
         count = len(self.data)
+        # One language is that of all.
+        languages = (side * (count // len(side)) for side in (self.source, self.target))
+        alignments = self.alignments or [""] * count
+        read = partial(load_corpus, max_invalid=self.max_invalid, unique=self.unique)
         corpora = [
-            load_corpus(
-                data,
-                source,
-                target,
-                max_invalid=self.max_invalid,
-                alignments=alignments or None,
-                unique=self.unique,
-            )
-            for data, source, target, alignments in zip(
-                self.data,
-                _each(self.source, count),
-                _each(self.target, count),
-                self.alignments or [""] * count,
-                strict=True,
+            read(data, source, target, alignments=links or None)
+            for data, source, target, links in zip(
+                self.data, *languages, alignments, strict=True
             )
         ]
         if count == 1 and not self.source_tag:
@@ -252,7 +212,3 @@ class CorporaOptions:
         """The option of other commands for the tag of the first corpus, if any."""
         tag = self.source_tag[0] if self.source_tag else ""
         return ["--source-tag", tag] if tag else []
-
-
-def _each(values: Sequence[str], count: int) -> Sequence[str]:
-    return list(values) * count if len(values) == 1 else values

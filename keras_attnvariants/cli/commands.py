@@ -22,27 +22,65 @@ import keras_attnvariants
 CHECKER = "Value error, "
 
 
+def option(help: str, default: Any = None, *names: str, **more: Any) -> Any:
+    """An option: the default of a parameter of a command, or a field of a group.
+
+    Args:
+        help: the text for the user.
+        default: the value if it is not given; `...` if it has to be.
+        names: names on the command line, if not that of the field with hyphens.
+        more: `check`, a function that raises `ValueError` for a name and a wrong value;
+            `sets`, the name of the argument that gets the value, see `given`; and what
+            `typer.Option` takes, such as `min` and `max`.
+    """
+    more = {"make": typer.Option, "names": names, "check": None, "help": help, **more}
+    if default is ...:
+        default = dataclasses.MISSING
+    return dataclasses.field(default=default, metadata=more)
+
+
+def argument(help: str, default: Any = ..., **more: Any) -> Any:
+    """An argument of the command line; see `option`."""
+    return option(help, default, make=typer.Argument, **more)
+
+
+def given(group: Any, *without: str) -> dict[str, Any]:
+    """The options of a group that were given, by the names of what they set.
+
+    Args:
+        group: the object.
+        without: names of fields that are left out.
+    """
+    values = {f: getattr(group, f.name) for f in dataclasses.fields(group)}
+    return {
+        field.metadata.get("sets", field.name): value
+        for field, value in values.items()
+        if value is not None and field.name not in without
+    }
+
+
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """A command line for a function; decorator.
 
-    An argument whose type is a dataclass is a group: every field of it is an option or
-    argument of the command line, in the place of the group. The function receives the
-    object. Required options are listed first. What is wrong with the input, of which
-    a group may complain when it is made, ends in one line.
+    The default of each parameter is an `option` or `argument`. A parameter whose type
+    is a dataclass is a group: every field of it is an option, listed in the panel that
+    `PANEL` of the class names. The function receives the object. Required options are
+    listed first. What is wrong with the input, of which a group may complain when it is
+    made, ends in one line.
 
     Args:
-        function: takes its arguments by name, each annotated for typer or a group.
+        function: takes its arguments by name.
 
     Example:
 
     ```python
     @dataclass(frozen=True, kw_only=True)
     class Place:
-        host: Annotated[str, typer.Option(help="Address.")] = "127.0.0.1"
-        port: Annotated[int, typer.Option(help="Port.")] = 8080
+        host: str = option("Address.", "127.0.0.1")
+        port: int = option("Port.", 8080, min=1)
 
     @command
-    def ask(*, place: Place, timeout: Timeout = 5.0) -> None: ...
+    def ask(*, place: Place, timeout: float = option("Seconds.", 5.0)) -> None: ...
     ```
     """
     groups: dict[str, Any] = {
@@ -59,13 +97,13 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 options[name] = kind(**{field: options.pop(field) for field in fields})
             function(**options)
 
-    parameters = [
-        parameter
-        for own in _parameters(function)
-        for parameter in (
-            _parameters(groups[own.name]) if own.name in groups else (own,)
-        )
-    ]
+    parameters: list[Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if kind := groups.get(name):
+            fields = {field.name: field for field in dataclasses.fields(kind)}
+            parameters += _parameters(kind, fields)
+        else:
+            parameters += _parameters(function, {name: parameter.default})
     parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
     # typer reads the names from the one, and the types from the other.
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -73,13 +111,44 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _parameters(function: Callable[..., Any]) -> Iterator[Parameter]:
-    """The parameters of a function or of a dataclass, with what typer reads of them."""
-    hints = get_type_hints(function, include_extras=True)
-    for parameter in inspect.signature(function).parameters.values():
-        yield parameter.replace(
-            kind=Parameter.KEYWORD_ONLY, annotation=hints[parameter.name]
+def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
+    """The parameters of fields that `option` made, with what typer reads of them."""
+    hints = get_type_hints(owner)
+    for name, field in fields.items():
+        more = {"rich_help_panel": getattr(owner, "PANEL", None), **field.metadata}
+        more.pop("sets", None)
+        make, names, check = (more.pop(key) for key in ("make", "names", "check"))
+        if hints[name] is bool and not names:
+            names = (flag(name),)  # and none that says no
+        info = make(*names, callback=check and checked(check), **more)
+        missing = field.default is dataclasses.MISSING
+        yield Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if missing else field.default,
+            annotation=Annotated[hints[name], info],
         )
+
+
+def flag(name: str) -> str:
+    """An option as it stands on the command line."""
+    return f"--{name.replace('_', '-')}"
+
+
+def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
+    """The callback of an option whose value has to pass a check, unless it is `None`.
+
+    Args:
+        check: raises `ValueError` for a name and a wrong value.
+    """
+
+    def callback(param: typer.CallbackParam, value: Any) -> Any:
+        try:
+            return value if value is None else check(str(param.name), value)
+        except ValueError as error:
+            raise typer.BadParameter(one_line(str(error))) from error
+
+    return callback
 
 
 @contextmanager

@@ -2,63 +2,40 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
 from typing import Any
 
 import typer
 
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import check_matplotlib
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import check_run
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import checked
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
-
-File = Annotated[
-    Path | None,
-    typer.Argument(help="TOML file that describes the comparison."),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder of the comparison. If it holds the same one already, that is "
-        "continued."
-    ),
-]
-Only = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="SYSTEM", help="Train this system only; may be given several times."
-    ),
-]
-Minutes = Annotated[
-    float | None,
-    typer.Option(
-        help="Stop after so long; the same command goes on later.",
-        callback=checked(check_positive),
-    ),
-]
-ScoreOnly = Annotated[
-    bool, typer.Option("--score-only", help="Train nothing; score what is there.")
-]
-Init = Annotated[
-    Path | None,
-    typer.Option(help="Write a file to begin with, in which every key is explained."),
-]
+from keras_attnvariants.utils.machine import check_extra
 
 
 @command
 def compare(
-    file: File = None,
-    folder: Folder = None,
-    only: Only = None,
-    minutes: Minutes = None,
-    score_only: ScoreOnly = False,
-    init: Init = None,
-    imports: Imports = None,
+    file: Path | None = argument("TOML file that describes the comparison.", None),
+    folder: Path | None = option(
+        "Folder of the comparison. If it holds the same one already, that is continued."
+    ),
+    only: list[str] | None = option(
+        "Train this system only; may be given several times.", metavar="SYSTEM"
+    ),
+    minutes: float | None = option(
+        "Stop after so long; the same command goes on later.", check=check_positive
+    ),
+    score_only: bool = option("Train nothing; score what is there.", False),
+    init: Path | None = option(
+        "Write a file to begin with, in which every key is explained."
+    ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Compare systems: train each with several seeds, score, test, write a report.
 
@@ -72,7 +49,11 @@ def compare(
     if init is not None:
         if file or folder or only or minutes or score_only:
             raise ValueError("--init writes a file and does nothing else.")
-        begin(init)
+        from keras_attnvariants.experiments import write_template
+
+        write_template(init)
+        begun = shlex.quote(str(init))
+        typer.echo(f"Next: edit {begun}, then kav compare {begun} --folder FOLDER")
         return
     if file is None or folder is None:
         raise ValueError("Give a file and --folder, or --init for a file.")
@@ -91,19 +72,6 @@ def compare(
     show(result, folder)
 
 
-def begin(init: Path) -> None:
-    """Writes a file to begin with.
-
-    Raises:
-        OSError: there is such a file, or it cannot be written.
-    """
-    from keras_attnvariants.experiments import write_template
-
-    write_template(init)
-    file = shlex.quote(str(init))
-    typer.echo(f"Next: edit {file}, then kav compare {file} --folder FOLDER")
-
-
 def show(result: Any, folder: Path) -> None:
     """Print the scores, and what is missing."""
     from rich.console import Console
@@ -116,28 +84,22 @@ def show(result: Any, folder: Path) -> None:
     typer.echo(f"Results: {folder}")
 
 
-Runs = Annotated[list[Path], typer.Argument(help="Folders of runs.")]
-Curves = Annotated[
-    Path,
-    typer.Option(help="Name of the two files, without .png and .html."),
-]
-
-
 @command
-def plot(runs: Runs, output: Curves = Path("curves")) -> None:
+def plot(
+    runs: list[Path] = argument("Folders of runs."),
+    output: Path = option(
+        "Name of the two files, without .png and .html.", Path("curves")
+    ),
+) -> None:
     """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
 
     Writes a picture (.png) and a page that needs no other file (.html).
 
     [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
     """
-    check_matplotlib()
-    logs = {str(run): run / "log.jsonl" for run in runs}
-    for run, log in logs.items():
-        if not log.is_file():
-            raise FileNotFoundError(
-                f"`runs` must be folders of runs, with log.jsonl. Received: {run}"
-            )
+    check_extra("A picture", "plot", ("matplotlib",))
+    for run in runs:
+        check_run("runs", run)
     picture, page = (
         output.with_name(output.name + suffix) for suffix in (".png", ".html")
     )
@@ -149,7 +111,7 @@ def plot(runs: Runs, output: Curves = Path("curves")) -> None:
     from keras_attnvariants.evaluation.curves import save_png
     from keras_attnvariants.training.runs import read_log
 
-    events = {run: read_log(log) for run, log in logs.items()}
+    events = {str(run): read_log(run / "log.jsonl") for run in runs}
     figure = draw_curves(events)
     save_png(figure, picture)
     save_page(figure, events, page)

@@ -6,17 +6,18 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Annotated
 from typing import Any
 from typing import NamedTuple
 
 import typer
 
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import check_model
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import BeamSize
-from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.options import BEAM_SIZE
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
@@ -40,31 +41,26 @@ FONTS = {
 }
 _numbers = itertools.count()
 
-Models = Annotated[list[Path], typer.Argument(help="Folders of runs or models.")]
-NBest = Annotated[
-    int, typer.Option(help="Translations of a sentence, at most the beam size.", min=1)
-]
-Host = Annotated[
-    str, typer.Option(help="Address to listen at; 0.0.0.0 shows the page to everyone.")
-]
-Port = Annotated[int, typer.Option(help="To listen at.", min=1, max=65535)]
-
 
 @command
 def demo(
-    models: Models,
-    beam_size: BeamSize = None,
-    n_best: NBest = 3,
-    host: Host = "127.0.0.1",
-    port: Port = 7860,
-    imports: Imports = None,
+    models: list[Path] = argument("Folders of runs or models."),
+    beam_size: int | None = BEAM_SIZE,
+    n_best: int = option(
+        "Translations of a sentence, at most the beam size.", 3, min=1
+    ),
+    host: str = option(
+        "Address to listen at; 0.0.0.0 shows the page to everyone.", "127.0.0.1"
+    ),
+    port: int = option("To listen at.", 7860, min=1, max=65535),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Show a page to translate with models, one or two side by side.
 
     [bold]Example:[/bold] kav demo runs/multi30k runs/other
     """
     for folder in models:
-        check_folders(folder, None)
+        check_model(folder)
     check_extra("The page", "demo", ("gradio",))
     import_modules(imports)
     loaded = {

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated
 from typing import NamedTuple
 
 import typer
 from packaging.requirements import Requirement
 
 import keras_attnvariants
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import option
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import cores
@@ -71,24 +72,18 @@ class Diagnosis:
         return all(finding.state != DAMAGED for finding in self.findings)
 
 
-Place = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[RUN | MODEL | CORPUS]",
-        help="Folder of a run, a model, a SavedModel or a corpus, a TSV file, or the "
-        "name of a registered corpus; without any, the environment is examined.",
-    ),
-]
-Precision = Annotated[
-    bool,
-    typer.Option(
-        "--precision", help="Measure which precision is faster here (a second or two)."
-    ),
-]
-
-
 @command
-def doctor(place: Place = None, precision: Precision = False) -> None:
+def doctor(
+    place: str | None = argument(
+        "Folder of a run, a model, a SavedModel or a corpus, a TSV file, or the name "
+        "of a registered corpus; without any, the environment is examined.",
+        None,
+        metavar="[RUN | MODEL | CORPUS]",
+    ),
+    precision: bool = option(
+        "Measure which precision is faster here (a second or two).", False
+    ),
+) -> None:
     """Examine a run, a model or a corpus, or what is installed; change nothing.
 
     Exit code 0: all is well; 1: something is damaged or missing; 2: a wrong call.

@@ -2,20 +2,15 @@
 
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Annotated
 
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.models import check_folders
-from keras_attnvariants.cli.models import translators
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import Model
-from keras_attnvariants.cli.options import PrecisionOption
-from keras_attnvariants.cli.options import SavedModel
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import SystemOptions
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.cli.options import SourceTag
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
@@ -24,41 +19,23 @@ from keras_attnvariants.utils.lines import on_one_line
 if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
 
-Split = Annotated[str, typer.Option(help="Which part of the corpus.")]
-Sentences = Annotated[
-    int | None,
-    typer.Option(help="Only that many sentences, from the start of the split.", min=1),
-]
-Tokenize = Annotated[
-    str, typer.Option(help="sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …")
-]
-SpeedRuns = Annotated[
-    int,
-    typer.Option(
-        help="Translate the test set that many times more, to measure the speed.", min=0
-    ),
-]
-Output = Annotated[
-    Path | None,
-    typer.Option(help="File to write the translations to, one per line."),
-]
-
 
 @command
 def evaluate(
     *,
     corpus: CorpusOptions,
-    model: Model = None,
-    saved_model: SavedModel = None,
-    split: Split = "test",
-    sentences: Sentences = None,
+    systems: SystemOptions,
+    split: str = option("Which part of the corpus.", "test"),
+    sentences: int | None = option(
+        "Only that many sentences, from the start of the split.", min=1
+    ),
     search: SearchOptions,
-    precision: PrecisionOption = None,
-    source_tag: SourceTag = None,
-    tokenize: Tokenize = "13a",
-    speed_runs: SpeedRuns = 0,
-    output: Output = None,
-    imports: Imports = None,
+    tokenize: str = option("sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …", "13a"),
+    speed_runs: int = option(
+        "Translate the test set that many times more, to measure the speed.", 0, min=0
+    ),
+    output: Path | None = option("File to write the translations to, one per line."),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
 
@@ -67,10 +44,10 @@ def evaluate(
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
     --data multi30k --source en --target de --split test2016
     """
-    if model is None and saved_model is None:
+    if systems.model is None and systems.saved_model is None:
         raise ValueError("Give --model, --saved-model, or both to compare them.")
-    check_folders(model, saved_model, precision)
-    if output is not None and model is not None and saved_model is not None:
+    systems.check()
+    if output is not None and systems.model is not None and systems.saved_model:
         raise ValueError("--output takes the translations of one system only.")
     check_output_file(output)
     import_modules(imports)
@@ -80,8 +57,7 @@ def evaluate(
     check_tokenizer(tokenize)
     lines = corpus.load().read_lines(split)
     sources, references = (texts[:sentences] for texts in lines)
-    systems = translators(model, saved_model, search, precision, source_tag=source_tag)
-    for path, translate in systems.items():
+    for path, translate in systems.translators(search).items():
         report = kav.evaluation.evaluate(
             with_progress(translate, str(path)),
             sources,

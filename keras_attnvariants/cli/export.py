@@ -5,160 +5,85 @@ import shlex
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 from typing import Any
+from typing import Literal
 
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.models import check_folders
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import check_model
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import RequiredModel
+from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import REQUIRED_MODEL
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 
-
-class ExportPrecision(StrEnum):
-    """What an exported model computes in, and how its weights are stored."""
-
-    AUTO = "auto"
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
-    INT8 = "int8"
-    INT8_WEIGHTS = "int8-weights"
-
-
-ExportPrecisionOption = Annotated[
-    ExportPrecision,
-    typer.Option(
-        "--precision",
-        help="auto: float32 or bfloat16, whichever is faster on this machine. int8: "
-        "multiplies 8-bit integers, the fastest, on servers with AVX512-VNNI or "
-        "AVX-VNNI. int8-weights: stores them only, the smallest, on any server. In "
-        "float32 a translation does not depend on the others of its request.",
-    ),
-]
-Output = Annotated[
-    Path,
-    typer.Option(
-        help="Folder of all versions, such as saved_models/en-de.", show_default=False
-    ),
-]
-Version = Annotated[
-    int | None,
-    typer.Option(
-        help="Default: one more than the newest in the folder.",
-        min=1,
-        show_default=False,
-    ),
-]
-IdsOnly = Annotated[
-    bool,
-    typer.Option(
-        "--ids-only", help="Token ids in and out: loads without TensorFlow Text."
-    ),
-]
-
-Deployment = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for what it takes to run TensorFlow Serving: Compose and "
-        "Kubernetes files, model configuration, a proxy with limits. Files that exist "
-        "there are kept.",
-        show_default=False,
-    ),
-]
-SignatureNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--signature",
-        help="A signature to write besides serving_default; once for each. Default: "
-        "all but translate_with and sample.",
-        show_default=False,
-    ),
-]
+Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions:
     """Limits of an exported graph."""
 
-    n_best: Annotated[
-        int | None,
-        typer.Option(
-            help="Translations that the signature nbest returns; default: the beam "
-            "size.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None
-    max_batch: Annotated[
-        int, typer.Option(help="Sentences in a request; more are refused.", min=1)
-    ] = 64
-    max_characters: Annotated[
-        int,
-        typer.Option(
-            help="Characters of a text; the rest is cut off and reported.", min=1
-        ),
-    ] = 4096
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            help="Subwords of a text, likewise; default: 256, or the model's limit.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None
-    shortlist: Annotated[
-        Path | None,
-        typer.Option(
-            "--shortlist",
-            help="File of kav.data.Shortlist: which tokens translations may have, by "
-            "those of their source.",
-            show_default=False,
-        ),
-    ] = None
-    shortlist_width: Annotated[
-        int | None,
-        typer.Option(
-            help="Tokens that each sentence has of the shortlist; default: one in 16 "
-            "of the vocabulary, but at least 500.",
-            min=1,
-            show_default=False,
-        ),
-    ] = None
-
-    def load(self) -> dict[str, Any]:
-        """The same as arguments of `kav.serving.export`, the shortlist read.
-
-        Raises:
-            ValueError, OSError: its file cannot be read, or holds none.
-        """
-        from keras_attnvariants.data import Shortlist
-
-        path = self.shortlist
-        return {**vars(self), "shortlist": path and Shortlist.load(path)}
+    n_best: int | None = option(
+        "Translations that the signature nbest returns; default: the beam size.", min=1
+    )
+    max_batch: int = option("Sentences in a request; more are refused.", 64, min=1)
+    max_characters: int = option(
+        "Characters of a text; the rest is cut off and reported.", 4096, min=1
+    )
+    max_tokens: int | None = option(
+        "Subwords of a text, likewise; default: 256, or the model's limit.", min=1
+    )
+    shortlist: Path | None = option(
+        "File of kav.data.Shortlist: which tokens translations may have, by those of "
+        "their source."
+    )
+    shortlist_width: int | None = option(
+        "Tokens that each sentence has of the shortlist; default: one in 16 of the "
+        "vocabulary, but at least 500.",
+        min=1,
+    )
 
 
 @command
 def export(
     *,
-    model: RequiredModel,
-    output: Output,
-    version: Version = None,
+    model: Path = REQUIRED_MODEL,
+    output: Path = option("Folder of all versions, such as saved_models/en-de.", ...),
+    version: int | None = option(
+        "Default: one more than the newest in the folder.", min=1
+    ),
     search: SearchOptions,
-    precision: ExportPrecisionOption = ExportPrecision.AUTO,
+    precision: Precision = option(
+        "auto: float32 or bfloat16, whichever is faster on this machine. int8: "
+        "multiplies 8-bit integers, the fastest, on servers with AVX512-VNNI or "
+        "AVX-VNNI. int8-weights: stores them only, the smallest, on any server. In "
+        "float32 a translation does not depend on the others of its request.",
+        "auto",
+    ),
     graph: GraphOptions,
-    ids_only: IdsOnly = False,
-    deployment: Deployment = None,
-    signatures: SignatureNames = None,
-    imports: Imports = None,
+    ids_only: bool = option(
+        "Token ids in and out: loads without TensorFlow Text.", False
+    ),
+    deployment: Path | None = option(
+        "Folder for what it takes to run TensorFlow Serving: Compose and Kubernetes "
+        "files, model configuration, a proxy with limits. Files that exist there are "
+        "kept."
+    ),
+    signatures: list[str] | None = option(
+        "A signature to write besides serving_default; once for each. Default: all but "
+        "translate_with and sample.",
+        None,
+        "--signature",
+    ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Export a model as a SavedModel for TensorFlow Serving.
 
@@ -167,7 +92,7 @@ def export(
     [bold]Example:[/bold] kav export --model runs/multi30k
     --output saved_models/multi30k
     """
-    check_folders(model, None)
+    check_model(model)
     check_output_folder("--output", output)
     if deployment is not None:
         check_output_folder("--deployment", deployment)
@@ -176,16 +101,18 @@ def export(
     from keras_attnvariants.serving.export import new_version
 
     new_version(output, version)
-    options = search.given() | graph.load()
+    limits = given(graph)
+    if graph.shortlist is not None:
+        limits["shortlist"] = kav.data.Shortlist.load(graph.shortlist)
     loaded, tokenizer = load(model)
     path = kav.serving.export(
         loaded,
         None if ids_only else tokenizer,
         output,
-        precision=precision.value,
+        precision=precision,
         signatures=signatures or None,
         version=version,
-        **options,
+        **given(search) | limits,
     )
     show(path)
     if deployment is not None:
@@ -209,19 +136,6 @@ def show(path: Path) -> None:
         typer.echo(f"  {name}: {signature['doc']}")
 
 
-File = Annotated[
-    Path,
-    typer.Option(help="File to write, such as shortlist.npz."),
-]
-Candidates = Annotated[
-    int, typer.Option(help="Likely translations of each token, at most.", min=1)
-]
-Common = Annotated[
-    int,
-    typer.Option(help="Frequent tokens that every translation may have.", min=0),
-]
-
-
 @dataclass(frozen=True)
 class Pairs:
     """The lines of two texts side by side, as often as they are asked for."""
@@ -236,12 +150,14 @@ class Pairs:
 @command
 def shortlist(
     *,
-    model: RequiredModel,
+    model: Path = REQUIRED_MODEL,
     corpus: CorpusOptions,
-    output: File,
-    candidates: Candidates = 50,
-    common: Common = 200,
-    imports: Imports = None,
+    output: Path = option("File to write, such as shortlist.npz.", ...),
+    candidates: int = option("Likely translations of each token, at most.", 50, min=1),
+    common: int = option(
+        "Frequent tokens that every translation may have.", 200, min=0
+    ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Learn which tokens translations may have, by those of their sources.
 
@@ -251,7 +167,7 @@ def shortlist(
     [bold]Example:[/bold] kav shortlist --model runs/multi30k
     --data multi30k --source en --target de --output shortlist.npz
     """
-    check_folders(model, None)
+    check_model(model)
     check_output_file(output)
     texts = corpus.load()
     import_modules(imports)

@@ -1,18 +1,18 @@
 """Trained models by their folders, and functions that translate with them."""
 
-import functools
 import hashlib
 import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Annotated
+from typing import Literal
 
-import typer
-
-from keras_attnvariants.cli.options import Precision
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.options import MODEL
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 
     from keras_attnvariants import Tokenizer
     from keras_attnvariants import Translator
-    from keras_attnvariants.serving import SavedTranslator
+    from keras_attnvariants.serving.saved import SavedTranslator
 
 Translate = Callable[[list[str]], list[str]]
-
-NO_TAG = (
-    "--source-tag is checked with the vocabulary of --model: for an exported model or "
-    "a server, write the tag in front of each sentence."
-)
+Precision = Literal["float32", "bfloat16", "int8"]
 
 # Hypotheses that are searched at once, unless one sentence has more.
 MAX_HYPOTHESES = 512
@@ -46,40 +42,26 @@ class SamplingOptions:
         ValueError: options of sampling are given without it.
     """
 
-    sample: Annotated[
-        bool,
-        typer.Option(
-            "--sample",
-            help="Draw each translation from the probabilities of the model instead of "
-            "searching for the best, for back-translation for instance. A sentence has "
-            "the same translation wherever it stands; another --seed gives another "
-            "one.",
-        ),
-    ] = False
-    temperature: Annotated[
-        float,
-        typer.Option(
-            help="With --sample: below 1, probable words become more so; 0 is greedy "
-            "search.",
-            min=0,
-        ),
-    ] = 1.0
-    top_k: Annotated[
-        int,
-        typer.Option(help="With --sample: how many words may be drawn; 0: all.", min=0),
-    ] = 0
-    top_p: Annotated[
-        float,
-        typer.Option(
-            help="With --sample: draw from the fewest words that have this share of "
-            "the probability together.",
-            min=0,
-            max=1,
-        ),
-    ] = 1.0
-    seed: Annotated[
-        int, typer.Option(help="With --sample: of the random numbers.", min=0)
-    ] = 0
+    sample: bool = option(
+        "Draw each translation from the probabilities of the model instead of "
+        "searching for the best, for back-translation for instance. A sentence has the "
+        "same translation wherever it stands; another --seed gives another one.",
+        False,
+    )
+    temperature: float = option(
+        "With --sample: below 1, probable words become more so; 0 is greedy search.",
+        1.0,
+        min=0,
+    )
+    top_k: int = option("With --sample: how many words may be drawn; 0: all.", 0, min=0)
+    top_p: float = option(
+        "With --sample: draw from the fewest words that have this share of the "
+        "probability together.",
+        1.0,
+        min=0,
+        max=1,
+    )
+    seed: int = option("With --sample: of the random numbers.", 0, min=0)
 
     def __post_init__(self) -> None:
         how = (self.temperature, self.top_k, self.top_p, self.seed)
@@ -104,28 +86,137 @@ def seed_of(seed: int, text: str) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def check_folders(
-    model: Path | None, saved_model: Path | None, precision: Precision | None = None
-) -> None:
-    """Raises at once if a folder is missing or clearly of another kind.
+@dataclass(frozen=True, kw_only=True)
+class SystemOptions:
+    """Systems that translate: a model, an exported one or both."""
+
+    model: Path | None = option(MODEL, None, "--model", "--run")
+    saved_model: Path | None = option(
+        "Folder that `kav export` wrote. Its beam size is fixed."
+    )
+    precision: Precision | None = option(
+        "What the model computes in; default: as in training."
+    )
+    source_tag: str | None = option(
+        "Word in front of each source, with which --model was trained."
+    )
+
+    def check(self) -> None:
+        """Raises at once if an option lacks another, or a folder is of another kind.
+
+        Raises:
+            FileNotFoundError: says which file a folder should have.
+            ValueError: there is no model for a precision or a tag.
+        """
+        if self.model is None and self.precision is not None:
+            raise ValueError(
+                "--precision applies to --model: that of a SavedModel was chosen when "
+                f"it was exported. Received: {self.precision}"
+            )
+        if self.model is not None:
+            check_model(self.model)
+        if self.saved_model is not None:
+            check_saved_model("--saved-model", self.saved_model)
+        if self.source_tag is not None and (self.model is None or self.saved_model):
+            raise ValueError(
+                "--source-tag is checked with the vocabulary of --model: for an "
+                "exported model or a server, write the tag in front of each sentence."
+            )
+
+    def translators(
+        self,
+        search: SearchOptions,
+        no_repeat_ngram: int = 0,
+        sampling: SamplingOptions | None = None,
+    ) -> dict[Path, Translate]:
+        """Functions that translate lists of texts, by the folder of their model.
+
+        Raises:
+            ValueError: a model cannot be loaded, or has no such tag.
+        """
+        import_tensorflow()
+        found: dict[Path, Translate] = {}
+        if self.model is not None:
+            translator = self._of_model(self.model, search, no_repeat_ngram)
+            found[self.model] = translator.translate
+            if sampling is not None:
+                found[self.model] = partial(sampling.translations, translator)
+            if self.source_tag is not None:
+                found[self.model] = partial(tagged, found[self.model], self.source_tag)
+        if self.saved_model is not None:
+            from keras_attnvariants.serving.saved import SavedTranslator
+
+            saved = SavedTranslator(self.saved_model)
+            found[self.saved_model] = saved.translate
+            if sampling is not None:
+                found[self.saved_model] = partial(sampling.translations, saved)
+            elif no_repeat_ngram:
+                found[self.saved_model] = partial(no_repeats, saved, no_repeat_ngram)
+        return found
+
+    def _of_model(
+        self, folder: Path, search: SearchOptions, no_repeat_ngram: int
+    ) -> "Translator":
+        model, tokenizer = load(folder, self.precision)
+        import keras_attnvariants as kav
+
+        if self.source_tag is not None and self.source_tag not in tokenizer.tags:
+            known = ", ".join(map(repr, tokenizer.tags)) or "none"
+            raise ValueError(
+                f"--source-tag must be one that the model was trained with: {known}. "
+                f"Received: {self.source_tag!r}"
+            )
+        settings = kav.models.SearchSettings.of(model, **given(search))
+        # Without XLA: compiling every shape takes longer than a test set.
+        return kav.Translator(
+            model,
+            tokenizer,
+            settings.beam_size,
+            settings.length_penalty,
+            batch_sizes=batch_sizes(settings.beam_size),
+            xla=False,
+            no_repeat_ngram=no_repeat_ngram,
+        )
+
+
+def tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
+    """Translations of texts with a tag in front of each."""
+    return translate([f"{tag} {text}" for text in texts])
+
+
+def no_repeats(translator: "SavedTranslator", size: int, texts: list[str]) -> list[str]:
+    """Translations without so many tokens in a row twice."""
+    found = translator.translate_with(texts, no_repeat_ngram=size)
+    return [best.text for best in found]
+
+
+def check_model(folder: Path) -> None:
+    """Raises at once if a folder is clearly neither that of a run nor of a model.
 
     Raises:
-        FileNotFoundError: says which file a folder should have.
-        ValueError: a precision is given, and no model that it could apply to.
+        FileNotFoundError: says which file it should have.
     """
-    if model is None and precision is not None:
-        raise ValueError(
-            "--precision applies to --model: that of a SavedModel was chosen when it "
-            f"was exported. Received: {precision.value}"
+    if not any((folder / name).is_file() for name in ("log.jsonl", MANIFEST)):
+        raise FileNotFoundError(
+            "`--model` must be the folder of a run, with log.jsonl, or of a model, "
+            f"with {MANIFEST}. Received: {folder}"
         )
-    if model is not None:
-        if not any((model / name).is_file() for name in ("log.jsonl", "manifest.json")):
-            raise FileNotFoundError(
-                "`--model` must be the folder of a run, with log.jsonl, or of a model, "
-                f"with manifest.json. Received: {model}"
-            )
-    if saved_model is not None:
-        check_saved_model("--saved-model", saved_model)
+
+
+def check_run(name: str, folder: Path) -> None:
+    """Raises if a folder is not that of a run.
+
+    Args:
+        name: of the option or argument.
+        folder: its value.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    if not (folder / "log.jsonl").is_file():
+        raise FileNotFoundError(
+            f"`{name}` must be the folder of a run, with log.jsonl. Received: {folder}"
+        )
 
 
 def check_saved_model(name: str, folder: Path) -> None:
@@ -151,10 +242,10 @@ def model_digest(folder: Path) -> str:
 
     Of several versions of a SavedModel it is that of the newest.
     """
-    versions = [path.parent for path in folder.glob("[0-9]*/saved_model.pb")]
-    numbers = [int(path.name) for path in versions if path.name.isdecimal()]
-    if numbers:
-        folder /= str(max(numbers))
+    from keras_attnvariants.serving.versions import versions
+
+    if numbers := versions(folder):
+        folder /= str(numbers[-1])
     files = [folder / name / MANIFEST for name in ("", "best", "averaged")]
     if (folder / "saved_model.pb").is_file():
         files = sorted(folder.rglob("*"))
@@ -200,103 +291,15 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     """The same model, computing in a precision."""
     from keras_attnvariants.models.base import with_policy
 
-    if precision == Precision.INT8:
+    if precision == "int8":
         with warnings.catch_warnings():
             # Keras warns of every layer that has nothing to quantize.
             warnings.simplefilter("ignore")
             model.quantize("int8")
         return model
-    policies = {Precision.FLOAT32: "float32", Precision.BFLOAT16: "mixed_bfloat16"}
-    return with_policy(model, policies[precision])
-
-
-def translators(
-    model: Path | None,
-    saved_model: Path | None,
-    search: SearchOptions,
-    precision: Precision | None = None,
-    no_repeat_ngram: int = 0,
-    sampling: SamplingOptions | None = None,
-    source_tag: str | None = None,
-) -> dict[Path, Translate]:
-    """Functions that translate lists of texts, by the folder of their model.
-
-    Raises:
-        ValueError: the vocabulary of a model has no such tag.
-    """
-    if source_tag is not None and saved_model is not None:
-        raise ValueError(NO_TAG)
-    found: dict[Path, Translate] = {}
-    if model is not None:
-        loaded, tokenizer = load(model, precision)
-        import keras_attnvariants as kav
-
-        if source_tag is not None and source_tag not in tokenizer.tags:
-            known = ", ".join(map(repr, tokenizer.tags)) or "none"
-            raise ValueError(
-                f"--source-tag must be one that the model was trained with: {known}. "
-                f"Received: {source_tag!r}"
-            )
-        settings = kav.models.SearchSettings.of(loaded, **search.given())
-        # Without XLA: compiling every shape takes longer than a test set.
-        translator = kav.Translator(
-            loaded,
-            tokenizer,
-            settings.beam_size,
-            settings.length_penalty,
-            batch_sizes=batch_sizes(settings.beam_size),
-            xla=False,
-            no_repeat_ngram=no_repeat_ngram,
-        )
-        found[model] = translator.translate
-        if sampling is not None:
-            found[model] = functools.partial(sampling.translations, translator)
-        if source_tag is not None:
-            found[model] = functools.partial(_tagged, found[model], source_tag)
-    if saved_model is not None:
-        found[saved_model] = exported(saved_model, no_repeat_ngram, sampling)
-    return found
-
-
-def exported(
-    folder: Path, no_repeat_ngram: int = 0, sampling: SamplingOptions | None = None
-) -> Translate:
-    """A function that translates lists of texts with a SavedModel.
-
-    Raises:
-        ValueError: its files have changed, or it is for token ids alone.
-    """
-    import_tensorflow()
-    from keras_attnvariants.serving.saved import SavedTranslator
-
-    translator = SavedTranslator(folder)
-    if sampling is not None:
-        return functools.partial(sampling.translations, translator)
-    if no_repeat_ngram:
-
-        def without_repeats(texts: list[str]) -> list[str]:
-            found = translator.translate_with(texts, no_repeat_ngram=no_repeat_ngram)
-            return [best.text for best in found]
-
-        return without_repeats
-    return translator.translate
-
-
-def _tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
-    """Translations of texts with a tag in front of each."""
-    return translate([f"{tag} {text}" for text in texts])
-
-
-def served(place: str) -> Translate:
-    """A function that translates lists of texts on a server, without TensorFlow here.
-
-    Args:
-        place: as `keras_attnvariants.serving.client.client.parse_place` reads it.
-    """
-    from keras_attnvariants.serving.client import Client
-    from keras_attnvariants.serving.client.client import parse_place
-
-    return Client(**parse_place(place)).translate
+    return with_policy(
+        model, "mixed_bfloat16" if precision == "bfloat16" else "float32"
+    )
 
 
 def batch_sizes(beam_size: int) -> tuple[int, ...]:

@@ -3,55 +3,33 @@
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import Annotated
 from typing import Any
 
-import typer
-
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import check_saved_model
-from keras_attnvariants.cli.options import checked
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import check_extra
 
-Saved = Annotated[
-    Path,
-    typer.Argument(help="Folder that `kav export` wrote."),
-]
-Name = Annotated[
-    str | None,
-    typer.Option(help="Of the model in addresses; default: the name of the folder."),
-]
-Host = Annotated[
-    str,
-    typer.Option(help="Address to listen at; 0.0.0.0 for all, behind a proxy only."),
-]
-Port = Annotated[int, typer.Option(help="For HTTP.", min=1, max=65535)]
-GrpcPort = Annotated[int, typer.Option(help="For gRPC.", min=1, max=65535)]
-MetricsPort = Annotated[int, typer.Option(help="For Prometheus.", min=1, max=65535)]
-MaxRequests = Annotated[
-    int, typer.Option(help="Requests that are translated together.", min=1)
-]
-MaxWait = Annotated[
-    float,
-    typer.Option(
-        help="Seconds that a request waits for others.",
-        callback=checked(check_positive),
-    ),
-]
-
 
 @command
 def serve(
-    path: Saved,
-    name: Name = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8080,
-    grpc_port: GrpcPort = 8081,
-    metrics_port: MetricsPort = 8082,
-    max_requests: MaxRequests = 64,
-    max_wait: MaxWait = 0.01,
+    path: Path = argument("Folder that `kav export` wrote."),
+    name: str | None = option(
+        "Of the model in addresses; default: the name of the folder."
+    ),
+    host: str = option(
+        "Address to listen at; 0.0.0.0 for all, behind a proxy only.", "127.0.0.1"
+    ),
+    port: int = option("For HTTP.", 8080, min=1, max=65535),
+    grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
+    metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
+    max_requests: int = option("Requests that are translated together.", 64, min=1),
+    max_wait: float = option(
+        "Seconds that a request waits for others.", 0.01, check=check_positive
+    ),
 ) -> None:
     """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
 

@@ -1,49 +1,36 @@
 """`kav train`: a preset on a corpus, into the folder of a run."""
 
 import contextlib
+import dataclasses
 import inspect
 import os
 import shlex
 from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
 from typing import Any
+from typing import ClassVar
+from typing import Literal
 
 import typer
 
 from keras_attnvariants.cli.catalogue import CorporaOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.commands import flag
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import checked
-from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.cli.train_options import BleuSentences
-from keras_attnvariants.cli.train_options import Callback
-from keras_attnvariants.cli.train_options import PrecisionOption
-from keras_attnvariants.cli.train_options import PresetName
-from keras_attnvariants.cli.train_options import Run
-from keras_attnvariants.cli.train_options import Samples
-from keras_attnvariants.cli.train_options import Seed
-from keras_attnvariants.cli.train_options import SizeOptions
-from keras_attnvariants.cli.train_options import SubwordOptions
-from keras_attnvariants.cli.train_options import TrainingOptions
-from keras_attnvariants.cli.train_options import TrainingPrecision
-from keras_attnvariants.cli.train_options import ValidateEvery
-from keras_attnvariants.cli.train_options import VocabularySize
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.importing import import_named
 
-# Options of `kav train` by the names of the arguments that they set, where a hyphen for
-# an underscore is not all that differs.
-OPTIONS = {
-    "num_layers": "--layers",
-    "hidden_dim": "--width",
-    "intermediate_dim": "--feed-forward",
-    "num_heads": "--heads",
-    "clipnorm": "--clip-norm",
-    "model_type": "--subwords",
+Precision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
+PRECISION = option("auto: the faster one on this machine.", "auto")
+# What a refusal to resume a run says of the data.
+DATA = {
     "corpus": "--data",
     "train_sentences": "--data, training sentences with sha256",
     "alignments": "--alignments, links with sha256",
@@ -51,49 +38,135 @@ OPTIONS = {
 }
 
 
-def device(help: str, **options: Any) -> Any:
-    """An option in the panel of devices."""
-    panel = "Devices and processes (KERAS_BACKEND=jax)"
-    return typer.Option(help=help, rich_help_panel=panel, **options)
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """Sizes of the model, where they are not those of the preset."""
+
+    PANEL: ClassVar[str] = "Size (default: the preset's)"
+
+    vocabulary_size: int | None = option("Subwords of both languages together.", min=5)
+    layers: int | None = option(
+        "Encoder blocks, and decoder blocks.", min=1, sets="num_layers"
+    )
+    width: int | None = option("Of embeddings and layers.", min=1, sets="hidden_dim")
+    feed_forward: int | None = option(
+        "Of feed-forward sub-layers.", min=1, sets="intermediate_dim"
+    )
+    heads: int | None = option("Of every attention layer.", min=1, sets="num_heads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubwordOptions:
+    """How subwords are learned."""
+
+    PANEL: ClassVar[str] = SizeOptions.PANEL
+
+    subwords: Literal["unigram", "bpe"] | None = option(
+        "How subwords are learned (unigram).", sets="model_type"
+    )
+    character_coverage: float | None = option(
+        "Share of characters that get a subword (1.0).", min=0.9, max=1.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """Size and rate of updates, and their end, where they are not the preset's."""
+
+    PANEL: ClassVar[str] = "Training (default: the preset's)"
+
+    batch_tokens: int | None = option("Source and target positions of a batch.", min=1)
+    learning_rate: float | None = option(
+        "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
+        check=check_positive,
+    )
+    warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
+    patience: int | None = option(
+        "Stop after so many validations without a better one.", min=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(UpdateOptions):
+    """Training of the model, where that is not as in the preset."""
+
+    steps: int | None = option("Number of updates.", min=1)
+    minutes: float | None = option(
+        "End earlier, when the time is up.", check=check_positive
+    )
+    accumulate: int | None = option(
+        "Batches whose gradients make an update together (1).", min=1
+    )
+    dropout: float | None = option("On embeddings and sub-layers.", check=check_rate)
+    label_smoothing: float | None = option(
+        "Probability taken from the label.", check=check_rate
+    )
+    clip_norm: float | None = option(
+        "Longest gradient; none by default.", check=check_positive, sets="clipnorm"
+    )
+    ema: float | None = option(
+        "Momentum of a moving average of the weights, say 0.999, that validations and "
+        "the best model have; none by default.",
+        check=check_rate,
+    )
+    alignment_weight: float | None = option(
+        "Factor of the loss of --alignments.", check=check_positive
+    )
+    alignment_layer: int | None = option(
+        "Decoder layer whose attention to the source follows --alignments, from 1; by "
+        "default the last but one that can.",
+        min=1,
+    )
+    alignment_head: int | None = option(
+        "Head that follows them, from 1; by default the mean of all.", min=1
+    )
+    average_last: int | None = option(
+        "Validated weights to keep, and to average.", min=1
+    )
+    save_every: int | None = option("Updates between two saved states (500).", min=1)
+
+    def settings(self) -> dict[str, Any]:
+        """Those that were given, by the names of the fields of `TrainingConfig`."""
+        from keras_attnvariants.training import NoamSchedule
+
+        others = ("batch_tokens", "minutes", "dropout", "learning_rate", "warmup_steps")
+        settings = given(self, *others)
+        peak, steps = self.learning_rate, self.warmup_steps
+        if (peak, steps) != (None, None):
+            rise = 1000 if steps is None else steps
+            settings["learning_rate"] = NoamSchedule.from_peak(peak or 1e-3, rise)
+        return settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions:
-    """Where a model is trained.
+    """Devices and processes that train a model.
 
     Raises:
         ValueError: an option lacks another.
     """
 
-    devices: Annotated[
-        int | None,
-        device("Devices of each process (1; all with --coordinator).", min=1),
-    ] = None
-    model_parallel: Annotated[
-        int | None,
-        device(
-            "Devices of a process among which each copy of the model is divided (1).",
-            min=1,
-        ),
-    ] = None
-    coordinator: Annotated[
-        str | None, device("host:port of process 0, where it waits for the others.")
-    ] = None
-    process: Annotated[
-        int | None,
-        device("Number of this process; number 0 writes the folder of the run.", min=0),
-    ] = None
-    processes: Annotated[
-        int | None,
-        device("How many processes there are, each started with this command.", min=2),
-    ] = None
-    wait: Annotated[
-        float | None,
-        device(
-            "How long to wait for all processes, in seconds (300).",
-            callback=checked(check_positive),
-        ),
-    ] = None
+    PANEL: ClassVar[str] = "Devices and processes (KERAS_BACKEND=jax)"
+
+    devices: int | None = option(
+        "Devices of each process (1; all with --coordinator).", min=1
+    )
+    model_parallel: int | None = option(
+        "Devices of a process among which each copy of the model is divided (1).",
+        min=1,
+    )
+    coordinator: str | None = option(
+        "host:port of process 0, where it waits for the others."
+    )
+    process: int | None = option(
+        "Number of this process; number 0 writes the folder of the run.", min=0
+    )
+    processes: int | None = option(
+        "How many processes there are, each started with this command.", min=2
+    )
+    wait: float | None = option(
+        "How long to wait for all processes, in seconds (300).", check=check_positive
+    )
 
     def __post_init__(self) -> None:
         if self.coordinator is None:
@@ -113,20 +186,11 @@ class DeviceOptions:
     @contextlib.contextmanager
     def devices_to_use(self) -> Iterator[None]:
         """Context in which a model is trained there, and process 0 alone prints."""
-        if not self._several:
-            yield
-            return
-        from keras_attnvariants.training import several_devices
+        with contextlib.ExitStack() as stack:
+            if self._several:
+                from keras_attnvariants.training import several_devices
 
-        where = several_devices(
-            self.devices,
-            model_parallel=self.model_parallel or 1,
-            coordinator=self.coordinator,
-            process=self.process or 0,
-            processes=self.processes or 1,
-            wait=self.wait or 300.0,
-        )
-        with where, contextlib.ExitStack() as stack:
+                stack.enter_context(several_devices(**given(self)))
             if self.process:
                 nowhere = stack.enter_context(open(os.devnull, "w"))
                 stack.enter_context(contextlib.redirect_stdout(nowhere))
@@ -137,20 +201,32 @@ class DeviceOptions:
 def train(
     *,
     corpora: CorporaOptions,
-    run: Run,
-    preset: PresetName = "kav/hc-sa/bible",
-    vocabulary_size: VocabularySize = None,
-    subwords: SubwordOptions,
+    run: Path = option(
+        "Folder of the run. If it holds a run already, that run is continued.", ...
+    ),
+    preset: str = option("Which model; `kav presets` lists them.", "kav/hc-sa/bible"),
     sizes: SizeOptions,
+    subwords: SubwordOptions,
     training: TrainingOptions,
-    precision: PrecisionOption = TrainingPrecision.AUTO,
-    seed: Seed = 1,
-    validate_every: ValidateEvery = 500,
-    bleu_sentences: BleuSentences = None,
-    samples: Samples = 2,
-    callback: Callback = None,
+    precision: Precision = PRECISION,
+    seed: int = option(
+        "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
+    ),
+    validate_every: int = option("Updates between two validations.", 500, min=1),
+    bleu_sentences: int | None = option(
+        "Number of validation sentences to translate in each validation. The best "
+        "model is then that of highest BLEU instead of lowest loss. Default: 200 for "
+        "information, when they take less than 5 % of the time.",
+        min=0,
+    ),
+    samples: int = option(
+        "Number of validation sentences whose translations are shown.", 2, min=0
+    ),
+    callback: list[str] | None = option(
+        "package.module:function that returns Keras callbacks. May be repeated."
+    ),
     on: DeviceOptions,
-    imports: Imports = None,
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Train a translation model on a parallel corpus, or on several.
 
@@ -165,28 +241,36 @@ def train(
     import keras_attnvariants as kav
 
     callbacks = load_callbacks(callback or ())
-    training.check_guidance(is_aligned=any(corpora.alignments or ()))
+    settings = training.settings()
+    for name, value in settings.items():
+        if name.startswith("alignment_") and not any(corpora.alignments or ()):
+            raise ValueError(
+                f"{flag(name)} needs --alignments. Received: {value} without"
+            )
+    if training.minutes is not None:
+        callbacks.insert(0, kav.training.TimeLimit(training.minutes))
     with named_by_options(), on.devices_to_use():
         chosen = kav.presets.get(preset)
-        model = sizes.given() | given(dropout=training.dropout)
-        chosen.check(vocabulary_size, **model)
-        limits = training.limits()
+        model = given(sizes, "vocabulary_size")
+        if training.dropout is not None:
+            model["dropout"] = training.dropout
+        chosen.check(sizes.vocabulary_size, **model)
         corpus = corpora.load()
         typer.echo(corpus.report)
         kav.training.train_preset(
             chosen,
             corpus,
             run,
-            vocabulary_size=vocabulary_size,
-            subwords=subwords.given(),
+            vocabulary_size=sizes.vocabulary_size,
+            subwords=given(subwords),
             batch_tokens=training.batch_tokens,
             sizes=model,
-            settings=training.settings() | {"validate_every": validate_every},
-            precision=precision.value,
+            settings=settings | {"validate_every": validate_every},
+            precision=precision,
             seed=seed,
             bleu_sentences=bleu_sentences,
             samples=samples,
-            callbacks=[*limits, *callbacks],
+            callbacks=callbacks,
         )
         model_of = ["--model", str(run)]
         score = shlex.join(["kav", "evaluate", *model_of, *corpora.example()])
@@ -199,12 +283,14 @@ def named_by_options() -> Iterator[None]:
     """Context in which a refusal to resume a run names the options of `kav train`."""
     from keras_attnvariants.training import DifferentSettingsError
 
-    names = inspect.signature(train).parameters
-    options = {name: f"--{name.replace('_', '-')}" for name in names}
+    options = {name: flag(name) for name in inspect.signature(train).parameters}
+    for group in (SizeOptions, SubwordOptions, TrainingOptions):
+        for field in dataclasses.fields(group):
+            options[field.metadata.get("sets", field.name)] = flag(field.name)
     try:
         yield
     except DifferentSettingsError as error:
-        raise ValueError(error.message(options | OPTIONS)) from error
+        raise ValueError(error.message(options | DATA)) from error
 
 
 def load_callbacks(factories: Sequence[str]) -> list[Any]:

@@ -2,24 +2,17 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.models import NO_TAG
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import SamplingOptions
+from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.models import Translate
-from keras_attnvariants.cli.models import check_folders
 from keras_attnvariants.cli.models import model_digest
-from keras_attnvariants.cli.models import served
-from keras_attnvariants.cli.models import translators
-from keras_attnvariants.cli.options import Imports
-from keras_attnvariants.cli.options import Model
-from keras_attnvariants.cli.options import PrecisionOption
-from keras_attnvariants.cli.options import SavedModel
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.cli.options import SourceTag
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.outputs import LineWriter
@@ -34,28 +27,6 @@ from keras_attnvariants.cli.texts import sentences
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import is_stream
 
-Texts = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Sentences; without any, one per line of standard input.",
-        show_default=False,
-    ),
-]
-Server = Annotated[
-    str | None,
-    typer.Option(
-        help="Model on TensorFlow Serving, such as localhost:8500/en-de, with "
-        "/versions/2 or /labels/stable if it shall not be the newest. An address "
-        "that begins with http:// is one of REST."
-    ),
-]
-NoRepeatNgram = Annotated[
-    int,
-    typer.Option(
-        help="No so many tokens in a row twice in a translation; 0: no limit.", min=0
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
@@ -67,33 +38,20 @@ class FileOptions:
         OSError: a file or its folder is missing, or is no file.
     """
 
-    input: Annotated[
-        Path | None,
-        typer.Option(help="File to read instead, one sentence per line."),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="File to write to; default: standard output. It appears when it is "
-            "complete; until then, its lines are in a file with .part at the end."
-        ),
-    ] = None
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Continue what was interrupted before --output was complete. Without "
-            "it, or if nothing was begun, start from the beginning.",
-        ),
-    ] = False
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            "--shard",
-            help="Only a part of --input, such as 3/8 for the third of eight. The "
-            "outputs of all parts, one after another, are that of the whole.",
-        ),
-    ] = None
+    input: Path | None = option("File to read instead, one sentence per line.")
+    output: Path | None = option(
+        "File to write to; default: standard output. It appears when it is complete; "
+        "until then, its lines are in a file with .part at the end."
+    )
+    resume: bool = option(
+        "Continue what was interrupted before --output was complete. Without it, or if "
+        "nothing was begun, start from the beginning.",
+        False,
+    )
+    shard: str | None = option(
+        "Only a part of --input, such as 3/8 for the third of eight. The outputs of "
+        "all parts, one after another, are that of the whole."
+    )
 
     def __post_init__(self) -> None:
         check_output_file(self.output)
@@ -126,35 +84,39 @@ class FileOptions:
 @command
 def translate(
     *,
-    texts: Texts = None,
-    model: Model = None,
-    saved_model: SavedModel = None,
-    server: Server = None,
+    texts: list[str] | None = argument(
+        "Sentences; without any, one per line of standard input.", None
+    ),
+    systems: SystemOptions,
+    server: str | None = option(
+        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
+        "or /labels/stable if it shall not be the newest. An address that begins with "
+        "http:// is one of REST."
+    ),
     files: FileOptions,
     search: SearchOptions,
-    no_repeat_ngram: NoRepeatNgram = 0,
-    source_tag: SourceTag = None,
+    no_repeat_ngram: int = option(
+        "No so many tokens in a row twice in a translation; 0: no limit.", 0, min=0
+    ),
     sampling: SamplingOptions,
-    precision: PrecisionOption = None,
-    imports: Imports = None,
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Translate sentences: one line in, one line out.
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
+    model, saved_model = systems.model, systems.saved_model
     drawn = sampling if sampling.sample else None
     if sum(system is not None for system in (model, saved_model, server)) != 1:
         raise ValueError("Give one of --model, --saved-model and --server.")
-    if model is None and (search.given() or imports):
+    if model is None and (given(search) or imports):
         raise ValueError(
             "--beam-size, --length-penalty and --import apply to --model: an exported "
             "model has its own."
         )
     if texts and files.input:
         raise ValueError("Give either sentences or --input.")
-    check_folders(model, saved_model, precision)
-    if source_tag is not None and model is None:
-        raise ValueError(NO_TAG)
+    systems.check()
     check_search(saved_model, server, drawn, no_repeat_ngram)
     settings: Settings = {
         "--server": server,
@@ -162,23 +124,26 @@ def translate(
         "--beam-size": search.beam_size,
         "--length-penalty": search.length_penalty,
         "--no-repeat-ngram": no_repeat_ngram,
-        "--source-tag": source_tag,
+        "--source-tag": systems.source_tag,
         "--sample": None if drawn is None else repr(drawn),
-        "--precision": precision,
+        "--precision": systems.precision,
     }
-    how = (search, precision, no_repeat_ngram, drawn, source_tag)
     with sentences(texts, files.input, files.part) as source:
         if files.output is not None:
             settings |= origin(model, saved_model, files.input)
         with output_to(files.output, settings, files.resume) as writer:
             rest = source._replace(texts=writer.rest(source.texts))
             if server is not None:
-                system = served(server)
+                # Without TensorFlow here.
+                from keras_attnvariants.serving.client import Client
+                from keras_attnvariants.serving.client.client import parse_place
+
+                system: Translate = Client(**parse_place(server)).translate
             else:
-                if model is not None:
-                    if imports:
-                        import_modules(imports)
-                [system] = translators(model, saved_model, *how).values()
+                if imports:
+                    import_modules(imports)
+                found = systems.translators(search, no_repeat_ngram, drawn)
+                [system] = found.values()
             translate_all(system, rest, writer)
 
 

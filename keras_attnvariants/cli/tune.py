@@ -6,33 +6,26 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Annotated
 from typing import Any
+from typing import ClassVar
+from typing import Literal
 
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
-from keras_attnvariants.cli.options import Imports
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import check_run
+from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import given
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.cli.train_options import Patience
-from keras_attnvariants.cli.train_options import PrecisionOption
-from keras_attnvariants.cli.train_options import SizeOptions
-from keras_attnvariants.cli.train_options import TrainingPrecision
-from keras_attnvariants.cli.train_options import UpdateOptions
-from keras_attnvariants.cli.train_options import VocabularySize
-from keras_attnvariants.cli.tune_options import BleuSentences
-from keras_attnvariants.cli.tune_options import BudgetOptions
-from keras_attnvariants.cli.tune_options import Csv
-from keras_attnvariants.cli.tune_options import Method
-from keras_attnvariants.cli.tune_options import Objective
-from keras_attnvariants.cli.tune_options import ParallelOptions
-from keras_attnvariants.cli.tune_options import Search
-from keras_attnvariants.cli.tune_options import Seed
-from keras_attnvariants.cli.tune_options import Seeds
-from keras_attnvariants.cli.tune_options import Trials
+from keras_attnvariants.cli.train import PRECISION
+from keras_attnvariants.cli.train import Precision
+from keras_attnvariants.cli.train import SizeOptions
+from keras_attnvariants.cli.train import UpdateOptions
+from keras_attnvariants.utils.checks import check_address
+from keras_attnvariants.utils.checks import check_positive
 
 if TYPE_CHECKING:
     from keras_attnvariants.data import Corpus
@@ -52,75 +45,37 @@ class Subject:
         FileNotFoundError: the baseline is no run.
     """
 
-    space: Annotated[
-        str | None,
-        typer.Option(
-            help="What varies: a TOML file, or a name (you2020/offsets, "
-            "you2020/all-offsets, loem2022/layer-hybrids, attention, "
-            "attention-per-layer, training).",
-            show_default=False,
-        ),
-    ] = None
-    from_locality: Annotated[
-        Path | None,
-        typer.Option(
-            help="In the place of a space, the folder of a trained baseline: layers "
-            "whose heads look near get cheaper attention. Ends with whether that is as "
-            "good.",
-            show_default=False,
-        ),
-    ] = None
-    distance: Annotated[
-        int | None,
-        typer.Option(
-            help="What counts as near, in tokens (2).", min=1, show_default=False
-        ),
-    ] = None
-    nearness: Annotated[
-        float | None,
-        typer.Option(
-            help="How near a layer must look to get it: from 0, even weights, to 1, "
-            "nothing beyond the distance (0.25).",
-            min=0,
-            max=1,
-            show_default=False,
-        ),
-    ] = None
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="What is trained where the space says nothing else; default: "
-            "kav/hc-sa/multi30k. Not with a baseline, which has its own.",
-            show_default=False,
-        ),
-    ] = None
+    space: str | None = option(
+        "What varies: a TOML file, or a name (you2020/offsets, you2020/all-offsets, "
+        "loem2022/layer-hybrids, attention, attention-per-layer, training)."
+    )
+    from_locality: Path | None = option(
+        "In the place of a space, the folder of a trained baseline: layers whose heads "
+        "look near get cheaper attention. Ends with whether that is as good."
+    )
+    distance: int | None = option("What counts as near, in tokens (2).", min=1)
+    nearness: float | None = option(
+        "How near a layer must look to get it: from 0, even weights, to 1, nothing "
+        "beyond the distance (0.25).",
+        min=0,
+        max=1,
+    )
+    preset: str | None = option(
+        "What is trained where the space says nothing else; default: "
+        f"{PRESET}. Not with a baseline, which has its own."
+    )
 
     def __post_init__(self) -> None:
-        if (self.space is None) == (self.from_locality is None):
-            count = "neither" if self.space is None else "both"
+        run = self.from_locality
+        if (self.space is None) == (run is None):
+            count = "neither" if run is None else "both"
             raise ValueError(
                 f"Give either --space or --from-locality. Received: {count}"
             )
-        run = self.from_locality
-        if run is None and (self.distance, self.nearness) != (None, None):
+        if run is not None:
+            check_run("--from-locality", run)
+        elif (self.distance, self.nearness) != (None, None):
             raise ValueError("--distance and --nearness need --from-locality.")
-        if run is not None and not (run / "log.jsonl").is_file():
-            raise FileNotFoundError(
-                "`--from-locality` must be the folder of a run, with log.jsonl. "
-                f"Received: {run}"
-            )
-
-    def check(self, sizes: dict[str, Any]) -> None:
-        """Raises if a baseline is given, and what it decides by itself.
-
-        Raises:
-            ValueError: it is.
-        """
-        if self.from_locality is not None and (self.preset or sizes):
-            raise ValueError(
-                "--from-locality has the preset and the sizes of its run: leave out "
-                f"--preset and sizes. Received: {self.preset or sizes}"
-            )
 
     def explore(
         self, corpus: "Corpus", sizes: dict[str, Any]
@@ -147,7 +102,7 @@ class Subject:
 
         from keras_attnvariants.tuning import propose_hybrids
 
-        bounds = given(distance=self.distance, nearness=self.nearness)
+        bounds = given(self, "space", "from_locality", "preset")
         proposal = propose_hybrids(run, corpus, **bounds)
         Console().print(proposal)
         if len(proposal.hybrids) == 1:
@@ -193,27 +148,93 @@ def load_space(spec: str, preset: Any) -> Any:
     return SearchSpace.from_dict(values)
 
 
+@dataclass(frozen=True, kw_only=True)
+class BudgetOptions:
+    """The budget of every trial."""
+
+    PANEL: ClassVar[str] = "Budget of every trial (one of these)"
+
+    updates: int | None = option("Updates.", min=1)
+    minutes: float | None = option(
+        "Minutes for updates and validations.", check=check_positive
+    )
+    tokens: int | None = option(
+        "Source and target positions of all updates together.", min=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParallelOptions:
+    """Processes that run the trials.
+
+    Raises:
+        ValueError: an address is no address, or one is missing.
+    """
+
+    PANEL: ClassVar[str] = "Parallel trials"
+
+    workers: int | None = option(
+        "Processes on this machine, which share its cores (1).", min=0
+    )
+    chief: str | None = option(
+        "host:port at which trials are handed out to other machines that have the "
+        "folder of the search. Anyone who can reach it can take part."
+    )
+    worker: str | None = option(
+        "Name of this worker: run trials of the chief at that address."
+    )
+
+    def __post_init__(self) -> None:
+        if self.chief is not None:
+            check_address("--chief", self.chief)
+        elif self.worker is not None:
+            raise ValueError(
+                f"`--worker` needs `--chief`. Received: {self.worker!r} alone"
+            )
+        elif self.workers == 0:
+            raise ValueError("`--workers 0` needs `--chief`. Received: no address")
+        if self.worker is not None and self.workers is not None:
+            raise ValueError(
+                "`--worker` is one process, without `--workers`. "
+                f"Received: {self.worker!r} and {self.workers}"
+            )
+
+
 @command
 def tune(
     *,
     corpus: CorpusOptions,
-    search: Search,
+    search: Path = option(
+        "Folder of the search. If it holds the same search already, that is continued.",
+        ...,
+    ),
     subject: Subject,
-    method: Method = Method.RANDOM,
-    objective: Objective = Objective.LOSS,
-    trials: Trials = None,
+    method: Literal["random", "bayesian", "hyperband"] = option(
+        "Choice of the points of a space.", "random"
+    ),
+    objective: Literal["loss", "bleu"] = option(
+        "Score of a trial, on the validation split.", "loss"
+    ),
+    trials: int | None = option(
+        "Number of trials; by default all points of a space of up to 20, else 20. "
+        "Hyperband decides it by itself.",
+        min=1,
+    ),
     budget: BudgetOptions,
-    seeds: Seeds = 1,
-    seed: Seed = 1,
-    vocabulary_size: VocabularySize = None,
+    validations: int = option(
+        "Validations of a trial; in Hyperband, its epochs.", 9, min=1
+    ),
+    seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1),
+    seed: int = option("Of the points that are tried.", 1, min=1, max=2**31),
     sizes: SizeOptions,
     training: UpdateOptions,
-    patience: Patience = None,
-    bleu_sentences: BleuSentences = None,
-    precision: PrecisionOption = TrainingPrecision.AUTO,
-    csv: Csv = None,
+    bleu_sentences: int | None = option(
+        "Validation sentences to translate, for bleu (200).", min=1
+    ),
+    precision: Precision = PRECISION,
+    csv: Path | None = option("File for the table of all trials."),
     parallel: ParallelOptions,
-    imports: Imports = None,
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Search for the best attention, sizes or training of a preset on a corpus.
 
@@ -225,32 +246,36 @@ def tune(
     --search runs/offsets --space you2020/offsets --updates 6000
     """
     check_output_folder("--search", search)
-    if bleu_sentences is not None and objective != Objective.BLEU:
+    if bleu_sentences is not None and objective != "bleu":
         raise ValueError("--bleu-sentences needs --objective bleu.")
     if csv is not None and parallel.worker is not None:
         raise ValueError("--csv is for the chief: a worker has no table.")
-    model = given(vocabulary_size=vocabulary_size) | sizes.given()
-    subject.check(model)
+    model, patience = given(sizes), training.patience
+    if subject.from_locality is not None and (subject.preset or model):
+        raise ValueError(
+            "--from-locality has the preset and the sizes of its run: leave out "
+            f"--preset and sizes. Received: {subject.preset or model}"
+        )
     import_modules(imports)
     import keras_attnvariants as kav
 
-    limit = budget.budget()
+    limit = kav.tuning.Budget(**vars(budget), validations=validations)
     loaded = corpus.load()
     preset, space = subject.explore(loaded, model)
     prepared = kav.tuning.search(
         preset,
         loaded,
-        space.with_training(**training.of_updates()),
+        space.with_training(**given(training, "patience")),
         search,
         budget=limit,
-        objective=objective.value,
-        method=method.value,
+        objective=objective,
+        method=method,
         max_trials=trials,
         seeds=range(1, seeds + 1),
         seed=seed,
-        settings=given(patience=patience),
-        precision=precision.value,
-        **given(bleu_sentences=bleu_sentences),
+        settings={} if patience is None else {"patience": patience},
+        bleu_sentences=bleu_sentences or 200,
+        precision=precision,
     )
     if parallel.worker is not None:
         return prepared.join(str(parallel.chief), parallel.worker)

@@ -5,16 +5,20 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from typing import Annotated
+from typing import ClassVar
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
 import keras_attnvariants
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import one_line
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.utils.checks import check_positive
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -23,8 +27,8 @@ from tests.cli.conftest import stdout
 class Place:
     """Where something is."""
 
-    host: Annotated[str, typer.Option(help="Address.")]
-    port: Annotated[int, typer.Option(help="Port.", min=1)] = 80
+    host: str = option("Address.", ...)
+    port: int = option("Port.", 80, min=1)
 
     def __post_init__(self):
         if self.host == "nowhere":
@@ -41,9 +45,9 @@ def ask(calls):
     @command
     def ask(
         *,
-        question: Annotated[str, typer.Argument()] = "why",
+        question: str = argument("Question.", "why"),
         place: Place,
-        loud: Annotated[bool, typer.Option("--loud")] = False,
+        loud: bool = option("Loudly.", False),
     ) -> None:
         """Ask something."""
         calls.append((question, place, loud))
@@ -77,6 +81,51 @@ def test_types_and_ranges_of_fields_are_checked(ask, calls):
     result = run(ask, "--host", "here", "--port", "0")
     assert result.exit_code == 2 and "--port" in result.stderr
     assert calls == []
+
+
+def test_options_of_a_group_stand_in_its_panel(kav):
+    @dataclass(frozen=True, kw_only=True)
+    class Size:
+        PANEL: ClassVar[str] = "Size of it"
+
+        width: int | None = option("Width.", sets="hidden_dim")
+
+    @command
+    def build(size: Size) -> None:
+        """Build."""
+
+    result = run(build, "--help")
+    assert "─ Size of it ─" in result.stdout and "--width" in result.stdout
+
+
+def test_options_that_were_given_by_the_names_of_what_they_set():
+    @dataclass(frozen=True, kw_only=True)
+    class Size:
+        width: int | None = option("Width.", sets="hidden_dim")
+        depth: int | None = option("Depth.")
+        rate: float | None = option("Rate.")
+
+    assert given(Size(width=0)) == {"hidden_dim": 0}
+    assert given(Size(width=3, depth=2, rate=0.5), "rate") == {
+        "hidden_dim": 3,
+        "depth": 2,
+    }
+
+
+def test_a_checked_option_may_be_absent_and_names_itself():
+    seen, app = [], typer.Typer()
+
+    @app.command()
+    @command
+    def main(rate: float | None = option("Rate.", check=check_positive)) -> None:
+        seen.append(rate)
+
+    for arguments in ([], ["--rate", "2"]):
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert seen == [None, 2.0]
+    result = CliRunner().invoke(app, ["--rate", "nan"], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert "`rate` must be a positive number. Received: nan" in result.output
 
 
 def test_a_group_that_complains_is_one_line(ask, calls):

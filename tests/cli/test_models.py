@@ -4,7 +4,6 @@ import keras
 import pytest
 
 from keras_attnvariants.cli import models
-from keras_attnvariants.cli.options import Precision
 from keras_attnvariants.cli.options import SearchOptions
 
 
@@ -24,7 +23,7 @@ def test_a_model_without_a_tokenizer_is_refused(run_folder, tmp_path):
 
 def test_precision_changes_how_it_is_computed_and_not_the_weights(run_folder):
     model, _ = models.load(run_folder)
-    other, _ = models.load(run_folder, Precision.BFLOAT16)
+    other, _ = models.load(run_folder, "bfloat16")
     assert model.dtype_policy.name == "float32"
     assert other.dtype_policy.name == "mixed_bfloat16"
     for mine, theirs in zip(model.weights, other.weights, strict=True):
@@ -33,17 +32,18 @@ def test_precision_changes_how_it_is_computed_and_not_the_weights(run_folder):
 
 def test_translators_by_folder(run_folder):
     search = SearchOptions(beam_size=1, length_penalty=0.6)
-    assert list(models.translators(run_folder, None, search)) == [run_folder]
-    assert models.translators(None, None, search) == {}
+    systems = models.SystemOptions(model=run_folder)
+    assert list(systems.translators(search)) == [run_folder]
+    assert models.SystemOptions().translators(search) == {}
 
 
 def test_numbered_versions_are_a_saved_model(tmp_path):
     with pytest.raises(FileNotFoundError, match="saved_model.pb"):
-        models.check_folders(None, tmp_path)
+        models.check_saved_model("--saved-model", tmp_path)
     (tmp_path / "3").mkdir()
     (tmp_path / "3" / "saved_model.pb").touch()
-    models.check_folders(None, tmp_path)
-    models.check_folders(None, tmp_path / "3")
+    models.check_saved_model("--saved-model", tmp_path)
+    models.check_saved_model("--saved-model", tmp_path / "3")
 
 
 def test_wide_beams_are_searched_for_fewer_sentences_at_once():
@@ -54,4 +54,4 @@ def test_wide_beams_are_searched_for_fewer_sentences_at_once():
 
 def test_a_precision_of_a_saved_model(tmp_path):
     with pytest.raises(ValueError, match="--precision applies to --model.*int8"):
-        models.check_folders(None, tmp_path, Precision.INT8)
+        models.SystemOptions(saved_model=tmp_path, precision="int8").check()

@@ -1,33 +1,12 @@
-"""Checks of options: values, and places to write to."""
+"""Checks of places to write to."""
 
 import os
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import checked
-from keras_attnvariants.utils.checks import check_positive
-
-
-def test_a_checked_option_may_be_absent_and_names_itself():
-    seen, app = [], typer.Typer()
-
-    @app.command()
-    def main(
-        rate: float | None = typer.Option(None, callback=checked(check_positive)),
-    ) -> None:
-        seen.append(rate)
-
-    for arguments in ([], ["--rate", "2"]):
-        assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert seen == [None, 2.0]
-    result = CliRunner().invoke(app, ["--rate", "nan"], env={"COLUMNS": "200"})
-    assert result.exit_code == 2
-    assert "`rate` must be a positive number. Received: nan" in result.output
 
 
 def test_places_to_write_to(tmp_path):

@@ -51,13 +51,13 @@ def test_a_pipe_of_many_lines_is_a_stream():
 import resource, sys
 from pathlib import Path
 from keras_attnvariants.cli import app
-import keras_attnvariants.cli.translate as command
+from keras_attnvariants.cli.models import SystemOptions
 
 def shout(texts):
     return [text.upper() for text in texts]
 
-command.check_folders = lambda *_: None
-command.translators = lambda *_: {Path(): shout}
+SystemOptions.check = lambda *_: None
+SystemOptions.translators = lambda *_: {Path(): shout}
 try:
     app(["translate", "--model", "."])
 finally:

@@ -10,8 +10,7 @@ import keras
 import pytest
 
 from keras_attnvariants.cli import train as command
-from keras_attnvariants.cli.options import given
-from keras_attnvariants.cli.train import OPTIONS
+from keras_attnvariants.cli.train import DATA
 from keras_attnvariants.cli.train import load_callbacks
 from keras_attnvariants.cli.train import named_by_options
 from keras_attnvariants.training import DifferentSettingsError
@@ -115,10 +114,6 @@ def test_a_number_that_is_none(kav, tmp_path, folder):
     check_error(result, "'--steps'", "valid integer")
 
 
-def test_options_that_were_not_given_leave_the_presets_values():
-    assert given(a=None, b=0, c=2.5) == {"b": 0, "c": 2.5}
-
-
 def test_options_reach_the_training(kav, tmp_path, folder, monkeypatch):
     seen = {}
     monkeypatch.setattr(
@@ -187,7 +182,7 @@ def test_refusals_name_options():
 
 
 def test_options_that_are_named_exist():
-    names = {option.split(",")[0][2:].replace("-", "_") for option in OPTIONS.values()}
+    names = {option.split(",")[0][2:].replace("-", "_") for option in DATA.values()}
     assert names <= inspect.signature(command.train).parameters.keys()
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
-from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
-from keras_attnvariants.cli import translate
+from keras_attnvariants.cli import models
 from keras_attnvariants.training import vocabulary
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
@@ -376,8 +375,7 @@ def no_work(monkeypatch):
     for module, name in (
         (training, "train_preset"),
         (vocabulary, "learn_vocabulary"),
-        (evaluate, "translators"),
-        (translate, "translators"),
+        (models.SystemOptions, "translators"),
         (export, "load"),
         (analyse, "load"),
     ):

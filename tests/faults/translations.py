@@ -19,6 +19,7 @@ from pathlib import Path
 
 import keras_attnvariants.cli.translate as command
 from keras_attnvariants.cli import app
+from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.outputs import LineWriter
 
 # 32 + 64 + 128 + 76 lines, with empty ones among them.
@@ -78,9 +79,9 @@ def translate(folder, seconds=0.0):
         time.sleep(seconds)
         return [text.upper() for text in texts]
 
-    command.check_folders = lambda *_: None
+    SystemOptions.check = lambda *_: None
+    SystemOptions.translators = lambda *_: {Path(): shout}
     command.model_digest = str
-    command.translators = lambda *_: {Path(): shout}
     files = ["--input", str(folder / "in"), "--output", str(folder / "out" / "out")]
     app(["translate", "--model", ".", "--resume", *files])
 
