@@ -37,7 +37,6 @@ from measuring import TableRow
 from training import torch_names
 
 import keras_attnvariants as kav
-from keras_attnvariants.presets.rosendahl2021 import TRAINING_TIME
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -101,6 +100,14 @@ def batches(path: Path) -> Iterator[Any]:
     while True:
         for source, target, labels in zip(*sides, strict=True):
             yield {"source_ids": source, "target_ids": target}, labels
+
+
+def published_time(family: str) -> float | None:
+    """Training time of a recurrence in the paper, its baseline being 1."""
+    name = f"rosendahl2021/{family}/wmt16-ro-en"
+    if name not in kav.presets.names():
+        return None
+    return kav.presets.get(name).published.relative_training_time
 
 
 class Seconds(keras.callbacks.Callback):
@@ -235,7 +242,7 @@ class Measuring:
             "milliseconds": 1e3 * seconds,
             "tokens per second": self.tokens / seconds,
             "time / base": base and seconds / base,
-            "the paper's": TRAINING_TIME.get(name),
+            "the paper's": published_time(name),
             "share of peak": rate and self.peaks[dtype] and rate / self.peaks[dtype],
             "share of product": rate and rate / self.rates[dtype],
         }

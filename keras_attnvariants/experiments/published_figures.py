@@ -8,8 +8,7 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets import PublishedFigures
 from keras_attnvariants.presets import get
 from keras_attnvariants.presets import names
-from keras_attnvariants.presets.kav import ALL
-from keras_attnvariants.presets.kav import OTHERS
+from keras_attnvariants.presets.kav import PUBLISHED
 
 # What the papers compare their variants with.
 BASELINES = ("base", "baseline", "self-attention", "seq2seq-attn")
@@ -39,7 +38,7 @@ def published(preset: Preset, name: str | None = None) -> Published:
         name: of the preset whose figures stand beside ours, if it is another.
     """
     paper, variant, _ = preset.name.split("/")
-    ours = (ALL | OTHERS).get(variant) if paper == "kav" else preset.name
+    ours = PUBLISHED.get(variant) if paper == "kav" else preset.name
     if (name or ours) is None:
         return Published()
     chosen = get(str(name or ours))

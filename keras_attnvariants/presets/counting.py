@@ -6,6 +6,7 @@ included, is the difference. No variant needs a formula, and a deep model takes 
 longer than a shallow one.
 """
 
+import functools
 import json
 import random
 from collections import Counter
@@ -17,7 +18,6 @@ import keras
 
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models.templates import deserialize
 from keras_attnvariants.models.templates import per_layer
 
 # One block on either side, and nothing in it.
@@ -29,9 +29,6 @@ WITHOUT_SUBLAYERS = {
     "cross_attention": None,
     "feed_forward": False,
 }
-
-# By class of the model, its arguments, and the class of a layer in them.
-_counts: dict[tuple[type[keras.Model], str, type | None], int] = {}
 
 
 def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int:
@@ -56,9 +53,15 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
     if not issubclass(model, Transformer):
         return count_built(model, to_json(config))
     bare = {**config, **WITHOUT_SUBLAYERS}
-    total = count_built(model, to_json(bare))
-    for (argument, entry), number in sublayers(config).items():
-        total += number * added_parameters(model, bare, argument, json.loads(entry))
+    total = count_bare = count_built(model, to_json(bare))
+    for (argument, text), number in sublayers(config).items():
+        entry, cls = json.loads(text), None
+        if isinstance(entry, dict):
+            # A class that was registered anew under its old name is another layer.
+            cls = keras.saving.get_registered_object(entry.get("class_name"))
+        added = count_built(model, to_json({**bare, argument: entry}), cls) - count_bare
+        # A feed-forward sub-layer is added to the encoder and to the decoder.
+        total += number * (added // 2 if argument == "feed_forward" else added)
     return total
 
 
@@ -82,32 +85,7 @@ def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
     return Counter((argument, to_json(entry)) for argument, entry in values if entry)
 
 
-def added_parameters(
-    model: type[keras.Model], bare: Mapping[str, Any], argument: str, entry: Any
-) -> int:
-    """The parameters that one sub-layer adds to a `Transformer` without any.
-
-    Args:
-        model: `Transformer`, or a subclass.
-        bare: its arguments, without sub-layers.
-        argument: which of them adds the sub-layer.
-        entry: the value that adds it.
-    """
-    # A class that was registered anew under its old name is another layer.
-    cls = registered_class(entry)
-    added = count_built(model, to_json({**bare, argument: entry}), cls)
-    added -= count_built(model, to_json(bare))
-    # A feed-forward sub-layer is added to the encoder and to the decoder.
-    return added // 2 if argument == "feed_forward" else added
-
-
-def registered_class(entry: Any) -> type | None:
-    """The class of a serialized layer, if it is registered with Keras."""
-    if not isinstance(entry, Mapping):
-        return None
-    return keras.saving.get_registered_object(entry.get("class_name"))
-
-
+@functools.cache
 def count_built(
     model: type[keras.Model], config: str, layer: type | None = None
 ) -> int:
@@ -118,25 +96,7 @@ def count_built(
         config: its arguments, as JSON.
         layer: a class that the name of a layer in `config` stands for.
     """
-    key = (model, config, layer)
-    if key not in _counts:
-        _counts[key] = build_without_arrays(model, config).count_params()
-    return _counts[key]
-
-
-def build_without_arrays(model: type[keras.Model], config: str) -> keras.Model:
-    """A model whose weights have names and shapes, and no values.
-
-    Args:
-        model: class of the model.
-        config: its arguments, as JSON.
-    """
-
-    def build() -> keras.Model:
-        arguments = {k: deserialize(v) for k, v in json.loads(config).items()}
-        return model.from_config(arguments)
-
-    return without_arrays(build)
+    return without_arrays(lambda: model.from_config(json.loads(config))).count_params()
 
 
 def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:

@@ -5,15 +5,14 @@ Transformers the report gives depth, heads, width and dropout; the notes of the 
 say what it leaves open.
 """
 
-from collections.abc import Callable
-from collections.abc import Mapping
 from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
+from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.preset import layer_config
+from keras_attnvariants.presets.preset import read_table
 from keras_attnvariants.presets.registry import register
 
 PAPER = "Chen, Ling and Rivera 2019, a report for CS287 at Harvard University"
@@ -59,11 +58,6 @@ TRANSFORMER_NOTE = (
 )
 
 
-def lstm(**options: Any) -> dict[str, Any]:
-    """The arguments of `Seq2SeqLSTM`, in the form of its `get_config`."""
-    return options
-
-
 def transformer(
     num_heads: int, hidden_dim: int, position_dim: int, dropout: float, **options: Any
 ) -> dict[str, Any]:
@@ -100,63 +94,48 @@ def transformer(
     }
 
 
-def preset(
-    name: str,
-    architecture: Callable[..., dict[str, Any]],
-    options: Mapping[str, Any],
-    figures: tuple[float, float, float],
-    notes: str,
-    **model: Any,
-) -> Preset:
-    """A preset of the report; `figures` are loss, perplexity and BLEU."""
-    loss, perplexity, bleu = figures
-    return Preset(
-        name=f"cs287/{name}/iwslt16-de-en",
-        paper=PAPER,
-        architecture=architecture,
-        options={**VOCABULARIES, **options},
-        training=TRAINING,
-        published=PublishedFigures({"de-en": bleu}, loss=loss, perplexity=perplexity),
-        notes=f"{DATA_NOTE} {notes}",
-        **model,
-    )
+CORPUS = "iwslt16-de-en"
 
-
-LSTMS: dict[str, tuple[dict[str, Any], tuple[float, float, float], str]] = {
-    "seq2seq": (
-        {"hidden_dim": 100, "bidirectional": False, "attention": False},
-        (3.23, 25.36, 6.32),
-        "The validation loss is flat from epoch 8 on. Units and vocabularies are those "
-        "of the released code and of another solution of the same assignment.",
-    ),
-    "seq2seq-attn": (
-        {"hidden_dim": 200, "bidirectional": True, "attention": True},
-        (2.71, 15.05, 17.77),
-        "Training ended after epoch 7. The released code does not mask padding; build "
-        "with `mask_padding=False` for the same.",
-    ),
-}
-
-TRANSFORMERS: dict[str, tuple[dict[str, Any], tuple[float, float, float], str]] = {
-    "megatron": (
-        {"num_layers": 3, "num_heads": 4, "dropout": 0.2},
-        (2.7, 15.0, 9.68),
-        "An epoch took 15 minutes on Google Colab.",
-    ),
-    "soundwave": (
-        {"num_layers": 4, "num_heads": 3, "dropout": 0.1},
-        (2.8, 16.0, 7.08),
-        "An epoch took more than 20 minutes on Google Colab.",
-    ),
-}
+MODELS = read_table(
+    """
+    model         hidden_dim bidirectional attention loss  perplexity bleu
+    seq2seq       100        False         False     3.23  25.36      6.32
+    seq2seq-attn  200        True          True      2.71  15.05      17.77
+    """,
+    CORPUS,
+) | read_table(
+    """
+    model      num_layers  num_heads  dropout  loss  perplexity  bleu
+    megatron   3           4          0.2      2.7   15.0        9.68
+    soundwave  4           3          0.1      2.8   16.0        7.08
+    """,
+    CORPUS,
+)
 
 LSTM_SIZES = {"embedding_dim": 100}
 TRANSFORMER_SIZES = {"hidden_dim": 200, "intermediate_dim": 800, "position_dim": 20}
 
-for _name, (_options, _figures, _notes) in LSTMS.items():
-    _options = {**LSTM_SIZES, **_options}
-    register(preset(_name, lstm, _options, _figures, _notes, model=Seq2SeqLSTM))
-for _name, (_options, _figures, _notes) in TRANSFORMERS.items():
-    _options = {**TRANSFORMER_SIZES, **_options}
-    _notes = f"{TRANSFORMER_NOTE} {_notes}"
-    register(preset(_name, transformer, _options, _figures, _notes))
+NOTES = {
+    "seq2seq": "The validation loss is flat from epoch 8 on. Units and vocabularies "
+    "are those of the released code and of another solution of the same assignment.",
+    "seq2seq-attn": "Training ended after epoch 7. The released code does not mask "
+    "padding; build with `mask_padding=False` for the same.",
+    "megatron": f"{TRANSFORMER_NOTE} An epoch took 15 minutes on Google Colab.",
+    "soundwave": f"{TRANSFORMER_NOTE} An epoch took more than 20 minutes on Colab.",
+}
+
+for _name, (_options, _figures) in MODELS.items():
+    _is_lstm = "num_layers" not in _options
+    _sizes = LSTM_SIZES if _is_lstm else TRANSFORMER_SIZES
+    register(
+        Preset(
+            name=f"cs287/{_name}/{CORPUS}",
+            paper=PAPER,
+            architecture=dict if _is_lstm else transformer,
+            options={**VOCABULARIES, **_sizes, **_options},
+            training=TRAINING,
+            published=_figures,
+            notes=f"{DATA_NOTE} {NOTES[_name]}",
+            model=Seq2SeqLSTM if _is_lstm else Transformer,
+        )
+    )

@@ -4,7 +4,6 @@ The settings are starting points. They have no published figures; docs/RESULTS.m
 those that we measured.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,23 +25,7 @@ from keras_attnvariants.presets.you2020 import INITIALIZERS
 
 PAPER = "none: configurations of this project"
 
-# Post-normalization needs a long warm-up, for which short trainings have no time.
-NORMALIZATION = "pre"
-
-
-def cosine(peak: float, warmup_steps: int, steps: int) -> dict[str, Any]:
-    """A linear warm-up to the peak rate, then cosine decay to 2 % of it."""
-    config = {
-        "initial_learning_rate": 0.0,
-        "decay_steps": steps - warmup_steps,
-        "alpha": 0.02,
-        "warmup_target": peak,
-        "warmup_steps": warmup_steps,
-    }
-    return {"class_name": "CosineDecay", "config": config}
-
-
-OPTIONS = {
+SIZES = {
     # The tiny Transformer of the Multi30k literature. Captions have few words, and with
     # a small vocabulary most of the time is spent in the layers.
     "multi30k": {
@@ -62,35 +45,41 @@ OPTIONS = {
         "dropout": 0.05,
     },
 }
+LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
+
+
+def training(
+    corpus: str, peak: float, warmup_steps: int, steps: int
+) -> TrainingSettings:
+    """Training with a linear warm-up to the peak rate and cosine decay to 2 % of it."""
+    schedule = {
+        "initial_learning_rate": 0.0,
+        "decay_steps": steps - warmup_steps,
+        "alpha": 0.02,
+        "warmup_target": peak,
+        "warmup_steps": warmup_steps,
+    }
+    return TrainingSettings(
+        schedule={"class_name": "CosineDecay", "config": schedule},
+        batch_tokens=2048,
+        steps=steps,
+        label_smoothing=0.1,
+        averaged_checkpoints=4,
+        vocabulary=f"joint SentencePiece, {SIZES[corpus]['vocabulary_size']:,} tokens",
+    )
+
 
 TRAINING = {
-    "multi30k": TrainingSettings(
-        schedule=cosine(peak=3e-3, warmup_steps=1000, steps=24000),
-        batch_tokens=2048,
-        steps=24000,
-        label_smoothing=0.1,
-        averaged_checkpoints=4,
-        vocabulary="joint SentencePiece, 2,000 tokens",
-    ),
-    "bible": TrainingSettings(
-        schedule=cosine(peak=1.5e-3, warmup_steps=400, steps=5000),
-        batch_tokens=2048,
-        steps=5000,
-        label_smoothing=0.1,
-        averaged_checkpoints=4,
-        vocabulary="joint SentencePiece, 4,000 tokens",
-    ),
+    "multi30k": training("multi30k", peak=3e-3, warmup_steps=1000, steps=24000),
+    "bible": training("bible", peak=1.5e-3, warmup_steps=400, steps=5000),
 }
 
 # The published preset whose architecture each of ours has.
-MAIN = {
+PUBLISHED = {
     "base": "you2020/base/iwslt16-en-de",
     "hc-sa": "you2020/hc-sa/iwslt16-en-de",
     "hc-all": "you2020/hc-all/iwslt16-en-de",
     "sh-x": "you2020/sh-x/iwslt16-en-de",
-}
-
-ALL = MAIN | {
     # Cross-attention with each of the nine recurrences.
     "context": "rosendahl2021/context/wmt16-ro-en",
     "weights": "rosendahl2021/weights/wmt16-ro-en",
@@ -113,100 +102,83 @@ ALL = MAIN | {
     "local-attention": "loem2022/local-attention/wmt16-en-de",
     "concatenated-ngram": "loem2022/concatenated-ngram/wmt16-en-de",
     "lowest-2-ngram": "loem2022/lowest-2-ngram/wmt16-en-de",
-}
-
-# Models of other kinds keep every published setting except sizes, dropout and
-# vocabulary.
-OTHERS = {
+    # Models of other kinds.
     "lstm": "cs287/seq2seq-attn/iwslt16-de-en",
     "lstm-no-attention": "cs287/seq2seq/iwslt16-de-en",
     "megatron": "cs287/megatron/iwslt16-de-en",
 }
 
-LSTM_SIZES = {"embedding_dim": 128, "hidden_dim": 256}
+# Those that have a preset for each corpus; the others have one for Multi30k.
+MAIN = ("base", "hc-sa", "hc-all", "sh-x")
+
+# Self-attention that none of the papers' presets have: its class, and further arguments
+# of those in the decoder.
+SELF_ATTENTION: dict[str, tuple[str, dict[str, Any]]] = {
+    "alibi": ("AlibiAttention", {}),
+    "relative-bias": ("RelativeBiasAttention", {"bidirectional": False}),
+    "linear": ("LinearAttention", {}),
+}
 
 
-def with_self_attention(
-    class_name: str, decoder_options: Mapping[str, Any], num_heads: int, **sizes: Any
-) -> dict[str, Any]:
-    """The base architecture, with another layer as its self-attention.
+def architecture(name: str, num_heads: int, **sizes: Any) -> dict[str, Any]:
+    """The base architecture, with a layer of `SELF_ATTENTION` as its self-attention.
 
     Args:
-        class_name: class of the self-attention.
-        decoder_options: further arguments in the decoder.
+        name: key of `SELF_ATTENTION`.
         num_heads: number of heads per attention layer.
         **sizes: further arguments of the base architecture.
     """
+    class_name, in_decoder = SELF_ATTENTION[name]
     options = {"num_heads": num_heads, **INITIALIZERS}
     return {
-        **get(MAIN["base"]).architecture(num_heads=num_heads, **sizes),
+        **get(PUBLISHED["base"]).architecture(num_heads=num_heads, **sizes),
         "encoder_attention": layer_config(class_name, **options),
-        "decoder_attention": layer_config(class_name, **options, **decoder_options),
+        "decoder_attention": layer_config(class_name, **options, **in_decoder),
     }
 
 
-# Self-attention that none of the papers' presets have, beside the sinusoidal positions
-# of all models.
-SELF_ATTENTION = {
-    "alibi": partial(with_self_attention, "AlibiAttention", {}),
-    "relative-bias": partial(
-        with_self_attention, "RelativeBiasAttention", {"bidirectional": False}
-    ),
-    "linear": partial(with_self_attention, "LinearAttention", {}),
-}
+def options(model: Preset, corpus: str) -> dict[str, Any]:
+    """The options of a published preset in our size for a corpus.
 
-TABLE = {"multi30k": ALL | OTHERS, "bible": MAIN}
-
-
-def attention_options(model: Preset, corpus: str) -> dict[str, Any]:
-    """Our sizes, and settings that leave attention as the only difference."""
-    options = {**OPTIONS[corpus], "normalization": NORMALIZATION}
-    if "length_ratio" in model.options:
-        options["length_ratio"] = 1.0
-    if "attention" in model.options:
-        options["attention"] = INITIALIZERS
-    return options
+    Attention is the only difference between our models. Those of the report keep every
+    published setting but sizes, dropout and vocabulary.
+    """
+    sizes = SIZES[corpus]
+    if model.name.startswith("cs287/"):
+        chosen = {**sizes, **(LSTM_SIZES if model.model is Seq2SeqLSTM else {})}
+        known = {key: chosen[key] for key in chosen if key in model.options}
+        one = {"source_vocabulary_size": None, "dropout": sizes["dropout"]}
+        return {**model.options, **known, **one}
+    # Post-normalization needs a long warm-up, for which short trainings have no time.
+    ours = {"normalization": "pre", "length_ratio": 1.0, "attention": INITIALIZERS}
+    return {**sizes, **{key: ours[key] for key in ours if key in model.options}}
 
 
-def other_options(model: Preset, corpus: str) -> dict[str, Any]:
-    """The published options, with our sizes and one joint vocabulary."""
-    sizes = OPTIONS[corpus]
-    if model.model is Seq2SeqLSTM:
-        sizes = {**sizes, **LSTM_SIZES}
-    known = {key: sizes[key] for key in sizes if key in model.options}
-    one = {"source_vocabulary_size": None, "dropout": sizes["dropout"]}
-    return {**model.options, **known, **one}
-
-
-def preset(name: str, published: str, corpus: str) -> Preset:
+def preset(name: str, corpus: str) -> Preset:
     """A preset with the architecture of a published one, in our size for a corpus."""
-    model = get(published)
-    options = other_options if name in OTHERS else attention_options
+    model = get(PUBLISHED[name])
     return Preset(
         name=f"kav/{name}/{corpus}",
         paper=PAPER,
         architecture=model.architecture,
         options=options(model, corpus),
         training=TRAINING[corpus],
-        notes=f"Our own, after {published}. The settings are a starting point.",
+        notes=f"Our own, after {model.name}. The settings are a starting point.",
         model=model.model,
     )
 
 
-def self_attention_preset(name: str, corpus: str) -> Preset:
-    """A preset of `SELF_ATTENTION` in our size for a corpus."""
-    base = preset("base", MAIN["base"], corpus)
-    return replace(
-        base,
-        name=f"kav/{name}/{corpus}",
-        architecture=SELF_ATTENTION[name],
-        notes="Our own: kav/base with another layer as all self-attention, and with "
-        "its sinusoidal positions. The settings are a starting point.",
-    )
-
-
-for _corpus, _variants in TABLE.items():
-    for _name, _published in _variants.items():
-        register(preset(_name, _published, _corpus))
+for _name in PUBLISHED:
+    register(preset(_name, "multi30k"))
+for _name in MAIN:
+    register(preset(_name, "bible"))
 for _name in SELF_ATTENTION:
-    register(self_attention_preset(_name, "multi30k"))
+    register(
+        replace(
+            preset("base", "multi30k"),
+            name=f"kav/{_name}/multi30k",
+            architecture=partial(architecture, _name),
+            notes="Our own: kav/base with another layer as all self-attention, and "
+            "with its sinusoidal positions. The settings are a starting point.",
+        )
+    )

@@ -1,19 +1,18 @@
 """All presets by name: getting one, and lists of them, which print as tables."""
 
 import difflib
-import html
-from collections.abc import Iterator
+import math
+from collections import UserList
 from collections.abc import Mapping
 from collections.abc import Sequence
 from io import StringIO
 from itertools import combinations
 from itertools import groupby
-from typing import Any
-from typing import overload
 
 import keras
 from rich.console import Console
 from rich.console import Group
+from rich.jupyter import JupyterMixin
 from rich.table import Table
 from rich.text import Text
 
@@ -86,9 +85,6 @@ def nearest(wanted: str, count: int = 4) -> list[str]:
     return [*found][:count]
 
 
-COLUMNS = ("preset", "size", "params", "published")
-
-
 def list_presets(
     name: str = "",
     *,
@@ -109,7 +105,7 @@ def list_presets(
             inclusive.
 
     Returns:
-        A sequence of `Preset`, which prints as a table.
+        A list of `Preset`, which prints as a table.
 
     Raises:
         ValueError: a bound is not a positive integer.
@@ -126,118 +122,40 @@ def list_presets(
     """
     check_optional_integer("min_parameters", min_parameters)
     check_optional_integer("max_parameters", max_parameters)
-    least, most = min_parameters or 0, max_parameters or float("inf")
-    is_bounded = not (min_parameters is None and max_parameters is None)
-    return PresetList(
+    if not isinstance(variant, str):
+        variant = keras.saving.get_registered_name(variant).split(">")[-1]
+    found = PresetList(
         preset
         for preset in _presets.values()
         if name.lower() in preset.name.lower()
-        and is_of_paper(preset, paper)
-        and has_variant(preset, variant)
-        and (not is_bounded or least <= preset.parameters <= most)
+        and paper.lower() in f"{preset.name.split('/')[0]}\n{preset.paper}".lower()
+        and (variant in ("", preset.variant) or variant in preset.attention)
     )
+    if min_parameters is None and max_parameters is None:
+        return found
+    least, most = min_parameters or 0, max_parameters or math.inf
+    return PresetList(p for p in found if least <= p.parameters <= most)
 
 
-def is_of_paper(preset: Preset, paper: str) -> bool:
-    """Whether the paper's key or title contains this text."""
-    key = preset.name.split("/")[0]
-    return paper.lower() in key.lower() or paper.lower() in preset.paper.lower()
-
-
-def has_variant(preset: Preset, variant: str | type[keras.layers.Layer]) -> bool:
-    """Whether a preset is of a variant, or contains its attention class."""
-    if isinstance(variant, str):
-        return variant in ("", preset.variant) or variant in preset.attention
-    registered = keras.saving.get_registered_name(variant)
-    return registered.split(">")[-1] in preset.attention
-
-
-class PresetList(Sequence[Preset]):
-    """An immutable sequence of presets that prints as a table, paper by paper.
+class PresetList(UserList[Preset], JupyterMixin):
+    """A list of presets that prints as a table, paper by paper, also in a notebook.
 
     Its tables have the name, layers x width, the number of parameters, and published
     figures: BLEU by direction; where there is none, BLEU on the development set, or
     ROUGE. They fit into 80 columns.
     """
 
-    def __init__(self, presets: "Sequence[Preset] | Iterator[Preset]" = ()) -> None:
-        self._presets = tuple(presets)
-
-    @overload
-    def __getitem__(self, index: int) -> Preset: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> "PresetList": ...
-
-    def __getitem__(self, index: int | slice) -> "Preset | PresetList":
-        if isinstance(index, slice):
-            return PresetList(self._presets[index])
-        return self._presets[index]
-
-    def __len__(self) -> int:
-        return len(self._presets)
-
     @property
     def names(self) -> list[str]:
         """The names of the presets."""
         return [preset.name for preset in self]
 
-    def to_dicts(self) -> list[dict[str, Any]]:
-        """One JSON-able dict per preset, with more than the table shows."""
-        return [
-            {
-                "name": preset.name,
-                "paper": preset.paper,
-                "variant": preset.variant,
-                "corpus": preset.corpus,
-                "model": preset.model.__name__,
-                "attention": sorted(preset.attention),
-                "size": size(preset),
-                "parameters": preset.parameters,
-                "published": dict(figures(preset.published)),
-            }
-            for preset in self
-        ]
-
-    def to_table(self) -> Table:
-        """All presets in one table, for `rich`."""
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-        table.add_column("preset", no_wrap=True)
-        table.add_column("size", no_wrap=True)
-        table.add_column("params", no_wrap=True, justify="right")
-        table.add_column("published")
-        for row in self._rows():
-            table.add_row(*row)
-        return table
-
-    def _by_paper(self) -> "list[tuple[str, PresetList]]":
-        """The presets of each paper, with its title."""
-        groups = groupby(self, key=lambda preset: preset.paper)
-        return [(paper, PresetList(presets)) for paper, presets in groups]
-
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        """The cells of the table."""
-        shown = [figures(preset.published) for preset in self]
-        digits = max((decimals(v) for row in shown for v in row.values()), default=0)
-        return [
-            (
-                preset.name,
-                size(preset),
-                f"{preset.parameters / 1e6:.2f}M",
-                # Non-breaking: a narrow terminal shows one figure per line.
-                ", ".join(
-                    f"{k}\N{NO-BREAK SPACE}{v:.{digits}f}" for k, v in row.items()
-                ),
-            )
-            for preset, row in zip(self, shown, strict=True)
-        ]
-
     def __rich__(self) -> Group:
         if not self:
             return Group(Text("No presets."))
         parts: list[Text | Table] = []
-        for paper, presets in self._by_paper():
-            parts += [Text(""), Text(paper, style="bold"), presets.to_table()]
+        for paper, presets in groupby(self, key=lambda preset: preset.paper):
+            parts += [Text(""), Text(paper, style="bold"), table([*presets])]
         return Group(*parts[1:])
 
     def __repr__(self) -> str:
@@ -246,17 +164,22 @@ class PresetList(Sequence[Preset]):
         lines = split_lines(console.export_text().replace("\N{NO-BREAK SPACE}", " "))
         return "\n".join(line.rstrip() for line in lines)
 
-    def _repr_html_(self) -> str:
-        """The tables in a notebook."""
-        parts = []
-        for paper, presets in self._by_paper():
-            rows = [f"<tr>{''.join(f'<th>{name}</th>' for name in COLUMNS)}</tr>"]
-            for row in presets._rows():
-                cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in row)
-                rows.append(f"<tr>{cells}</tr>")
-            caption = f"<caption>{html.escape(paper)}</caption>"
-            parts.append(f"<table>{caption}{''.join(rows)}</table>")
-        return "".join(parts) or "No presets."
+
+def table(presets: Sequence[Preset]) -> Table:
+    """The table of the presets of a paper."""
+    grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    grid.add_column("preset", no_wrap=True)
+    grid.add_column("size", no_wrap=True)
+    grid.add_column("params", no_wrap=True, justify="right")
+    grid.add_column("published")
+    shown = [figures(preset.published) for preset in presets]
+    digits = max((decimals(v) for row in shown for v in row.values()), default=0)
+    for preset, row in zip(presets, shown, strict=True):
+        # Non-breaking: a narrow terminal shows one figure per line.
+        cells = (f"{key}\N{NO-BREAK SPACE}{row[key]:.{digits}f}" for key in row)
+        millions = f"{preset.parameters / 1e6:.2f}M"
+        grid.add_row(preset.name, size(preset), millions, ", ".join(cells))
+    return grid
 
 
 def size(preset: Preset) -> str:

@@ -8,8 +8,7 @@ tied.
 
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from keras_attnvariants.models import highest
@@ -19,6 +18,7 @@ from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
+from keras_attnvariants.presets.preset import read_table
 from keras_attnvariants.presets.registry import register
 
 # The released code initializes the projections to queries, keys and values as one
@@ -38,11 +38,25 @@ INITIALIZERS = {
 LEFT, CENTER, RIGHT = -1, 0, 1
 
 
-@dataclass(frozen=True)
-class You2020Architecture:
-    """One row of the paper's tables, in any size.
+ENCODER, DECODER = (LEFT, RIGHT), (LEFT, CENTER)
 
-    Attributes:
+
+def architecture(
+    num_layers: int,
+    num_heads: int,
+    self_attention: str | None = "learned",
+    cross_attention: str = "learned",
+    last_layers: int = 1,
+    last_heads: int = 1,
+    outer_offsets: tuple[Sequence[int], Sequence[int]] = (ENCODER, DECODER),
+    length_ratio: float = 1.0,
+    **sizes: Any,
+) -> dict[str, Any]:
+    """The arguments of `Transformer`, in the form of its `get_config`.
+
+    Args:
+        num_layers: number of encoder blocks, and of decoder blocks.
+        num_heads: number of heads per attention layer, except for `"last"`.
         self_attention: `"learned"`, `None` for no self-attention, or the
             implementation of hard-coded self-attention: `"gaussian"`, `"conv"` or
             `"index"`.
@@ -51,285 +65,162 @@ class You2020Architecture:
         last_layers: number of those layers, for `"last"`.
         last_heads: number of heads in each of them; together they are as wide as the
             model.
-        feed_forward: whether there are feed-forward sub-layers.
         outer_offsets: offsets of the lowest and the highest layer, in the encoder and
             in the decoder; those of all other layers are (left, right) in the encoder
             and (left, center) in the decoder.
+        length_ratio: length ratio of hard-coded cross-attention.
+        **sizes: further arguments, passed on unchanged.
     """
+    learned = learned_attention(num_heads, **INITIALIZERS)
 
-    self_attention: str | None = "learned"
-    cross_attention: str = "learned"
-    last_layers: int = 1
-    last_heads: int = 1
-    feed_forward: bool = True
-    outer_offsets: tuple[Sequence[int], Sequence[int]] = (
-        (LEFT, RIGHT),
-        (LEFT, CENTER),
-    )
-
-    def arguments(
-        self, num_layers: int, num_heads: int, length_ratio: float = 1.0, **sizes: Any
-    ) -> dict[str, Any]:
-        """The arguments of `Transformer`, in the form of its `get_config`.
-
-        Args:
-            num_layers: number of encoder blocks, and of decoder blocks.
-            num_heads: number of heads per attention layer, except for `"last"`.
-            length_ratio: length ratio of hard-coded cross-attention.
-            **sizes: further arguments, passed on unchanged.
-        """
-        outer_encoder, outer_decoder = self.outer_offsets
-        return {
-            **sizes,
-            "num_layers": num_layers,
-            "encoder_attention": self.stack(
-                num_layers, num_heads, (LEFT, RIGHT), outer_encoder
-            ),
-            "decoder_attention": self.stack(
-                num_layers, num_heads, (LEFT, CENTER), outer_decoder
-            ),
-            "cross_attention": self.cross(num_layers, num_heads, length_ratio),
-            "feed_forward": self.feed_forward,
-        }
-
-    def stack(
-        self,
-        num_layers: int,
-        num_heads: int,
-        offsets: Sequence[int],
-        outer_offsets: Sequence[int],
-    ) -> Any:
-        """The self-attention of one stack: one configuration, or one per layer."""
-        if self.self_attention is None:
-            return None
-        if self.self_attention == "learned":
-            return learned_attention(num_heads, **INITIALIZERS)
-        usual, outer = (
-            hard_coded(num_heads, pair, self.self_attention)
-            for pair in (offsets, outer_offsets)
+    def hard_coded(offsets: Sequence[int]) -> dict[str, Any]:
+        return layer_config(
+            "HardCodedAttention",
+            num_heads=num_heads,
+            offsets=list(offsets),
+            implementation=self_attention,
         )
+
+    def stack(offsets: Sequence[int], outer_offsets: Sequence[int]) -> Any:
+        if self_attention in (None, "learned"):
+            return self_attention and learned
+        usual, outer = hard_coded(offsets), hard_coded(outer_offsets)
         if usual == outer:
             return usual
         return [outer if i in (0, num_layers - 1) else usual for i in range(num_layers)]
 
-    def cross(self, num_layers: int, num_heads: int, length_ratio: float) -> Any:
-        """The cross-attention of the decoder: one configuration, or one per layer."""
-        if self.cross_attention == "learned":
-            return learned_attention(num_heads, **INITIALIZERS)
-        if self.cross_attention == "last":
-            heads = learned_attention(self.last_heads, **INITIALIZERS)
-            return highest(self.last_layers, heads, None, num_layers)
+    cross: Any = learned
+    if cross_attention == "last":
+        heads = learned_attention(last_heads, **INITIALIZERS)
+        cross = highest(last_layers, heads, None, num_layers)
+    elif cross_attention == "gaussian":
         # The paper lists left, center and right; its released command has no center.
-        return layer_config(
+        cross = layer_config(
             "HardCodedCrossAttention",
             num_heads=num_heads,
             offsets=[LEFT, RIGHT],
             length_ratio=length_ratio,
         )
-
-
-def hard_coded(
-    num_heads: int, offsets: Sequence[int], implementation: str
-) -> dict[str, Any]:
-    """Hard-coded self-attention in serialized form."""
-    return layer_config(
-        "HardCodedAttention",
-        num_heads=num_heads,
-        offsets=list(offsets),
-        implementation=implementation,
-    )
-
-
-def without_feed_forward(
-    variants: dict[str, You2020Architecture],
-) -> dict[str, You2020Architecture]:
-    """The paper's `*/-ff`: the same architectures without feed-forward sub-layers."""
     return {
-        f"{name}-no-ff": replace(variant, feed_forward=False)
-        for name, variant in variants.items()
+        "feed_forward": True,
+        **sizes,
+        "num_layers": num_layers,
+        "encoder_attention": stack(ENCODER, outer_offsets[0]),
+        "decoder_attention": stack(DECODER, outer_offsets[1]),
+        "cross_attention": cross,
     }
 
 
-MAIN = {
-    "base": You2020Architecture(),
-    "hc-sa": You2020Architecture("gaussian"),
-    "hc-all": You2020Architecture("gaussian", "gaussian"),
-    "sh-x": You2020Architecture("gaussian", "last"),
+MAIN: dict[str, dict[str, Any]] = {
+    "base": {},
+    "hc-sa": {"self_attention": "gaussian"},
+    "hc-all": {"self_attention": "gaussian", "cross_attention": "gaussian"},
+    "sh-x": {"self_attention": "gaussian", "cross_attention": "last"},
 }
 
-ARCHITECTURES = {
-    **MAIN,
-    "base-no-sa": You2020Architecture(None),
-    "sh-x-no-sa": You2020Architecture(None, "last"),
-    **without_feed_forward(MAIN),
-    "conv": You2020Architecture("conv"),
-    "index": You2020Architecture("index"),
+# Arguments of `architecture` by variant; `*-no-ff` is the paper's `*/-ff`.
+VARIANTS = MAIN | {
+    "base-no-sa": {"self_attention": None},
+    "sh-x-no-sa": {"self_attention": None, "cross_attention": "last"},
+    **{f"{name}-no-ff": {**MAIN[name], "feed_forward": False} for name in MAIN},
+    "conv": {"self_attention": "conv"},
+    "index": {"self_attention": "index"},
 }
 
 # Table 6: offsets of the outer layers of encoder and decoder; `hc-sa` has (lr | lc).
 OFFSETS = {
-    name: You2020Architecture("gaussian", outer_offsets=(encoder, decoder))
-    for name, encoder, decoder in (
-        ("hc-sa-ll-ll", (LEFT, LEFT), (LEFT, LEFT)),
-        ("hc-sa-ll-cc", (LEFT, LEFT), (CENTER, CENTER)),
-        ("hc-sa-ll-lc", (LEFT, LEFT), (LEFT, CENTER)),
-    )
+    name: {**MAIN["hc-sa"], "outer_offsets": offsets}
+    for name, offsets in {
+        "hc-sa-ll-ll": ((LEFT, LEFT), (LEFT, LEFT)),
+        "hc-sa-ll-cc": ((LEFT, LEFT), (CENTER, CENTER)),
+        "hc-sa-ll-lc": ((LEFT, LEFT), (LEFT, CENTER)),
+    }.items()
 }
 
 # Figure 7: more heads in the last layer, or one head in each of several last layers.
 CROSS_HEADS = {
-    f"sh-x-{heads}-heads": replace(MAIN["sh-x"], last_heads=heads)
-    for heads in (2, 3, 4)
+    f"sh-x-{heads}-heads": {**MAIN["sh-x"], "last_heads": heads} for heads in (2, 3, 4)
 } | {
-    f"sh-x-{layers}-layers": replace(MAIN["sh-x"], last_layers=layers)
+    f"sh-x-{layers}-layers": {**MAIN["sh-x"], "last_layers": layers}
     for layers in (2, 3, 4, 5)
 }
-
 
 PAPER = "You, Sun and Iyyer 2020, Hard-Coded Gaussian Attention for NMT, ACL 2020"
 
 SIGNATURE = "BLEU+case.mixed+numrefs.1+smooth.exp+tok.intl+version.1.2.11"
 
 
-@dataclass(frozen=True)
-class You2020Size:
-    """One of the paper's two model sizes, and how models of this size are trained.
-
-    Attributes:
-        options: arguments of `Transformer`.
-        training: arguments of `TrainingSettings`.
-    """
-
-    options: Mapping[str, Any]
-    training: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class You2020Corpus:
-    """One of the five corpora; one of them is used in both sizes.
-
-    Attributes:
-        size: size of the models trained on it.
-        length_ratio: mean source length divided by mean target length of the
-            training data, in words, for the first direction.
-        metric: how the published figures were computed.
-        vocabulary: how words are split into tokens.
-    """
-
-    size: You2020Size
-    length_ratio: float
-    metric: str
-    vocabulary: str = "joint BPE, 32,000 merges"
-
-
-SMALL = You2020Size(
-    options={
-        "num_layers": 5,
-        "hidden_dim": 288,
-        "intermediate_dim": 507,
-        "num_heads": 4,
-    },
-    training={
+# Arguments of `Transformer` and of `TrainingSettings` in the paper's two sizes.
+SMALL: tuple[dict[str, Any], dict[str, Any]] = (
+    {"num_layers": 5, "hidden_dim": 288, "intermediate_dim": 507, "num_heads": 4},
+    {
         "schedule": layer_config(
             "LinearDecay", initial=3e-4, final=1e-5, steps=100_000
         ),
         "batch_tokens": 6000,
-        "steps": 100_000,
         "label_smoothing": 0.0,
     },
 )
-
-LARGE = You2020Size(
-    options=BASE,
-    training={
+LARGE: tuple[dict[str, Any], dict[str, Any]] = (
+    BASE,
+    {
         "schedule": layer_config("NoamSchedule", hidden_dim=512, warmup_steps=4000),
         "batch_tokens": 3175 * 8 * 2,  # on each of 8 GPUs, 2 batches per update
-        "steps": 100_000,
         "label_smoothing": 0.1,
         "averaged_checkpoints": 5,
     },
 )
 
+TST2013 = f"{SIGNATURE} on tst2013, the development set"
+WMT14 = f"{SIGNATURE} on the test set (3,003 sentences)"
+DETOKENIZED = "detokenized SacreBLEU on the test set"
+
+# The mean source length divided by the mean target length of the training data, in
+# words, and how the published figures were computed.
 CORPORA = {
-    "iwslt16-en-de": You2020Corpus(
-        SMALL, 4_215_814 / 4_186_988, f"{SIGNATURE} on tst2013, the development set"
-    ),
-    "iwslt17-en-ja": You2020Corpus(
-        SMALL,
-        22.9 / 16.0,
-        "detokenized SacreBLEU on the test set (1,452 sentences)",
-        vocabulary="joint SentencePiece, 32,000 tokens",
-    ),
-    "wmt16-en-ro": You2020Corpus(
-        LARGE, 27.4 / 28.3, "detokenized SacreBLEU on the test set (1,999 sentences)"
-    ),
-    # Figure 7 has small models on a large corpus.
-    "small-wmt16-en-ro": You2020Corpus(
-        SMALL, 27.4 / 28.3, "detokenized SacreBLEU on the test set (1,999 sentences)"
-    ),
-    "wmt14-en-de": You2020Corpus(
-        LARGE, 28.5 / 29.6, f"{SIGNATURE} on the test set (3,003 sentences)"
-    ),
-    "wmt14-en-fr": You2020Corpus(
-        LARGE, 26.0 / 28.8, f"{SIGNATURE} on the test set (3,003 sentences)"
-    ),
+    "iwslt16-en-de": (4_215_814 / 4_186_988, TST2013),
+    "iwslt17-en-ja": (22.9 / 16.0, f"{DETOKENIZED} (1,452 sentences)"),
+    "wmt16-en-ro": (27.4 / 28.3, f"{DETOKENIZED} (1,999 sentences)"),
+    "wmt14-en-de": (28.5 / 29.6, WMT14),
+    "wmt14-en-fr": (26.0 / 28.8, WMT14),
 }
 
-# Table 2: BLEU of base, hc-sa, hc-all and sh-x by corpus and direction.
-MAIN_BLEU = {
-    "iwslt16-en-de": {
-        "en-de": (30.0, 30.3, 21.1, 28.2),
-        "de-en": (34.4, 34.8, 25.7, 33.3),
-    },
-    "iwslt17-en-ja": {
-        "en-ja": (20.9, 20.7, 10.6, 18.5),
-        "ja-en": (11.6, 10.9, 6.1, 10.1),
-    },
-    "wmt16-en-ro": {
-        "en-ro": (33.0, 32.9, 25.5, 30.4),
-        "ro-en": (33.1, 32.8, 26.2, 31.7),
-    },
-    "wmt14-en-de": {"en-de": (26.8, 26.3, 21.7, 23.5)},
-    "wmt14-en-fr": {"en-fr": (40.3, 39.1, 35.6, 37.1)},
+# Tables 2, 3 and 5 to 7. Speed and the largest batch are those of one RTX 2080 Ti.
+TABLES = {
+    "iwslt16-en-de": """
+        model       bleu.en-de bleu.de-en sentences_per_second max_batch_tokens
+        base        30.0       34.4       43.1                 14_100
+        hc-sa       30.3       34.8       44.0                 15_100
+        hc-all      21.1       25.7       -                    -
+        sh-x        28.2       33.3       50.1                 16_000
+        base-no-sa  22.8       -          46.1                 16_100
+        sh-x-no-sa  14.9       -          54.9                 17_000
+        conv        30.1       -          -                    -
+        index       29.8       -          -                    -
+        hc-sa-ll-ll 27.4       -          -                    -
+        hc-sa-ll-cc 27.8       -          -                    -
+        hc-sa-ll-lc 28.1       -          -                    -
+    """,
+    "wmt16-en-ro": """
+        model       bleu.en-ro bleu.ro-en sentences_per_second max_batch_tokens
+        base        33.0       33.1       26.8                 9_200
+        hc-sa       32.9       32.8       28.4                 10_800
+        hc-all      25.5       26.2       -                    -
+        sh-x        30.4       31.7       34.9                 11_700
+        base-no-sa  27.0       -          30.1                 11_800
+        sh-x-no-sa  15.0       -          37.6                 13_300
+        conv        32.3       -          -                    -
+        index       31.4       -          -                    -
+    """,
 }
-
-# Tables 3 and 7 (models without self-attention), 5 and 6: BLEU for the first direction.
-OTHER_BLEU = {
-    "iwslt16-en-de": {
-        "base-no-sa": 22.8,
-        "sh-x-no-sa": 14.9,
-        "conv": 30.1,
-        "index": 29.8,
-        "hc-sa-ll-ll": 27.4,
-        "hc-sa-ll-cc": 27.8,
-        "hc-sa-ll-lc": 28.1,
-    },
-    "wmt16-en-ro": {
-        "base-no-sa": 27.0,
-        "sh-x-no-sa": 15.0,
-        "conv": 32.3,
-        "index": 31.4,
-    },
-}
-
-# Tables 7 and 3: sentences per second, and the largest training batch in tokens, on one
-# RTX 2080 Ti.
-EFFICIENCY = {
-    "iwslt16-en-de": {
-        "base": (43.1, 14_100),
-        "hc-sa": (44.0, 15_100),
-        "sh-x": (50.1, 16_000),
-        "base-no-sa": (46.1, 16_100),
-        "sh-x-no-sa": (54.9, 17_000),
-    },
-    "wmt16-en-ro": {
-        "base": (26.8, 9_200),
-        "hc-sa": (28.4, 10_800),
-        "sh-x": (34.9, 11_700),
-        "base-no-sa": (30.1, 11_800),
-        "sh-x-no-sa": (37.6, 13_300),
-    },
-}
+# Table 2, the other corpora.
+OTHERS = """
+    model       bleu.en-ja bleu.ja-en bleu.en-de bleu.en-fr
+    base        20.9       11.6       26.8       40.3
+    hc-sa       20.7       10.9       26.3       39.1
+    hc-all      10.6       6.1        21.7       35.6
+    sh-x        18.5       10.1       23.5       37.1
+"""
 
 NOTES = {
     ("sh-x", "iwslt16-en-de"): "The text and Table 7 give 28.1 for en-de.",
@@ -359,61 +250,47 @@ IWSLT16_RATIO_NOTE = (
 NO_SCORE_NOTE = "The paper prints no score of this model on this corpus."
 
 
-def published(variant: str, corpus: str) -> PublishedFigures:
-    """The paper's figures for a variant on a corpus."""
-    column = list(MAIN).index(variant) if variant in MAIN else None
-    directions = MAIN_BLEU.get(corpus, {})
-    bleu = {}
-    if column is not None:
-        bleu = {way: scores[column] for way, scores in directions.items()}
-    elif variant in OTHER_BLEU.get(corpus, {}):
-        bleu = {next(iter(directions)): OTHER_BLEU[corpus][variant]}
-    return PublishedFigures(bleu, *EFFICIENCY.get(corpus, {}).get(variant, ()))
-
-
-def notes(variant: str, corpus: str, hard_coded_cross: bool) -> str:
-    """Notes on the figures."""
-    parts = [NOTES.get((variant, corpus), ""), COUNTS_NOTE]
+def preset(
+    name: str, variant: Mapping[str, Any], corpus: str, published: PublishedFigures
+) -> Preset:
+    """The preset of a variant, which is arguments of `architecture`, on a corpus."""
+    length_ratio, metric = CORPORA[corpus.removeprefix("small-")]
+    sizes, training = LARGE if corpus.startswith("wmt") else SMALL
+    options = {**sizes, "vocabulary_size": 32_000, "dropout": 0.1}
+    options["normalization"] = "post"
+    notes = [NOTES.get((name, corpus), ""), COUNTS_NOTE]
     if corpus == "small-wmt16-en-ro":
-        parts.append(FIGURE_NOTE)
-    elif not published(variant, corpus).bleu:
-        parts.append(NO_SCORE_NOTE)
-    if hard_coded_cross:
-        parts.append(RATIO_NOTE)
+        notes.append(FIGURE_NOTE)
+    elif not published.bleu:
+        notes.append(NO_SCORE_NOTE)
+    if variant.get("cross_attention") == "gaussian":
+        options["length_ratio"] = length_ratio
+        notes.append(RATIO_NOTE)
         if corpus == "iwslt16-en-de":
-            parts.append(IWSLT16_RATIO_NOTE)
-    return " ".join(part for part in parts if part)
-
-
-def preset(name: str, architecture: You2020Architecture, corpus_name: str) -> Preset:
-    """The preset of an architecture on a corpus."""
-    corpus = CORPORA[corpus_name]
-    options = {
-        **corpus.size.options,
-        "vocabulary_size": 32_000,
-        "dropout": 0.1,
-        "normalization": "post",
-    }
-    hard_coded_cross = architecture.cross_attention == "gaussian"
-    if hard_coded_cross:
-        options["length_ratio"] = corpus.length_ratio
+            notes.append(IWSLT16_RATIO_NOTE)
+    vocabulary = "joint BPE, 32,000 merges"
+    if corpus == "iwslt17-en-ja":
+        vocabulary = "joint SentencePiece, 32,000 tokens"
     return Preset(
-        name=f"you2020/{name}/{corpus_name}",
+        name=f"you2020/{name}/{corpus}",
         paper=PAPER,
-        architecture=architecture.arguments,
+        architecture=partial(architecture, **variant),
         options=options,
         training=TrainingSettings(
-            **corpus.size.training, vocabulary=corpus.vocabulary, metric=corpus.metric
+            **training, steps=100_000, vocabulary=vocabulary, metric=metric
         ),
-        published=published(name, corpus_name),
-        notes=notes(name, corpus_name, hard_coded_cross),
+        published=published,
+        notes=" ".join(notes).strip(),
     )
 
 
-for _corpus in MAIN_BLEU:
-    for _name, _architecture in ARCHITECTURES.items():
-        register(preset(_name, _architecture, _corpus))
-for _name, _architecture in OFFSETS.items():
-    register(preset(_name, _architecture, "iwslt16-en-de"))
-for _name, _architecture in {"sh-x": MAIN["sh-x"], **CROSS_HEADS}.items():
-    register(preset(_name, _architecture, "small-wmt16-en-ro"))
+for _corpus, _variants in (
+    *((corpus, VARIANTS) for corpus in CORPORA),
+    ("iwslt16-en-de", OFFSETS),
+    # Figure 7 has small models on a large corpus.
+    ("small-wmt16-en-ro", {"sh-x": MAIN["sh-x"], **CROSS_HEADS}),
+):
+    _rows = read_table(TABLES.get(_corpus, OTHERS), _corpus)
+    for _name, _variant in _variants.items():
+        _, _figures = _rows.get(_name, ({}, PublishedFigures()))
+        register(preset(_name, _variant, _corpus, _figures))

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.presets import loem2022 as loem
+from keras_attnvariants.presets import loem2022
+from keras_attnvariants.presets import you2020
 from keras_attnvariants.presets.you2020 import CENTER
 from keras_attnvariants.presets.you2020 import LEFT
 from keras_attnvariants.presets.you2020 import RIGHT
-from keras_attnvariants.presets.you2020 import You2020Architecture
 from keras_attnvariants.tuning.candidates import ALL
 from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.dimensions import Range
@@ -42,10 +42,14 @@ def outer(preset: Preset, name: str) -> dict[str, Any]:
     encoder, decoder = (
         [LETTERS[letter] for letter in part] for part in name.split(" | ")
     )
-    architecture = You2020Architecture("gaussian", outer_offsets=(encoder, decoder))
-    options = preset.options
-    sizes = {"num_layers": options["num_layers"], "num_heads": options["num_heads"]}
-    return self_attention(architecture.arguments(**sizes))
+    return self_attention(
+        you2020.architecture(
+            num_layers=preset.options["num_layers"],
+            num_heads=preset.options["num_heads"],
+            self_attention="gaussian",
+            outer_offsets=(encoder, decoder),
+        )
+    )
 
 
 def layer_hybrids(preset: Preset) -> SearchSpace:
@@ -57,7 +61,7 @@ def layer_hybrids(preset: Preset) -> SearchSpace:
         systems={
             "lowest": {
                 f"m = {count}": self_attention(
-                    loem.lowest_ngrams(count).arguments(**sizes)
+                    loem2022.both(loem2022.lowest_ngram, count=count)(**sizes)
                 )
                 for count in range(options["num_layers"] + 1)
             }

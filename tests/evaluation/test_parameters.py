@@ -12,8 +12,7 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.evaluation import parameter_summary
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.presets.counting import build_without_arrays
-from keras_attnvariants.presets.counting import to_json
+from keras_attnvariants.presets.counting import without_arrays
 
 WIDTH, INTERMEDIATE, VOCABULARY = 16, 24, 50
 FEED_FORWARD = 2 * WIDTH * INTERMEDIATE + INTERMEDIATE + WIDTH
@@ -96,7 +95,7 @@ def test_functional_keras_model():
 
 def test_a_model_without_values_can_be_counted_in_full_size():
     preset = presets.get("you2020/sh-x/wmt16")
-    model = build_without_arrays(preset.model, to_json(preset.config))
+    model = without_arrays(lambda: preset.model.from_config(preset.config))
     summary = parameter_summary(model)
     assert summary.total == preset.parameters
     assert summary.count("decoder", "attention") == (6 * 2 + 4) * 512**2

@@ -6,7 +6,7 @@ import json
 import keras
 
 from keras_attnvariants import presets
-from keras_attnvariants.presets.counting import build_without_arrays
+from keras_attnvariants.presets.counting import without_arrays
 
 SIZES = {
     "vocabulary_size": 11,
@@ -58,7 +58,7 @@ def model(name: str) -> keras.Model:
 @functools.cache
 def built(cls: type, text: str) -> keras.Model:
     """The model of a configuration in JSON."""
-    return build_without_arrays(cls, text)
+    return without_arrays(lambda: cls.from_config(json.loads(text)))
 
 
 def without_names(value):
