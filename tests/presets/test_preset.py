@@ -179,7 +179,7 @@ def test_sizes_of_the_base_model_are_those_of_vaswani_et_al():
 def test_tables_have_options_and_figures():
     rows = read_table(
         """
-        model  num_layers  tied   bleu  ter   bleu.fr-en  bleu.en-de  rouge.rouge-1  loss
+        model  num_layers  tied   bleu  ter   bleu.fr-en  bleu.en-de  rouge.rouge-1 loss
         one    6           False  27.0  51.5  27.1        30.0        -              -
         two    -           -      -     -     -           -           1.5            2
         """,
