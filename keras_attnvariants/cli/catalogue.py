@@ -80,14 +80,14 @@ def corpora() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from keras_attnvariants.data import registry
+    from keras_attnvariants.data import sources
     from keras_attnvariants.utils.caches import default_cache
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for column in ("name", "languages", "MB", "checked by", "licence", "from"):
         table.add_column(column, overflow="fold")
-    for name in registry.names():
-        corpus = registry.get(name)
+    for name in sources.names():
+        corpus = sources.get(name)
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
         size = f"{corpus.megabytes:,}"
         table.add_row(name, languages, size, digests, corpus.licence, corpus.origin)

@@ -108,7 +108,7 @@ def examine(place: str) -> Diagnosis:
         ValueError: there is nothing there that could be examined.
     """
     from keras_attnvariants.cli import health
-    from keras_attnvariants.data import registry
+    from keras_attnvariants.data import sources
 
     path = Path(place)
     for fits, examine_kind in (
@@ -120,7 +120,7 @@ def examine(place: str) -> Diagnosis:
     ):
         if fits(path):
             return examine_kind(path)
-    if place in registry.names():
+    if place in sources.names():
         return health.examine_cached(place)
     raise ValueError(
         "Give the folder of a run, a model, a SavedModel or a corpus, a TSV file or "

@@ -13,11 +13,11 @@ from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.corpora import load_corpus
 from keras_attnvariants.data.mixing import mix_corpora
 from keras_attnvariants.data.mixture import Mixture
-from keras_attnvariants.data.registry import FetchError
-from keras_attnvariants.data.registry import RegisteredCorpus
-from keras_attnvariants.data.registry import names as corpus_names
-from keras_attnvariants.data.registry import register_corpus
 from keras_attnvariants.data.shortlist import Shortlist
+from keras_attnvariants.data.sources import FetchError
+from keras_attnvariants.data.sources import RegisteredCorpus
+from keras_attnvariants.data.sources import names as corpus_names
+from keras_attnvariants.data.sources import register_corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_attnvariants.data import registry
-from keras_attnvariants.data import sources as _sources  # noqa: F401 (registers)
+from keras_attnvariants.data import sources
 from keras_attnvariants.data.alignments import cached_alignments
 from keras_attnvariants.data.cleaning import Cleaner
 from keras_attnvariants.data.cleaning import CleaningJob
@@ -189,7 +188,7 @@ def load_corpus(
             )
         return _load_tsv(path, languages, cache, limits)
     elif isinstance(spec, str) and not _looks_like_path(spec):
-        name, folder = spec, registry.fetch(spec, languages, cache)
+        name, folder = spec, sources.fetch(spec, languages, cache)
     else:
         raise FileNotFoundError(
             f"There is no such folder or TSV file. Received: {spec}"

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from collections.abc import Iterator
+from functools import partial
 
+import httpx
 import pytest
 
-from keras_attnvariants.data import registry
+from keras_attnvariants.data import sources
 from keras_attnvariants.data.sources import download
 
 
@@ -20,11 +22,12 @@ def put(cache, monkeypatch) -> Iterator[Callable]:
     def verify(path, checksum, *_):
         digests.add(checksum.split(":")[0] if checksum else "first use")
 
-    def unreachable(*_, **__):
-        raise OSError("no web in this test")
+    def unreachable(request):
+        raise httpx.ConnectError("no web in this test")
 
     monkeypatch.setattr(download, "verify", verify)
-    monkeypatch.setattr(download, "open_url", unreachable)
+    transport = httpx.MockTransport(unreachable)
+    monkeypatch.setattr(httpx, "Client", partial(httpx.Client, transport=transport))
 
     def put(corpus, **archives):
         corpora.add(corpus)
@@ -34,4 +37,4 @@ def put(cache, monkeypatch) -> Iterator[Callable]:
             (folder / name).write_bytes(content)
 
     yield put
-    assert digests <= {name for c in corpora for name in registry.get(c).digests}
+    assert digests <= {name for c in corpora for name in sources.get(c).digests}

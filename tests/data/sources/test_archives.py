@@ -7,10 +7,7 @@ import pytest
 
 from keras_attnvariants.data import FetchError
 from keras_attnvariants.data.sources.archives import member_lines
-from keras_attnvariants.data.sources.archives import read_gzip_member
 from keras_attnvariants.data.sources.archives import read_member
-from keras_attnvariants.data.sources.archives import segments
-from keras_attnvariants.data.sources.archives import write_lines
 from tests.data.sources import packing
 
 FILES = {"top/a.de": packing.text("eins", "zwei"), "top/sub/a.en": b"one\r\ntwo"}
@@ -77,10 +74,10 @@ def test_gzip_files_in_archives(tmp_path):
     packed = {"a.gz": gzip.compress(b"eins"), "b.gz": gzip.compress(b"eins")[:-6]}
     packed["c.gz"] = gzip.compress(b"0" * 70_000_000)
     (tmp_path / "archive").write_bytes(packing.tar_bytes(packed))
-    assert read_gzip_member(tmp_path / "archive", "a.gz") == b"eins"
+    assert read_member(tmp_path / "archive", "a.gz") == b"eins"
     for name, message in (("b.gz", "not a complete"), ("c.gz", "more than 64 MB")):
         with pytest.raises(FetchError, match=message):
-            read_gzip_member(tmp_path / "archive", name)
+            read_member(tmp_path / "archive", name)
 
 
 @pytest.mark.parametrize("tag", ["<seg>", "<seg ", "</seg>", "<seg><seg id=1"])
@@ -88,7 +85,7 @@ def test_segments_take_linear_time(tmp_path, tag):
     content = (tag * (2_000_000 // len(tag)) + "<seg>a</seg>").encode()
     (tmp_path / "archive").write_bytes(packing.tar_bytes({"t.sgm": content}))
     start = time.process_time()
-    assert len(segments(tmp_path / "archive", "t.sgm")) == 1
+    assert len(list(member_lines(tmp_path / "archive", "t.sgm"))) == 1
     assert time.process_time() - start < 5
 
 
@@ -96,9 +93,19 @@ def test_segments(tmp_path):
     content = packing.test_set("a &amp; b", "two\nlines", "<i>c</i>", "")
     (tmp_path / "archive").write_bytes(packing.tar_bytes({"t.xml": content}))
     expected = ["a & b", "two lines", "<i>c</i>", ""]
-    assert segments(tmp_path / "archive", "t.xml") == expected
+    assert list(member_lines(tmp_path / "archive", "t.xml")) == expected
 
 
-def test_written_lines(tmp_path):
-    write_lines(tmp_path / "a", ["ä", "b"])
-    assert (tmp_path / "a").read_bytes() == "ä\nb\n".encode()
+def test_lines_that_describe_talks_are_left_out(tmp_path):
+    content = packing.text("<url>http</url>", " <title>a</title>", " one <b> ", "two")
+    (tmp_path / "archive").write_bytes(packing.tar_bytes({"train.tags.de": content}))
+    lines = list(member_lines(tmp_path / "archive", "train.tags.de"))
+    assert lines == ["one <b>", "two"]
+
+
+def test_a_file_that_is_no_archive(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"eins\nzwei\n"))
+    assert list(member_lines(tmp_path / "a.gz", "")) == ["eins", "zwei"]
+    (tmp_path / "a.gz").write_bytes(b"eins")
+    with pytest.raises(FetchError, match="not a complete"):
+        list(member_lines(tmp_path / "a.gz", ""))

@@ -1,17 +1,14 @@
 import hashlib
 import subprocess
-import urllib.error
-import urllib.request
-from email.message import Message
-from io import BytesIO
+from functools import partial
 
+import httpx
 import pytest
 
 from keras_attnvariants.data import FetchError
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.sources import download as module
-from keras_attnvariants.data.sources.download import download
-from keras_attnvariants.data.sources.download import download_package
+from keras_attnvariants.data.sources.download import download_file
 
 URL = "https://example.org/files/corpus.zip"
 CONTENT = b"content" * 1000
@@ -26,27 +23,21 @@ def folders(tmp_path):
     return tmp_path / "into", tmp_path / "downloads"
 
 
-class Response(BytesIO):
-    """An answer of the web."""
-
-    def __init__(self, content, headers=()):
-        super().__init__(content)
-        self.headers = Message()
-        for name, value in dict(headers).items():
-            self.headers[name] = str(value)
-
-
 @pytest.fixture
 def web(monkeypatch):
     """The web has one file; its content and headers can be changed."""
-    files = {URL: (CONTENT, {"Content-Length": len(CONTENT)})}
+    files = {URL: (CONTENT, {"Content-Length": str(len(CONTENT))})}
 
-    def open_url(url):
-        if url not in files:
-            raise urllib.error.URLError("no such host")
-        return Response(*files[url])
+    def answer(request):
+        if str(request.url) not in files:
+            raise httpx.ConnectError("no such host")
+        content, headers = files[str(request.url)]
+        is_moved = "Location" in headers
+        stream = httpx.ByteStream(content)
+        return httpx.Response(302 if is_moved else 200, headers=headers, stream=stream)
 
-    monkeypatch.setattr(module, "open_url", open_url)
+    transport = httpx.MockTransport(answer)
+    monkeypatch.setattr(httpx, "Client", partial(httpx.Client, transport=transport))
     return files
 
 
@@ -71,7 +62,7 @@ def pip(monkeypatch, content=None, error="ERROR: No matching distribution"):
 
 
 def test_download(web, folders, capsys):
-    path = download(URL, *folders, checksum=f"sha256:{SHA256}")
+    path = download_file(URL, *folders, checksum=f"sha256:{SHA256}")
     assert path == folders[0] / "corpus.zip"
     assert path.read_bytes() == CONTENT
     assert capsys.readouterr().err == "  corpus.zip (0.0 MB)\n"
@@ -79,16 +70,16 @@ def test_download(web, folders, capsys):
 
 @pytest.mark.parametrize("length", [len(CONTENT) + 1, len(CONTENT) - 1])
 def test_bodies_of_another_length_than_announced(web, folders, length):
-    web[URL] = CONTENT, {"Content-Length": length}
+    web[URL] = CONTENT, {"Content-Length": str(length)}
     with pytest.raises(FetchError, match=r"corpus\.zip cannot be .* 7,000 of .* came"):
-        download(URL, *folders)
+        download_file(URL, *folders)
 
 
-@pytest.mark.parametrize("headers", [{"Content-Length": 5 * 10**9}, {}])
+@pytest.mark.parametrize("headers", [{"Content-Length": "5000000000"}, {}])
 def test_files_that_are_too_large(web, folders, headers):
     web[URL] = CONTENT * 400, headers
     with pytest.raises(FetchError, match="has more than 1 MB"):
-        download(URL, *folders, megabytes=1)
+        download_file(URL, *folders, megabytes=1)
     assert (folders[0] / "corpus.zip").stat().st_size <= 1_000_000
 
 
@@ -96,7 +87,7 @@ def test_the_first_file_is_trusted_and_later_ones_must_be_the_same(
     web, folders, capsys
 ):
     for _ in range(2):
-        path = download(URL, *folders)
+        path = download_file(URL, *folders)
         path.unlink()
     record = folders[1] / "SHA256SUMS"
     assert record.read_text() == f"{SHA256}  corpus.zip\n"
@@ -105,63 +96,60 @@ def test_the_first_file_is_trusted_and_later_ones_must_be_the_same(
     changed[5] ^= 1
     web[URL] = bytes(changed), {}
     with pytest.raises(FetchError, match=rf"not what it was at first.*{SHA256}.*remov"):
-        download(URL, *folders)
+        download_file(URL, *folders)
     web["https://example.org/b.zip"] = b"b", {}
-    download("https://example.org/b.zip", *folders)
+    download_file("https://example.org/b.zip", *folders)
     assert len(record.read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize("target", ["http://example.org/a", "ftp://example.org/a"])
-def test_redirections_away_from_https(monkeypatch, folders, target):
-    class Server(urllib.request.HTTPSHandler):
-        def https_open(self, request):
-            found = Response(b"", {"Location": target})
-            found.code, found.msg, found.info = 302, "Found", lambda: found.headers
-            return found
-
-    build = urllib.request.build_opener
-    monkeypatch.setattr(
-        urllib.request, "build_opener", lambda *handlers: build(Server, *handlers)
-    )
+def test_redirections_away_from_https(web, folders, target):
+    web[URL] = b"", {"Location": target}
     with pytest.raises(FetchError, match=f"redirects to {target}, which is not https"):
-        download(URL, *folders)
+        download_file(URL, *folders)
+
+
+def test_redirections_to_https(web, folders):
+    web["https://example.org/moved"] = b"", {"Location": URL}
+    path = download_file("https://example.org/moved", *folders, f"sha256:{SHA256}")
+    assert path.read_bytes() == CONTENT
 
 
 def test_digests_of_git(web, folders):
     # Of `git hash-object`.
-    download(URL, *folders, checksum=f"git:{GIT}")
+    download_file(URL, *folders, checksum=f"git:{GIT}")
     with pytest.raises(FetchError, match=f"its git is {GIT}, expected 00"):
-        download(URL, *folders, checksum="git:00")
+        download_file(URL, *folders, checksum="git:00")
 
 
 def test_another_name(web, folders):
-    assert download(URL, *folders, name="other.zip").name == "other.zip"
+    assert download_file(URL, *folders, name="other.zip").name == "other.zip"
 
 
 def test_files_that_are_there_already(folders):
     (folders[1] / "corpus.zip").write_bytes(CONTENT)
-    path = download(URL, *folders, checksum=f"sha256:{SHA256}")
+    path = download_file(URL, *folders, checksum=f"sha256:{SHA256}")
     assert path == folders[1] / "corpus.zip"
 
 
 def test_unreachable_addresses(web, folders):
     with pytest.raises(FetchError, match=r"a\.zip cannot be .* https://no\.org/a\.zip"):
-        download("https://no.org/a.zip", *folders)
+        download_file("https://no.org/a.zip", *folders)
 
 
 def test_wrong_digests(web, folders):
     with pytest.raises(FetchError, match=rf"its sha256 is {SHA256}, expected 00\."):
-        download(URL, *folders, checksum="sha256:00")
+        download_file(URL, *folders, checksum="sha256:00")
 
 
 def test_only_https(folders):
     with pytest.raises(ValueError, match="`url` must be an https.*Received: 'file:"):
-        download("file:///etc/passwd", *folders)
+        download_file("file:///etc/passwd", *folders)
 
 
 def test_packages_are_downloaded_with_their_digest(monkeypatch, folders):
     commands = pip(monkeypatch, CONTENT)
-    path = download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+    path = download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
     assert path.read_bytes() == CONTENT
     assert {"download", "--no-deps", "--require-hashes"} <= set(commands[0])
     assert commands[1] == f"pack==1.0 --hash=sha256:{SHA256}\n"
@@ -171,21 +159,22 @@ def test_packages_are_downloaded_with_their_digest(monkeypatch, folders):
 def test_packages_that_cannot_be_had(monkeypatch, folders):
     pip(monkeypatch)
     with pytest.raises(
-        FetchError, match="pack-1.0.whl of the Python package pack 1.0: ERROR: No match"
+        FetchError,
+        match="pack-1.0.whl of the Python package pack==1.0: ERROR: No match",
     ):
-        download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+        download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
 
 
 def test_packages_that_are_others(monkeypatch, folders):
     pip(monkeypatch, b"other")
-    with pytest.raises(FetchError, match="is not what pack-1.0.whl of .* should be"):
-        download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+    with pytest.raises(FetchError, match="is not what pypi:pack==1.0 should be"):
+        download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
 
 
 def test_packages_that_are_there_already(monkeypatch, folders):
     commands = pip(monkeypatch)
     (folders[1] / "pack-1.0.whl").write_bytes(CONTENT)
-    path = download_package("pack", "1.0", "pack-1.0.whl", SHA256, *folders)
+    path = download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
     assert path.parent == folders[1]
     assert not commands
 
