@@ -62,12 +62,12 @@ def write_tokens(folder: Path, pairs: int) -> None:
 def tokens_of(folder: Path) -> Any:
     """A corpus whose tokens are in a folder already."""
     from keras_attnvariants.data.pipeline import TokenizedCorpus
-    from keras_attnvariants.data.pipeline import TokenizedText
+    from keras_attnvariants.data.token_files import TokenFile
 
-    sides = TokenizedText(folder / "source"), TokenizedText(folder / "target")
+    sides = TokenFile(folder / "source"), TokenFile(folder / "target")
 
     class Tokenized(TokenizedCorpus):
-        def split(self, name: str) -> tuple[TokenizedText, TokenizedText]:
+        def split(self, name: str) -> tuple[TokenFile, TokenFile]:
             return sides
 
     files = ParallelFiles(folder / "source.ids", folder / "target.ids")

@@ -11,8 +11,8 @@ from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.corpora import load_corpus
+from keras_attnvariants.data.mixing import Mixture
 from keras_attnvariants.data.mixing import mix_corpora
-from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.shortlist import Shortlist
 from keras_attnvariants.data.sources import FetchError
 from keras_attnvariants.data.sources import RegisteredCorpus

@@ -13,20 +13,26 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.cleaning import clean_pair
 from keras_attnvariants.data.cleaning import read_shards
+from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.splits import Shard
 from keras_attnvariants.data.text_files import fingerprint
-from keras_attnvariants.data.text_files import open_bytes
+from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.data.token_files import write_rows
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.lines import text_lines
 
 # A word of the source and one of the target, from 0.
 Link = tuple[int, int]
 LINK = re.compile(r"(\d+)([-p?])(\d+)")
+
+# Name of the file beside a cleaned corpus.
+ALIGNMENTS = "train.alignments"
+_PAIRS_PER_BLOCK = 4096
+_WORD = re.compile(r"\S+")
 
 
 def parse_links(
@@ -71,14 +77,8 @@ def check_links(
             )
 
 
-# Name of the file beside a cleaned corpus.
-ALIGNMENTS = "train.alignments"
-_PAIRS_PER_BLOCK = 4096
-_WORD = re.compile(r"\S+")
-
-
 def cached_alignments(
-    folder: Path, shards: Sequence[ParallelFiles], path: Path, max_characters: int
+    folder: Path, shards: Sequence[Shard], path: Path, max_characters: int
 ) -> Path:
     """The file with the links of those pairs that cleaning keeps, written once.
 
@@ -106,14 +106,14 @@ def cached_alignments(
 
 
 def kept_alignments(
-    path: Path, pairs: Iterable[tuple[bytes, bytes]], max_characters: int
+    path: Path, pairs: Iterable[BytePair], max_characters: int
 ) -> Iterator[str]:
     """The lines of a file of links that belong to pairs that cleaning keeps.
 
     Args:
         path: one line of links for each pair, plain or `.gz`.
         pairs: source and target lines as they are before cleaning.
-        max_characters: as for `write_clean`.
+        max_characters: as for `clean_split`.
 
     Yields:
         The sure links of a pair, such as `0-0 1-2`, sorted.
@@ -123,22 +123,21 @@ def kept_alignments(
         ValueError: it has not a line for each pair, or a line is no list of links
             between the words of its pair.
     """
-    with open_bytes(path) as file:
-        lines = zip_longest(text_lines(file), pairs)
-        for number, (line, pair) in enumerate(lines, start=1):
-            if line is None or pair is None:
-                missing = "line of links" if line is None else "pair"
-                raise ValueError(
-                    "A file of alignments must have a line for each pair of the "
-                    f"training split. Received: no {missing} {number} for {path}"
-                )
-            where = f"line {number} of {path}"
-            links, _ = parse_links(line, False, where)
-            texts, problem = clean_pair(pair, max_characters)
-            if problem is None:
-                source, target = (len(text.split()) for text in texts)
-                check_links(links, source, target, where)
-                yield written(links)
+    lines = zip_longest(read_text_lines(path), pairs)
+    for number, (line, pair) in enumerate(lines, start=1):
+        if line is None or pair is None:
+            missing = "line of links" if line is None else "pair"
+            raise ValueError(
+                "A file of alignments must have a line for each pair of the "
+                f"training split. Received: no {missing} {number} for {path}"
+            )
+        where = f"line {number} of {path}"
+        links, _ = parse_links(line, False, where)
+        texts, problem = clean_pair(pair, max_characters)
+        if problem is None:
+            source, target = (len(text.split()) for text in texts)
+            check_links(links, source, target, where)
+            yield written(links)
 
 
 def shifted(lines: Iterable[str], words: int) -> Iterator[str]:
@@ -153,67 +152,27 @@ def written(links: Iterable[Link]) -> str:
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
-class TokenLinks:
-    """The links between the tokens of a corpus, memory-mapped.
+def write_token_links(
+    files: ParallelFiles, alignments: Path, tokenizer: Tokenizer, path: Path
+) -> None:
+    """Writes the links between the tokens of each pair, from those between words.
 
     A token of a word is linked to every token of every word that its word is linked to.
+    The entries of the `TokenFile` are target token and source token.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._offsets = np.memmap(folder / "links.offsets", np.int64, mode="r")
-        links = folder / "links.ids"
-        # An empty file cannot be memory-mapped.
-        self._links: np.ndarray = (
-            np.memmap(links, np.int32, mode="r").reshape(-1, 2)
-            if links.stat().st_size
-            else np.zeros((0, 2), np.int32)
-        )
-
-    def matrices(self, lines: np.ndarray, shape: BatchShape) -> np.ndarray:
-        """Whether each target token is linked to each source token of the given lines.
-
-        Returns:
-            Bool `[rows, target_length, source_length]`.
-        """
-        starts = np.asarray(self._offsets[lines])
-        counts = np.asarray(self._offsets[lines + 1]) - starts
-        rows = np.repeat(np.arange(len(lines)), counts)
-        before = np.repeat(np.cumsum(counts) - counts, counts)
-        places = np.repeat(starts, counts) + np.arange(counts.sum()) - before
-        targets, sources = self._links[places].T
-        matrices = np.zeros(
-            (shape.rows, shape.target_length, shape.source_length), bool
-        )
-        matrices[rows, targets, sources] = True
-        return matrices
-
-
-def write_token_links(
-    files: ParallelFiles, alignments: Path, tokenizer: Tokenizer, into: Path
-) -> None:
-    """Writes what `TokenLinks` reads, from the links between words."""
-    end = 0
-    with (
-        open_bytes(files.source) as source_file,
-        open_bytes(files.target) as target_file,
-        open_bytes(alignments) as alignment_file,
-        open(into / "links.ids", "wb") as ids,
-        open(into / "links.offsets", "wb") as offsets,
-    ):
-        np.zeros(1, np.int64).tofile(offsets)
-        texts = map(text_lines, (source_file, target_file, alignment_file))
-        pairs = zip(*texts, strict=True)
+    def found() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        pairs = zip(*map(read_text_lines, (*files, alignments)), strict=True)
         while block := list(islice(pairs, _PAIRS_PER_BLOCK)):
             sources, targets, lines = map(list, zip(*block, strict=True))
             sides = [words_of_tokens(tokenizer, texts) for texts in (sources, targets)]
-            found = [
+            links = [
                 token_links(parse_links(line, False, str(alignments))[0], *words)
                 for line, *words in zip(lines, *sides, strict=True)
             ]
-            np.concatenate(found).tofile(ids)
-            ends = end + np.cumsum([len(links) for links in found], dtype=np.int64)
-            ends.tofile(offsets)
-            end = int(ends[-1])
+            yield np.concatenate(links), np.array([len(row) for row in links])
+
+    write_rows(found(), path)
 
 
 def words_of_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:

@@ -8,6 +8,8 @@ and every batch has exactly one of them.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,11 @@ import numpy.typing as npt
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
 from keras_attnvariants.data.bucketing import members
-from keras_attnvariants.data.mixture import Draws
-from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data.mixing import Mixture
 
 
 class BatchShape(NamedTuple):
@@ -230,3 +233,77 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
     # The fewest empty rows; of equals, the most rows.
     choices = range(highest, highest - highest // 16 - 1, -1)
     return min(choices, key=lambda rows: -count % rows)
+
+
+class Draws:
+    """The pairs that each epoch shows, by bucket.
+
+    An epoch has as many pairs as there are, whatever the shares. The pairs of a corpus
+    in a bucket have a fixed number of places, in proportion to their number, and take
+    turns: their order is drawn anew whenever all have been seen, so that over epochs
+    each pair of a corpus is seen as often as any other of it, up to one time.
+
+    Args:
+        members: indices of the pairs in each bucket.
+        mixture: the corpora that the pairs are from.
+        seed: the pairs of an epoch are a pure function of it and of the epoch.
+
+    Attributes:
+        counts: pairs of each bucket in an epoch.
+    """
+
+    def __init__(
+        self, members: Sequence[np.ndarray], mixture: Mixture, seed: int
+    ) -> None:
+        ends = np.cumsum(mixture.sizes)
+        # By bucket and corpus; the pairs of a bucket are in order.
+        self._cells = [
+            np.split(pairs, np.searchsorted(pairs, ends[:-1])) for pairs in members
+        ]
+        self._seed = seed
+        sizes = np.array([[len(cell) for cell in cells] for cells in self._cells])
+        totals = sizes.sum(axis=0)
+        rates = mixture.shares(totals) * sizes.sum() / np.maximum(totals, 1)
+        self._places = _rounded(sizes * rates)
+        self.counts = [int(count) for count in self._places.sum(axis=1)]
+
+    def epoch(self, epoch: int) -> list[np.ndarray]:
+        """Indices of the pairs in each bucket."""
+        return [
+            np.concatenate(
+                [
+                    self._turn(cell, int(places), epoch, (bucket, corpus))
+                    for corpus, (cell, places) in enumerate(
+                        zip(cells, self._places[bucket], strict=True)
+                    )
+                ]
+            )
+            for bucket, cells in enumerate(self._cells)
+        ]
+
+    def _turn(
+        self, cell: np.ndarray, places: int, epoch: int, where: tuple[int, int]
+    ) -> np.ndarray:
+        """An epoch's pairs of a corpus in a bucket."""
+        if not places:
+            return cell[:0]
+        first, last = epoch * places, (epoch + 1) * places
+        passes = range(first // len(cell), -(-last // len(cell)))
+        order = np.concatenate(
+            [
+                np.random.default_rng([self._seed, turn, *where]).permutation(cell)
+                for turn in passes
+            ]
+        )
+        start = first - passes.start * len(cell)
+        return order[start : start + places]
+
+
+def _rounded(quotas: np.ndarray) -> np.ndarray:
+    """Integers of the same sum, by the largest remainders."""
+    quotas = np.round(quotas, 6)  # what should be whole is
+    floors = np.floor(quotas)
+    missing = int(round(quotas.sum() - floors.sum()))
+    order = np.argsort((floors - quotas).ravel(), kind="stable")
+    floors.ravel()[order[:missing]] += 1
+    return np.asarray(floors, np.int64)

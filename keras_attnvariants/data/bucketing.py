@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,13 +48,12 @@ def choose_lengths(
     counts = _histogram(source_lengths, target_lengths, max_length, multiple)
     if not counts.any():
         return []
-    boxes = [_Box(counts, 0, 0)]
+    boxes = [_box(counts, 0, 0)]
     while len(boxes) < max_shapes:
-        best = max(boxes, key=lambda box: box.gain)
-        if best.gain == 0:
+        best = max(range(len(boxes)), key=lambda i: boxes[i].gain)
+        if boxes[best].gain == 0:
             break
-        boxes.remove(best)
-        boxes.extend(best.parts)
+        boxes += [_box(*part) for part in boxes.pop(best).parts]
     sizes = _adjust(counts, [box.size for box in boxes])
     lengths = {
         (min(source * multiple, max_length), min(target * multiple, max_length))
@@ -89,32 +90,20 @@ def members(bucket: np.ndarray, count: int) -> list[np.ndarray]:
     They have 32 bits where that is enough: those of all pairs stay in memory.
     """
     dtype = np.uint32 if len(bucket) <= 1 << 32 else np.uint64
-    sizes = sum(
-        (_sizes(bucket[block], count)[1:] for block in blocks(len(bucket))),
-        start=np.zeros(count, np.int64),
-    )
-    ends = np.cumsum(sizes)
-    found = np.split(np.empty(sizes.sum(), dtype), ends[:-1])
-    filled = np.zeros(count, np.int64)
+    parts = [[np.zeros(0, dtype)] for _ in range(count)]
     for block in blocks(len(bucket)):
-        order = np.argsort(bucket[block], kind="stable") + block.start
+        order = np.argsort(bucket[block], kind="stable")
         # Those of no bucket are the first.
-        parts = np.split(order, np.cumsum(_sizes(bucket[block], count)))[1:]
-        for b in range(count):
-            found[b][filled[b] : filled[b] + len(parts[b])] = parts[b]
-            filled[b] += len(parts[b])
-    return found
+        ends = np.searchsorted(bucket[block], np.arange(count), sorter=order)
+        for found, pairs in zip(parts, np.split(order, ends)[1:], strict=True):
+            found.append((pairs + block.start).astype(dtype))
+    return [np.concatenate(parts.pop(0)) for _ in range(count)]
 
 
 def blocks(count: int) -> Iterator[slice]:
     """Slices of an array of so many entries, one after another."""
     for start in range(0, count, BLOCK):
         yield slice(start, min(start + BLOCK, count))
-
-
-def _sizes(bucket: np.ndarray, count: int) -> np.ndarray:
-    """Numbers of pairs: in no bucket, and in each."""
-    return np.bincount(bucket.astype(np.intp) + 1, minlength=count + 1)
 
 
 def _cost(lengths: tuple[int, int]) -> tuple[int, tuple[int, int]]:
@@ -132,12 +121,7 @@ def _histogram(
     counts = np.zeros(cells * cells, np.int64)
     for block in blocks(len(source_lengths)):
         sources, targets = source_lengths[block], target_lengths[block]
-        counted = (
-            (sources > 0)
-            & (targets > 0)
-            & (sources <= max_length)
-            & (targets <= max_length)
-        )
+        counted = assign(sources, targets, [(max_length, max_length)]) == 0
         rows = (sources[counted].astype(np.int64) - 1) // multiple
         columns = (targets[counted].astype(np.int64) - 1) // multiple
         counts += np.bincount(rows * cells + columns, minlength=cells * cells)
@@ -174,40 +158,32 @@ def _padded(counts: np.ndarray, sizes: list[tuple[int, int]]) -> int:
     return int((counts * cheapest).sum())
 
 
-class _Box:
+class _Box(NamedTuple):
     """A rectangle of the length histogram and the best way to divide it.
 
     Attributes:
         size: Padded (source, target) lengths of its pairs, in cells.
         gain: Padded cells that dividing it saves.
+        parts: What it is divided into.
     """
 
-    def __init__(self, counts: np.ndarray, row: int, column: int) -> None:
-        self._counts = counts
-        self._origin = row, column
-        self.size, cost = _tight(counts, row, column)
-        self.gain = 0
-        self._cut: tuple[int, int] | None = None
-        for axis in (0, 1):
-            for place in range(1, counts.shape[axis]):
-                divided = sum(_tight(*part)[1] for part in self._divide(axis, place))
-                gain = cost - divided
-                if gain > self.gain:
-                    self.gain, self._cut = gain, (axis, place)
+    size: tuple[int, int]
+    gain: int
+    parts: Sequence[_Part]
 
-    @property
-    def parts(self) -> list[_Box]:
-        """The two boxes of the best division; none if no division saves anything."""
-        if self._cut is None:
-            return []
-        return [_Box(*part) for part in self._divide(*self._cut)]
 
-    def _divide(self, axis: int, place: int) -> tuple[_Part, _Part]:
-        row, column = self._origin
-        first, second = np.split(self._counts, [place], axis=axis)
-        if axis == 0:
-            return (first, row, column), (second, row + place, column)
-        return (first, row, column), (second, row, column + place)
+def _box(counts: np.ndarray, row: int, column: int) -> _Box:
+    size, cost = _tight(counts, row, column)
+    best = _Box(size, 0, ())
+    for axis in (0, 1):
+        for place in range(1, counts.shape[axis]):
+            first, second = np.split(counts, [place], axis=axis)
+            down, right = (place, 0) if axis == 0 else (0, place)
+            parts = (first, row, column), (second, row + down, column + right)
+            gain = cost - sum(_tight(*part)[1] for part in parts)
+            if gain > best.gain:
+                best = _Box(size, gain, parts)
+    return best
 
 
 def _tight(counts: np.ndarray, row: int, column: int) -> tuple[tuple[int, int], int]:

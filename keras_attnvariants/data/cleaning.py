@@ -1,4 +1,4 @@
-"""Reads parallel lines of any quality, and reports what was wrong with them."""
+"""Cleans parallel lines of any quality, and reports what was wrong with them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,26 @@ from collections import Counter
 from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
-from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 from typing import TypeAlias
 
+from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.text_files import read_byte_lines
+from keras_attnvariants.data.splits import Shard
 from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.
-REPEATED = "repeated"
-PROBLEMS = ("not two columns", "invalid UTF-8", "NUL", "empty", "over-long", REPEATED)
+_NO_PAIR, _NO_UTF8, _NUL, _EMPTY, _TOO_LONG, _REPEATED = PROBLEMS = (
+    "not two columns",
+    "invalid UTF-8",
+    "NUL",
+    "empty",
+    "over-long",
+    "repeated",
+)
 
 # Whether a good pair of texts came before; called for each of them in order.
 IsRepeated: TypeAlias = Callable[[str, str], bool]
@@ -54,13 +58,18 @@ class SplitReport:
         counts = ", ".join(f"{n:,} {kind}" for kind, n in self.problems.items())
         return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
 
+    def count(self, problems: Counter[str]) -> None:
+        """Adds bad pairs by kind, and puts the kinds in their usual order."""
+        total = problems + Counter(self.problems)
+        self.problems = {kind: total[kind] for kind in PROBLEMS if total[kind]}
+
 
 class CleaningJob(NamedTuple):
     """A split to be cleaned.
 
     Attributes:
         split: Name of the split.
-        shards: Its files, of which the lines follow one another.
+        shards: Its pairs, which follow one another.
         files: Source and target file to write.
         max_characters: Longest line; longer ones are counted as over-long.
         keep_bad: Whether to write bad pairs too, as far as they are text.
@@ -68,7 +77,7 @@ class CleaningJob(NamedTuple):
     """
 
     split: str
-    shards: Sequence[ParallelFiles]
+    shards: Sequence[Shard]
     files: ParallelFiles
     max_characters: int
     keep_bad: bool
@@ -85,29 +94,53 @@ def clean_splits(jobs: Sequence[CleaningJob]) -> list[SplitReport]:
     Raises:
         ValueError: If the two files of a shard do not have equally many lines.
     """
-    return [
-        write_clean(
-            read_shards(job.shards),
-            job.files,
-            job.split,
-            job.max_characters,
-            job.keep_bad,
-            SeenPairs() if job.unique else None,
-        )
-        for job in jobs
-    ]
+    return [clean_split(job, seen_before()) for job in jobs]
 
 
-class SeenPairs:
-    """Remembers which pairs there were, about 100 bytes for each."""
+def clean_split(job: CleaningJob, is_repeated: IsRepeated) -> SplitReport:
+    """Writes the pairs of a split as two plain UTF-8 files.
 
-    def __init__(self) -> None:
-        self._keys: set[bytes] = set()
+    Args:
+        job: The split.
+        is_repeated: Finds good pairs that are repeated, if these are to be left out.
 
-    def __call__(self, source: str, target: str) -> bool:
-        key, count = pair_key(source, target), len(self._keys)
-        self._keys.add(key)
-        return len(self._keys) == count
+    Returns:
+        The report on the split.
+
+    Raises:
+        ValueError: If the two files of a shard do not have equally many lines.
+    """
+    report = SplitReport(job.split, kept=job.keep_bad)
+    problems: Counter[str] = Counter()
+    with (
+        open(job.files[0], "w", encoding="utf-8", newline="\n") as source,
+        open(job.files[1], "w", encoding="utf-8", newline="\n") as target,
+    ):
+        for pair in read_shards(job.shards):
+            report.read += 1
+            texts, problem = clean_pair(pair, job.max_characters)
+            if job.unique and not problem and is_repeated(*texts):
+                problem = _REPEATED
+            if problem:
+                problems[problem] += 1
+            if not problem or job.keep_bad:
+                report.written += 1
+                source.write(texts[0] + "\n")
+                target.write(texts[1] + "\n")
+    report.count(problems)
+    return report
+
+
+def seen_before() -> IsRepeated:
+    """A function that remembers each pair it is called with, in about 100 bytes."""
+    keys: set[bytes] = set()
+
+    def is_repeated(source: str, target: str) -> bool:
+        key, count = pair_key(source, target), len(keys)
+        keys.add(key)
+        return len(keys) == count
+
+    return is_repeated
 
 
 def pair_key(source: str, target: str) -> bytes:
@@ -116,44 +149,22 @@ def pair_key(source: str, target: str) -> bytes:
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
-def good_pairs(
-    pairs: Iterable[tuple[bytes, bytes] | None], max_characters: int
-) -> Iterator[tuple[str, str]]:
-    """The texts of the pairs in which nothing is wrong."""
-    for pair in pairs:
-        texts, problem = clean_pair(pair, max_characters)
-        if not problem:
-            yield texts
+def read_shards(shards: Iterable[Shard]) -> Generator[BytePair, None, None]:
+    """Yields the pairs of lines of one shard after another."""
+    for shard in shards:
+        yield from shard.pairs()
 
 
-def read_shards(
-    shards: Sequence[ParallelFiles],
-) -> Generator[tuple[bytes, bytes], None, None]:
-    """Yields the pairs of lines of one shard after another, as `read_parallel`."""
-    for files in shards:
-        yield from read_parallel(*files)
-
-
-def read_parallel(
-    source: Path, target: Path
-) -> Generator[tuple[bytes, bytes], None, None]:
-    """Yields pairs of lines of two files that must have equally many.
-
-    Raises:
-        ValueError: If they do not; raised after the last pair.
-    """
-    counts = [0, 0]
-    for pair in zip_longest(read_byte_lines(source), read_byte_lines(target)):
-        first, second = pair
-        counts[0] += first is not None
-        counts[1] += second is not None
-        if first is not None and second is not None:
-            yield first, second
-    if counts[0] != counts[1]:
-        raise ValueError(
-            "The two files of a split must have equally many lines. Received: "
-            f"{counts[0]:,} lines in {source} and {counts[1]:,} lines in {target}"
-        )
+def clean_pair(
+    pair: BytePair, max_characters: int
+) -> tuple[tuple[str, str], str | None]:
+    """Returns the texts of a pair and the first of its problems."""
+    if pair is None:
+        return ("", ""), _NO_PAIR
+    source, source_problem = clean_line(pair[0], max_characters)
+    target, target_problem = clean_line(pair[1], max_characters)
+    problems = [problem for problem in (source_problem, target_problem) if problem]
+    return (source, target), min(problems, key=PROBLEMS.index, default=None)
 
 
 def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:
@@ -166,67 +177,12 @@ def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        text, problem = line.decode("utf-8", "replace"), PROBLEMS[1]
+        text, problem = line.decode("utf-8", "replace"), _NO_UTF8
     if "\0" in text:
-        text, problem = text.replace("\0", ""), problem or PROBLEMS[2]
+        text, problem = text.replace("\0", ""), problem or _NUL
     text = on_one_line(text).strip()
     if not text:
-        problem = problem or PROBLEMS[3]
+        problem = problem or _EMPTY
     elif len(text) > max_characters:
-        problem = problem or PROBLEMS[4]
+        problem = problem or _TOO_LONG
     return text, problem
-
-
-def write_clean(
-    pairs: Iterable[tuple[bytes, bytes] | None],
-    files: tuple[Path, Path],
-    split: str,
-    max_characters: int,
-    keep_bad: bool,
-    is_repeated: IsRepeated | None = None,
-) -> SplitReport:
-    """Writes the pairs of a split as two plain UTF-8 files.
-
-    Args:
-        pairs: Source and target lines; `None` for a line that is no pair.
-        files: Source and target file to write.
-        split: Name of the split, for the report.
-        max_characters: Longest line; longer ones are counted as over-long.
-        keep_bad: Whether to write bad pairs too, as far as they are text.
-        is_repeated: Which good pairs are repeated, and so are bad.
-
-    Returns:
-        The report on the split.
-    """
-    report = SplitReport(split, kept=keep_bad)
-    problems: Counter[str] = Counter()
-    with (
-        open(files[0], "w", encoding="utf-8", newline="\n") as source,
-        open(files[1], "w", encoding="utf-8", newline="\n") as target,
-    ):
-        for pair in pairs:
-            report.read += 1
-            texts, problem = clean_pair(pair, max_characters)
-            if not problem and is_repeated is not None and is_repeated(*texts):
-                problem = REPEATED
-            if problem:
-                problems[problem] += 1
-            if problem and not keep_bad:
-                continue
-            report.written += 1
-            source.write(texts[0] + "\n")
-            target.write(texts[1] + "\n")
-    report.problems = {kind: problems[kind] for kind in PROBLEMS if problems[kind]}
-    return report
-
-
-def clean_pair(
-    pair: tuple[bytes, bytes] | None, max_characters: int
-) -> tuple[tuple[str, str], str | None]:
-    """Returns the texts of a pair and the first of its problems."""
-    if pair is None:
-        return ("", ""), PROBLEMS[0]
-    source, source_problem = clean_line(pair[0], max_characters)
-    target, target_problem = clean_line(pair[1], max_characters)
-    problems = [problem for problem in (source_problem, target_problem) if problem]
-    return (source, target), min(problems, key=PROBLEMS.index, default=None)

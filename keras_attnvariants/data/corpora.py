@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 from keras_attnvariants.data import sources
 from keras_attnvariants.data.alignments import cached_alignments
 from keras_attnvariants.data.cleaning import Cleaner
 from keras_attnvariants.data.cleaning import CleaningJob
-from keras_attnvariants.data.cleaning import SeenPairs
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_splits
-from keras_attnvariants.data.cleaning import write_clean
-from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.splits import Shard
+from keras_attnvariants.data.splits import TableSplit
 from keras_attnvariants.data.splits import check_languages
 from keras_attnvariants.data.splits import find_splits
-from keras_attnvariants.data.splits import read_tsv
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.utils.caches import cached_folder
@@ -35,17 +35,12 @@ from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.lines import split_lines
 
+if TYPE_CHECKING:
+    from keras_attnvariants.data.mixing import Mixture
+
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1
 _REPORT = "report.json"
-
-
-class _Limits(NamedTuple):
-    """Limits for lines and pairs, see `load_corpus`."""
-
-    max_characters: int
-    max_invalid: float
-    unique: bool
 
 
 @dataclass(frozen=True)
@@ -173,150 +168,125 @@ def load_corpus(
     ```
     """
     check_languages(source_language, target_language)
+    share = check_share("max_invalid", max_invalid)
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
-    share = check_share("max_invalid", max_invalid)
-    limits = _Limits(max_characters, share, unique)
+    found = _find(spec, languages, cache)
+    _check_alignments(alignments, Path(spec), unique)
+    for file in found.inputs:
+        remembered(
+            file, f"UTF-8 but for {share}", lambda file: check_text_file(file, share)
+        )
+    settings = [_CLEANING_VERSION, languages, max_characters]
+    # Without the option, the name of the folder is that of a corpus without a choice.
+    settings += ["unique"] if unique else []
+    digest = fingerprint(found.inputs, *settings)
+    folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
+
+    def write(into: FolderWriter) -> None:
+        jobs = _jobs(found.splits, into.path, languages, max_characters, unique)
+        reports = cleaner(jobs)
+        for report in reports:
+            if report.written == 0:
+                raise ValueError(
+                    f"Split {report.split!r} holds no usable pair ({report}). "
+                    f"Received: {', '.join(map(str, found.inputs))}"
+                )
+        into.write_json(_REPORT, [asdict(report) for report in reports])
+
+    cached_folder(folder, write)
+    reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
+    corpus = Corpus(
+        name=found.name,
+        source_language=source_language,
+        target_language=target_language,
+        folder=folder,
+        splits={r.split: _files(folder, r.split, languages) for r in reports},
+        reports={r.split: r for r in reports},
+        notes=found.notes,
+    )
+    if alignments is None:
+        return corpus
+    corpus.files("train")
+    kept = cached_alignments(
+        folder, found.splits["train"], Path(alignments), max_characters
+    )
+    return replace(corpus, alignments=kept)
+
+
+class _Found(NamedTuple):
+    """A corpus before it is cleaned: its files, and its pairs by split."""
+
+    name: str
+    inputs: Sequence[Path]
+    splits: Mapping[str, Sequence[Shard]]
+    notes: tuple[str, ...] = ()
+
+
+def _find(
+    spec: os.PathLike[str] | str, languages: tuple[str, str], cache: Path
+) -> _Found:
+    """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
+    if path.is_file():
+        table = {split: [TableSplit(path, languages, split)] for split in SPLITS}
+        return _Found(path.name.split(".")[0], [path], table)
     if path.is_dir():
         name, folder = path.resolve().name, path
-    elif path.is_file():
-        if alignments is not None:
-            raise ValueError(
-                "Alignments need a corpus of two files, one for each language. "
-                f"Received: {alignments} with {path}"
-            )
-        return _load_tsv(path, languages, cache, limits)
     elif isinstance(spec, str) and not _looks_like_path(spec):
         name, folder = spec, sources.fetch(spec, languages, cache)
     else:
         raise FileNotFoundError(
             f"There is no such folder or TSV file. Received: {spec}"
         )
-    links = None if alignments is None else Path(alignments)
-    if links is not None and unique:
-        raise ValueError(
-            "`alignments` have a line for each pair: leave none out with `unique`. "
-            f"Received: {alignments}"
-        )
-    return _load_folder(name, folder, languages, cache, limits, cleaner, links)
+    splits, notes = find_splits(folder, languages)
+    inputs = [file for shards in splits.values() for files in shards for file in files]
+    return _Found(name, inputs, splits, notes)
 
 
 def _looks_like_path(spec: str) -> bool:
     return "/" in spec or os.sep in spec or spec.endswith((".tsv", ".gz"))
 
 
-def _load_folder(
-    name: str,
+def _check_alignments(
+    alignments: os.PathLike[str] | str | None, path: Path, unique: bool
+) -> None:
+    """Raises if a corpus cannot have alignments."""
+    if alignments is None:
+        return
+    if path.is_file():
+        raise ValueError(
+            "Alignments need a corpus of two files, one for each language. "
+            f"Received: {alignments} with {path}"
+        )
+    if unique:
+        raise ValueError(
+            "`alignments` have a line for each pair: leave none out with `unique`. "
+            f"Received: {alignments}"
+        )
+
+
+def _jobs(
+    splits: Mapping[str, Sequence[Shard]],
     folder: Path,
     languages: tuple[str, str],
-    cache: Path,
-    limits: _Limits,
-    cleaner: Cleaner,
-    alignments: Path | None,
-) -> Corpus:
-    splits, notes = find_splits(folder, languages)
-
-    def write(into: Path) -> list[SplitReport]:
-        return cleaner(
-            [
-                CleaningJob(
-                    split,
-                    shards,
-                    _split_files(into, split, languages),
-                    limits.max_characters,
-                    keep_bad=not _is_training(split),
-                    unique=limits.unique and _is_training(split),
-                )
-                for split, shards in splits.items()
-            ]
-        )
-
-    inputs = [file for shards in splits.values() for files in shards for file in files]
-    corpus = _cached(name, languages, cache, inputs, limits, notes, write)
-    if alignments is None:
-        return corpus
-    corpus.files("train")
-    kept = cached_alignments(
-        corpus.folder, splits["train"], alignments, limits.max_characters
-    )
-    return replace(corpus, alignments=kept)
-
-
-def _is_training(split: str) -> bool:
-    return split.startswith("train")
-
-
-def _load_tsv(
-    path: Path, languages: tuple[str, str], cache: Path, limits: _Limits
-) -> Corpus:
-    def is_repeated(split: str) -> SeenPairs | None:
-        return SeenPairs() if limits.unique and _is_training(split) else None
-
-    def write(into: Path) -> list[SplitReport]:
-        return [
-            write_clean(
-                read_tsv(path, languages, split),
-                _split_files(into, split, languages),
-                split,
-                limits.max_characters,
-                keep_bad=False,
-                is_repeated=is_repeated(split),
+    max_characters: int,
+    unique: bool,
+) -> list[CleaningJob]:
+    """What is to be cleaned, by split."""
+    jobs = []
+    for split, shards in splits.items():
+        files = _files(folder, split, languages)
+        trains = split.startswith("train")
+        # The lines of a table have no numbers that tests could refer to.
+        keep_bad = not trains and isinstance(shards[0], ParallelFiles)
+        jobs.append(
+            CleaningJob(
+                split, shards, files, max_characters, keep_bad, unique and trains
             )
-            for split in SPLITS
-        ]
-
-    name = path.name.split(".")[0]
-    return _cached(name, languages, cache, [path], limits, (), write)
+        )
+    return jobs
 
 
-def _split_files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:
+def _files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:
     return ParallelFiles(*(folder / f"{split}.{language}" for language in languages))
-
-
-def _cached(
-    name: str,
-    languages: tuple[str, str],
-    cache: Path,
-    inputs: list[Path],
-    limits: _Limits,
-    notes: tuple[str, ...],
-    write: Callable[[Path], list[SplitReport]],
-) -> Corpus:
-    """Returns the cleaned corpus of these inputs, writing it if need be."""
-    share = limits.max_invalid
-    for file in inputs:
-        remembered(
-            file, f"UTF-8 but for {share}", lambda file: check_text_file(file, share)
-        )
-    settings = [_CLEANING_VERSION, languages, limits.max_characters]
-    # Without the option, the name of the folder is that of a corpus without a choice.
-    settings += ["unique"] if limits.unique else []
-    digest = fingerprint(inputs, *settings)
-    folder = cache / "corpora" / f"{name}-{'-'.join(languages)}-{digest}"
-
-    def fill(writer: FolderWriter) -> None:
-        reports = write(writer.path)
-        _check_not_empty(reports, inputs)
-        writer.write_json(_REPORT, [asdict(report) for report in reports])
-
-    cached_folder(folder, fill)
-    reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
-    return Corpus(
-        name=name,
-        source_language=languages[0],
-        target_language=languages[1],
-        folder=folder,
-        splits={r.split: _split_files(folder, r.split, languages) for r in reports},
-        reports={r.split: r for r in reports},
-        notes=tuple(notes),
-    )
-
-
-def _check_not_empty(reports: list[SplitReport], inputs: list[Path]) -> None:
-    for report in reports:
-        if report.written == 0:
-            raise ValueError(
-                f"Split {report.split!r} holds no usable pair ({report}). "
-                f"Received: {', '.join(str(file) for file in inputs)}"
-            )

@@ -7,23 +7,81 @@ import os
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from keras_attnvariants.data.alignments import ALIGNMENTS
 from keras_attnvariants.data.alignments import shifted
 from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.mixture import Mixture
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_byte_lines
 from keras_attnvariants.data.vocabularies import check_tag
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
+from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.lines import split_lines
 
 _TRAIN = "train"
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Shares of corpora whose pairs lie one corpus after another.
+
+    Attributes:
+        sizes: pairs of each corpus.
+        weights: one for each corpus; its share is its weight over their sum. `None` for
+            shares that follow from the sizes `n` by the temperature `T`: `n^(1/T)` over
+            the sum of these. With 1 every pair is seen equally often, with a high one
+            every corpus.
+        temperature: not below 1.
+
+    Raises:
+        ValueError: a number is out of range, there are not as many weights as corpora,
+            or both weights and a temperature are given.
+    """
+
+    sizes: tuple[int, ...]
+    weights: tuple[float, ...] | None = None
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        if check_positive("temperature", self.temperature) < 1:
+            raise ValueError(
+                f"`temperature` must not be below 1. Received: {self.temperature}"
+            )
+        if self.weights is None:
+            return
+        if self.temperature != 1:
+            raise ValueError(
+                "`weights` and `temperature` both say how often a corpus is seen: give "
+                f"one of them. Received: {self.weights} and {self.temperature}"
+            )
+        if len(self.weights) != len(self.sizes):
+            raise ValueError(
+                "`weights` must be as many as the corpora. "
+                f"Received: {len(self.weights)} for {len(self.sizes)} corpora"
+            )
+        for weight in self.weights:
+            check_positive("weights", weight)
+
+    def shares(self, counts: Sequence[int]) -> np.ndarray:
+        """The share of each corpus in an epoch, given the pairs of each in batches."""
+        sizes = np.asarray(counts, np.float64)
+        powers = sizes ** (1.0 / self.temperature)
+        parts = np.asarray(self.weights or powers) * (sizes > 0)
+        return np.asarray(parts / parts.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries for the settings of a run."""
+        weights = None if self.weights is None else list(self.weights)
+        return {"data_weight": weights, "data_temperature": self.temperature}
 
 
 def mix_corpora(

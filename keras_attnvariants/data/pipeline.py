@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from collections.abc import Iterator
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attnvariants.data.alignments import TokenLinks
 from keras_attnvariants.data.alignments import write_token_links
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
-from keras_attnvariants.data.bucketing import blocks
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
+from keras_attnvariants.data.token_files import TokenFile
+from keras_attnvariants.data.token_files import write_rows
+from keras_attnvariants.data.tokenizer import BOS_ID
+from keras_attnvariants.data.tokenizer import EOS_ID
+from keras_attnvariants.data.tokenizer import PAD_ID
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import check_integer
@@ -28,60 +27,6 @@ from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.typing import Tensor
 
 LINES_PER_BLOCK = 4096
-
-
-class TokenizedText:
-    """The token ids of a text file, memory-mapped.
-
-    Attributes:
-        ids: int32 `[tokens]`, the ids of all lines one after another.
-        offsets: int64 `[lines + 1]`, where each line begins.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
-        ids = path.with_suffix(".ids")
-        # An empty file cannot be memory-mapped.
-        self.ids: np.ndarray = (
-            np.memmap(ids, np.int32, mode="r")
-            if ids.stat().st_size
-            else np.zeros(0, np.int32)
-        )
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Tokens of each line, `[lines]`, with 16 bits unless a line has too many."""
-        lengths = np.empty(len(self.offsets) - 1, np.uint16)
-        # Read, because what is mapped counts as memory of the process.
-        with open(self._path.with_suffix(".offsets"), "rb") as file:
-            end = np.fromfile(file, np.int64, 1)
-            for block in blocks(len(lengths)):
-                ends = np.fromfile(file, np.int64, block.stop - block.start)
-                found = np.diff(ends, prepend=end)
-                # One more for EOS.
-                if found.max() >= np.iinfo(lengths.dtype).max:
-                    lengths = lengths.astype(np.int32)
-                lengths[block] = found
-                end = ends[-1:]
-        return lengths
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        """The ids of each line, int32 `[tokens of the line]`."""
-        ids = np.asarray(self.ids)
-        for start, end in pairwise(np.asarray(self.offsets)):
-            yield ids[start:end]
-
-    def padded(self, lines: np.ndarray, rows: int, length: int) -> np.ndarray:
-        """Returns int32 `[rows, length]`: the given lines, padded with 0."""
-        starts = self.offsets[lines]
-        lengths = self.offsets[lines + 1] - starts
-        columns = np.arange(length)
-        used = np.zeros((rows, length), bool)
-        used[: len(lines)] = columns < lengths[:, None]
-        batch = np.zeros((rows, length), np.int32)
-        batch[used] = self.ids[(starts[:, None] + columns)[used[: len(lines)]]]
-        return batch
 
 
 class TokenizedCorpus:
@@ -130,10 +75,10 @@ class TokenizedCorpus:
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
         self.max_length = max_length
         self.max_shapes = max_shapes
-        self._splits: dict[str, tuple[TokenizedText, TokenizedText]] = {}
+        self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
-    def split(self, name: str) -> tuple[TokenizedText, TokenizedText]:
+    def split(self, name: str) -> tuple[TokenFile, TokenFile]:
         """Returns source and target ids of a split, tokenised when first asked for.
 
         Files on disk that are no longer what was written are made anew.
@@ -143,8 +88,8 @@ class TokenizedCorpus:
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
             cached_folder(folder, lambda into: self.write_tokens(files, into.path))
             self._splits[name] = (
-                TokenizedText(folder / "source"),
-                TokenizedText(folder / "target"),
+                TokenFile(folder / "source"),
+                TokenFile(folder / "target"),
             )
         return self._splits[name]
 
@@ -153,19 +98,23 @@ class TokenizedCorpus:
         for side, file in zip(("source", "target"), files, strict=True):
             _tokenize_file(file, self.tokenizer, into / side)
 
-    def links(self) -> TokenLinks | None:
-        """The links between the tokens of training pairs, if the corpus has any."""
-        links = self.corpus.alignments
-        if links is None:
+    def links(self) -> TokenFile | None:
+        """The links between the tokens of training pairs, if the corpus has any.
+
+        An entry of a pair is a target token and a source token.
+        """
+        alignments = self.corpus.alignments
+        if alignments is None:
             return None
         files = self.corpus.files("train")
-        name = fingerprint([*files, links], self.tokenizer.sha256)
-        folder = self.folder / f"links-{name}"
+        name = fingerprint([*files, alignments], self.tokenizer.sha256)
 
         def write(into: FolderWriter) -> None:
-            write_token_links(files, links, self.tokenizer, into.path)
+            path = into.path / "links"
+            write_token_links(files, alignments, self.tokenizer, path)
 
-        return TokenLinks(cached_folder(folder, write))
+        folder = cached_folder(self.folder / f"links-{name}", write)
+        return TokenFile(folder / "links", width=2)
 
     def length_ratio(self, split: str = "train") -> float:
         """Returns mean source length over mean target length, in tokens.
@@ -270,55 +219,53 @@ class TokenizedCorpus:
         """The batches of a plan with the given indices."""
         source, target = self.split(split)
         links = self.links() if split == "train" else None
+        axes = [2, 2, 2, 2] if links is None else [2, 2, 2, 2, 3]
+        dtypes = [tf.int32, tf.int32, tf.int32, tf.float32, tf.bool][: len(axes)]
 
-        def batch(index: int) -> tuple[np.ndarray, ...]:
-            return _batch(source, target, plan, self.tokenizer, index)
+        def batch(index: int) -> list[np.ndarray]:
+            shape, lines = plan.batch(index)
+            arrays = _pairs(source, target, shape, lines)
+            return arrays if links is None else [*arrays, _linked(links, shape, lines)]
 
         def element(index: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-            source_ids, target_ids, labels, weights = tf.numpy_function(
-                batch, [index], (tf.int32, tf.int32, tf.int32, tf.float32)
-            )
-            for tensor in (source_ids, target_ids, labels, weights):
-                tensor.set_shape((None, None))
+            found = tf.numpy_function(batch, [index], dtypes)
+            for tensor, rank in zip(found, axes, strict=True):
+                tensor.set_shape([None] * rank)
+            source_ids, target_ids, labels, weights, *alignments = found
             inputs = {"source_ids": source_ids, "target_ids": target_ids}
-            if links is not None:
-                linked = partial(_linked, links, plan)
-                (alignments,) = tf.numpy_function(linked, [index], (tf.bool,))
-                alignments.set_shape((None, None, None))
-                inputs["alignments"] = alignments
+            if alignments:
+                inputs["alignments"] = alignments[0]
             return inputs, labels, weights
 
         return indices.map(element).prefetch(tf.data.AUTOTUNE)
 
 
-def _batch(
-    source: TokenizedText,
-    target: TokenizedText,
-    plan: BatchPlan,
-    tokenizer: Tokenizer,
-    index: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _pairs(
+    source: TokenFile, target: TokenFile, shape: BatchShape, lines: np.ndarray
+) -> list[np.ndarray]:
     """Returns source ids, target ids, labels and weights of a batch."""
-    shape, lines = plan.batch(index)
-    source_ids = source.padded(lines, shape.rows, shape.source_length)
-    labels = target.padded(lines, shape.rows, shape.target_length)
-    target_ids = np.zeros_like(labels)
-    target_ids[:, 1:] = labels[:, :-1]
+    source_ids = np.zeros((shape.rows, shape.source_length), np.int32)
+    labels = np.zeros((shape.rows, shape.target_length), np.int32)
+    for ids, file in ((source_ids, source), (labels, target)):
+        rows, places, tokens = file.entries(lines)
+        ids[rows, places] = tokens
+    target_ids = np.roll(labels, 1, axis=1)
     rows = np.arange(len(lines))
-    target_ids[rows, 0] = tokenizer.bos_id
-    labels[rows, target.offsets[lines + 1] - target.offsets[lines]] = tokenizer.eos_id
-    weights = (labels != tokenizer.pad_id).astype(np.float32)
-    return source_ids, target_ids, labels, weights
+    target_ids[rows, 0] = BOS_ID
+    labels[rows, target.offsets[lines + 1] - target.offsets[lines]] = EOS_ID
+    return [source_ids, target_ids, labels, (labels != PAD_ID).astype(np.float32)]
 
 
-def _linked(links: TokenLinks, plan: BatchPlan, index: int) -> np.ndarray:
+def _linked(links: TokenFile, shape: BatchShape, lines: np.ndarray) -> np.ndarray:
     """Returns which tokens of a batch are linked, bool `[B, T, S]`."""
-    shape, lines = plan.batch(index)
-    return links.matrices(lines, shape)
+    matrices = np.zeros((shape.rows, shape.target_length, shape.source_length), bool)
+    rows, _, tokens = links.entries(lines)
+    matrices[rows, tokens[:, 0], tokens[:, 1]] = True
+    return matrices
 
 
 def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
-    blocks = (
+    ragged = (
         tf.data.TextLineDataset(str(file))
         .batch(LINES_PER_BLOCK)
         .map(
@@ -328,24 +275,9 @@ def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
         )
         .prefetch(tf.data.AUTOTUNE)
     )
-    write_rows(blocks, path)
+    write_rows(map(flat_rows, ragged), path)
 
 
-def write_rows(blocks: Iterable[Tensor], path: Path) -> None:
-    """Writes ragged tensors `[lines, None]` of ids, one after another.
-
-    Args:
-        blocks: the tensors.
-        path: both files, without their endings `.ids` and `.offsets`.
-    """
-    end = 0
-    with (
-        open(path.with_suffix(".ids"), "wb") as ids,
-        open(path.with_suffix(".offsets"), "wb") as offsets,
-    ):
-        np.zeros(1, np.int64).tofile(offsets)
-        for block in blocks:
-            block.flat_values.numpy().astype(np.int32).tofile(ids)
-            ends = end + np.cumsum(block.row_lengths().numpy(), dtype=np.int64)
-            ends.tofile(offsets)
-            end = int(ends[-1])
+def flat_rows(ragged: Tensor) -> tuple[np.ndarray, np.ndarray]:
+    """The entries and the lengths of the rows of a ragged tensor `[rows, None]`."""
+    return ragged.flat_values.numpy(), ragged.row_lengths().numpy()

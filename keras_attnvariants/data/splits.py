@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import islice
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 from typing import TypeAlias
@@ -22,6 +23,11 @@ _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d+)-of-(?P<count>\d+)", re.ASCII
 # The header of a TSV file has plain codes only, lest a first pair be taken for one.
 _HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 
+# A source and a target line; `None` for a line that is no pair.
+BytePair: TypeAlias = tuple[bytes, bytes] | None
+# The files of each split by their language.
+FilesBySplit: TypeAlias = dict[str, dict[str, list[Path]]]
+
 
 class ParallelFiles(NamedTuple):
     """Two UTF-8 text files; line `i` of one translates line `i` of the other."""
@@ -29,9 +35,62 @@ class ParallelFiles(NamedTuple):
     source: Path
     target: Path
 
+    def pairs(self) -> Iterator[BytePair]:
+        """Yields the pairs of lines.
 
-# The files of each split by their language.
-FilesBySplit: TypeAlias = dict[str, dict[str, list[Path]]]
+        Raises:
+            ValueError: If one file has more lines; raised after the last pair.
+        """
+        counts = [0, 0]
+        for first, second in zip_longest(*map(read_byte_lines, self)):
+            counts[0] += first is not None
+            counts[1] += second is not None
+            if first is not None and second is not None:
+                yield first, second
+        if counts[0] != counts[1]:
+            raise ValueError(
+                "The two files of a split must have equally many lines. Received: "
+                f"{counts[0]:,} lines in {self.source} and {counts[1]:,} lines in "
+                f"{self.target}"
+            )
+
+
+class TableSplit(NamedTuple):
+    """A split of a TSV file.
+
+    A header line of the two language codes gives the order of the columns; without
+    it the columns are source and target. A hash of the line decides its split, so that
+    equal lines are always in the same one.
+    """
+
+    path: Path
+    languages: tuple[str, str]
+    split: str
+
+    def pairs(self) -> Iterator[BytePair]:
+        """Yields the pairs, and `None` for lines without exactly two columns.
+
+        Raises:
+            ValueError: If the header names other languages.
+        """
+        first = next(read_byte_lines(self.path), b"").decode("utf-8", "replace")
+        header = tuple(first.split("\t"))
+        has_header = len(header) == 2 and all(map(_HEADER_CODE.fullmatch, header))
+        if has_header and set(header) != set(self.languages):
+            raise ValueError(
+                f"The header of {self.path} names the languages {' and '.join(header)}."
+                f" Received: {self.languages[0]!r} to {self.languages[1]!r}"
+            )
+        step = -1 if header == self.languages[::-1] else 1
+        for line in islice(read_byte_lines(self.path), int(has_header), None):
+            # Hashing must not fail on broken bytes; equal bytes still agree.
+            if held_out_split(line.decode("utf-8", "replace")) == self.split:
+                cells = line.split(b"\t")[::step]
+                yield (cells[0], cells[1]) if len(cells) == 2 else None
+
+
+# What the pairs of a split are read from.
+Shard: TypeAlias = ParallelFiles | TableSplit
 
 
 def split_files(folder: Path) -> FilesBySplit:
@@ -48,7 +107,7 @@ def split_files(folder: Path) -> FilesBySplit:
 
 def find_splits(
     folder: Path, languages: tuple[str, str]
-) -> tuple[dict[str, list[ParallelFiles]], tuple[str, ...]]:
+) -> tuple[dict[str, list[Shard]], tuple[str, ...]]:
     """Finds the splits of a folder that have both languages.
 
     Returns:
@@ -61,9 +120,9 @@ def find_splits(
             same split in the same language, or the shards of a split are not complete.
     """
     found = split_files(folder)
-    _check_present(found, folder, languages)
+    _check_files(found, folder, languages)
     _check_shards(found, folder, languages)
-    splits: dict[str, list[ParallelFiles]] = defaultdict(list)
+    splits: dict[str, list[Shard]] = defaultdict(list)
     notes: list[str] = []
     for name in sorted(found, key=_order):
         here = [language for language in languages if language in found[name]]
@@ -90,20 +149,17 @@ def _order(name: str) -> tuple[int, str, int]:
     return len(SPLITS), split, number
 
 
-def _check_present(
-    found: FilesBySplit, folder: Path, languages: tuple[str, str]
-) -> None:
+def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) -> None:
     """Raises unless both languages are there, with one file each in a split."""
-    for split, by_language in found.items():
-        for language in languages:
-            if len(by_language.get(language, ())) > 1:
-                raise ValueError(
-                    f"Two files for split {split!r} in language {language!r}: keep one."
-                    f" Received: {' and '.join(map(str, by_language[language]))}"
-                )
     # The name README.md has the form of a split's, too: only pairs count.
     present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
     for language in languages:
+        for split, by_language in found.items():
+            if len(files := by_language.get(language, [])) > 1:
+                raise ValueError(
+                    f"Two files for split {split!r} in language {language!r}: keep one."
+                    f" Received: {' and '.join(map(str, files))}"
+                )
         if language not in present:
             raise ValueError(
                 f"No parallel files in language {language!r} in {folder}; "
@@ -116,20 +172,19 @@ def _check_shards(
     found: FilesBySplit, folder: Path, languages: tuple[str, str]
 ) -> None:
     """Raises unless all shards of a split are there, in both languages."""
-    counts: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for name, by_language in found.items():
         match = _SHARD.fullmatch(name)
-        present = [language for language in languages if language in by_language]
-        if not match or not present:
-            continue
-        if len(present) == 1:
-            [missing] = set(languages) - set(present)
+        here = [by_language[la][0] for la in languages if la in by_language]
+        if match and len(here) == 1:
+            [missing] = [la for la in languages if la not in by_language]
             raise ValueError(
                 "A shard must be there in both languages. Received: "
-                f"{by_language[present[0]][0]} and no {folder / name}.{missing}"
+                f"{here[0]} and no {folder / name}.{missing}"
             )
-        counts[match["split"]][match["count"]].add(int(match["number"]))
-    for split, by_count in counts.items():
+        if match and here:
+            names[match["split"]][match["count"]].add(name)
+    for split, by_count in names.items():
         forms = [split] * (split in found)
         forms += [f"{split}-…-of-{count}" for count in sorted(by_count)]
         if len(forms) > 1:
@@ -137,61 +192,23 @@ def _check_shards(
                 "A split must be one file or one set of shards in each language. "
                 f"Received: {' and '.join(forms)} in {folder}"
             )
-        [(count, numbers)] = by_count.items()
-        wrong = numbers.symmetric_difference(range(int(count)))
-        if wrong:
-            name = f"{split}-{min(wrong):0{len(count)}}-of-{count}"
-            problem = "must be no" if min(wrong) in numbers else "is no"
+        [(count, shards)] = by_count.items()
+        width, last = len(count), int(count) - 1
+        whole = {f"{split}-{i:0{width}}-of-{count}" for i in range(last + 1)}
+        for name in sorted(shards ^ whole)[:1]:
+            problem = "must be no" if name in shards else "is no"
             raise ValueError(
-                f"Shards must be numbered from 0 to {int(count) - 1}: there {problem} "
-                f"{name}, in either language. Received: {len(numbers)} shards in "
-                f"{folder}"
+                f"Shards must be numbered from {0:0{width}} to {last:0{width}}: there "
+                f"{problem} {name}, in either language. Received: {len(shards)} shards "
+                f"in {folder}"
             )
-
-
-def read_tsv(
-    path: Path, languages: tuple[str, str], split: str
-) -> Iterator[tuple[bytes, bytes] | None]:
-    """Yields the pairs of one split, and `None` for lines without exactly two columns.
-
-    A header line of the two language codes gives the order of the columns; without
-    it the columns are source and target. A hash of the line decides its split, so that
-    equal lines are always in the same one.
-
-    Raises:
-        ValueError: If the header names other languages.
-    """
-    header = _header(path)
-    if header is not None and set(header) != set(languages):
-        raise ValueError(
-            f"The header of {path} names the languages {' and '.join(header)}. "
-            f"Received: {languages[0]!r} to {languages[1]!r}"
-        )
-    reverse = header == languages[::-1]
-    for line in islice(read_byte_lines(path), int(header is not None), None):
-        # Hashing must not fail on broken bytes; equal bytes still agree.
-        if held_out_split(line.decode("utf-8", "replace")) != split:
-            continue
-        cells = line.split(b"\t")
-        if len(cells) == 2:
-            yield (cells[1], cells[0]) if reverse else (cells[0], cells[1])
-        else:
-            yield None
-
-
-def _header(path: Path) -> tuple[str, str] | None:
-    """The language codes in the first line, if these are all it holds."""
-    first = next(read_byte_lines(path), b"").decode("utf-8", "replace").split("\t")
-    if len(first) == 2 and all(_HEADER_CODE.fullmatch(cell) for cell in first):
-        return first[0], first[1]
-    return None
 
 
 def check_languages(source_language: str, target_language: str) -> None:
     """Raises unless these are the codes of two languages.
 
     Raises:
-        ValueError: one is no code, or both are the same.
+        ValueError: If one is no code, or both are the same.
     """
     for name, value in (
         ("source_language", source_language),

@@ -17,6 +17,7 @@ from typing import Any
 
 from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.lines import byte_lines
+from keras_attnvariants.utils.lines import text_lines
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -48,6 +49,12 @@ def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:
     """Yields lines without their ends, see `keras_attnvariants.utils.lines`."""
     with open_bytes(path) as file:
         yield from byte_lines(file)
+
+
+def read_text_lines(path: os.PathLike[str]) -> Iterator[str]:
+    """Yields lines as text; bytes that are not UTF-8 become U+FFFD."""
+    with open_bytes(path) as file:
+        yield from text_lines(file)
 
 
 def fingerprint(files: Iterable[Path], *settings: Any) -> str:

@@ -2,10 +2,11 @@
 
 import pytest
 
+from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_line
-from keras_attnvariants.data.cleaning import read_parallel
-from keras_attnvariants.data.cleaning import write_clean
+from keras_attnvariants.data.cleaning import clean_splits
+from keras_attnvariants.data.splits import ParallelFiles
 
 
 @pytest.mark.parametrize(
@@ -25,20 +26,18 @@ def test_a_line_has_a_text_and_its_first_problem(line, text, problem):
     assert clean_line(line, max_characters=5) == (text, problem)
 
 
-def test_pairs_come_before_the_error_about_their_number(tmp_path):
-    (tmp_path / "a").write_bytes(b"1\n2\n")
-    (tmp_path / "b").write_bytes(b"x\n")
-    pairs = read_parallel(tmp_path / "a", tmp_path / "b")
-    assert next(pairs) == (b"1", b"x")
-    with pytest.raises(ValueError, match="Received: 2 lines in .* and 1 lines"):
-        next(pairs)
+class Lines:
+    """A shard of lines that are in memory."""
+
+    def pairs(self):
+        return iter([(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")])
 
 
 @pytest.mark.parametrize(("keep_bad", "written"), [(False, 1), (True, 4)])
 def test_bad_pairs_are_counted_and_kept_if_asked(tmp_path, keep_bad, written):
-    files = tmp_path / "a", tmp_path / "b"
-    pairs = [(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")]
-    report = write_clean(pairs, files, "test", 9, keep_bad)
+    files = ParallelFiles(tmp_path / "a", tmp_path / "b")
+    job = CleaningJob("test", [Lines()], files, 9, keep_bad, unique=False)
+    [report] = clean_splits([job])
     assert report == SplitReport(
         "test",
         read=4,

@@ -6,7 +6,6 @@ from keras_attnvariants.data import BatchPlan
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import pipeline
-from keras_attnvariants.data.pipeline import TokenizedText
 from tests.data.toy import spoil
 from tests.data.toy import write_pairs
 
@@ -48,20 +47,6 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
         assert ids.lengths.tolist() == [len(row) for row in rows]
         assert isinstance(ids.ids, np.memmap)
         assert ids.ids.dtype == np.int32
-
-
-@pytest.mark.parametrize(
-    ("longest", "dtype"), [(9, np.uint16), (65534, np.uint16), (65535, np.int32)]
-)
-def test_lengths_have_room_for_the_longest_line(monkeypatch, tmp_path, longest, dtype):
-    monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 4)
-    lengths = [3, 0, 1, 2, 5, longest, 4, 0, 7]
-    offsets = np.cumsum([0, *lengths], dtype=np.int64)
-    offsets.tofile(tmp_path / "source.offsets")
-    np.zeros(offsets[-1], np.int32).tofile(tmp_path / "source.ids")
-    found = TokenizedText(tmp_path / "source").lengths
-    assert found.dtype == dtype
-    assert found.tolist() == lengths
 
 
 @pytest.mark.parametrize("name", ["source.ids", "target.offsets", "manifest.json"])

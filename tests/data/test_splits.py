@@ -59,6 +59,15 @@ def test_what_cannot_be_used_is_refused(folder, names, message):
         find_splits(folder(*names), ("en", "de"))
 
 
+def test_pairs_come_before_the_error_about_their_number(tmp_path):
+    (tmp_path / "a").write_bytes(b"1\n2\n")
+    (tmp_path / "b").write_bytes(b"x\n")
+    pairs = ParallelFiles(tmp_path / "a", tmp_path / "b").pairs()
+    assert next(pairs) == (b"1", b"x")
+    with pytest.raises(ValueError, match="Received: 2 lines in .* and 1 lines"):
+        next(pairs)
+
+
 PAIRS = toy_pairs(30)
 NAMES = [f"train-0000{i}-of-00003" for i in range(3)]
 

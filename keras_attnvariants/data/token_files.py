@@ -1,0 +1,95 @@
+"""Rows of integers on disk, such as the token ids of the lines of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from keras_attnvariants.data.bucketing import blocks
+
+
+class TokenFile:
+    """Rows of different lengths, memory-mapped: `<path>.ids` and `<path>.offsets`.
+
+    Args:
+        path: Both files, without their endings.
+        width: Integers in an entry of a row.
+
+    Attributes:
+        ids: int32 `[entries]`, or `[entries, width]`: all rows one after another.
+        offsets: int64 `[rows + 1]`, where each row begins.
+    """
+
+    def __init__(self, path: Path, width: int = 1) -> None:
+        self._path = path
+        self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
+        ids = path.with_suffix(".ids")
+        # An empty file cannot be memory-mapped.
+        self.ids: np.ndarray = (
+            np.memmap(ids, np.int32, mode="r")
+            if ids.stat().st_size
+            else np.zeros(0, np.int32)
+        )
+        if width > 1:
+            self.ids = self.ids.reshape(-1, width)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Entries of each row, `[rows]`, with 16 bits unless a row has too many."""
+        lengths = np.empty(len(self.offsets) - 1, np.uint16)
+        # Read, because what is mapped counts as memory of the process.
+        with open(self._path.with_suffix(".offsets"), "rb") as file:
+            end = np.fromfile(file, np.int64, 1)
+            for block in blocks(len(lengths)):
+                ends = np.fromfile(file, np.int64, block.stop - block.start)
+                found = np.diff(ends, prepend=end)
+                # One more for EOS.
+                if found.max() >= np.iinfo(lengths.dtype).max:
+                    lengths = lengths.astype(np.int32)
+                lengths[block] = found
+                end = ends[-1:]
+        return lengths
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """The entries of each row."""
+        ids = np.asarray(self.ids)
+        for start, end in pairwise(np.asarray(self.offsets)):
+            yield ids[start:end]
+
+    def entries(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns the entries of some rows, one after another.
+
+        Returns:
+            The number of the row among those given, the place in its row, and the
+            value of each entry.
+        """
+        starts = np.asarray(self.offsets[rows])
+        lengths = self.offsets[rows + 1] - starts
+        before = np.cumsum(lengths) - lengths
+        places = np.arange(lengths.sum()) - np.repeat(before, lengths)
+        values = self.ids[np.repeat(starts, lengths) + places]
+        return np.repeat(np.arange(len(rows)), lengths), places, values
+
+
+def write_rows(blocks: Iterable[tuple[np.ndarray, np.ndarray]], path: Path) -> None:
+    """Writes what `TokenFile` reads.
+
+    Args:
+        blocks: The entries of some rows, and the length of each of these rows.
+        path: Both files, without their endings.
+    """
+    end = 0
+    with (
+        open(path.with_suffix(".ids"), "wb") as ids,
+        open(path.with_suffix(".offsets"), "wb") as offsets,
+    ):
+        np.zeros(1, np.int64).tofile(offsets)
+        for entries, lengths in blocks:
+            entries.astype(np.int32).tofile(ids)
+            ends = end + np.cumsum(lengths, dtype=np.int64)
+            ends.tofile(offsets)
+            end = int(ends[-1])
