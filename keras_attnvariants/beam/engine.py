@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -15,9 +16,8 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.lines import lines_between
 from keras_attnvariants.utils.machine import check_extra
 
-_LOCAL = "DirectRunner"
-# Bytes of text that a worker takes at a time.
-PART_BYTES = 1 << 24
+# The DirectRunner first tries a program that it would have to download.
+_LOCAL = "FnApiRunner"
 
 
 def check_beam() -> None:
@@ -74,24 +74,20 @@ def pipeline(options: Sequence[str], workers: int) -> Iterator[Any]:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    given = arguments(options, workers)
-    parsed = PipelineOptions(given)
-    # The DirectRunner first tries a program that it would have to download.
-    runner = _local_runner(parsed) if f"--runner={_LOCAL}" in given else None
-    steps = beam.Pipeline(runner=runner, options=parsed)
-    yield steps
-    steps.run().wait_until_finish()
+    parsed = PipelineOptions(arguments(options, workers))
+    with beam.Pipeline(options=parsed) as steps:
+        yield steps
 
 
-def _local_runner(options: Any) -> Any:
-    """Beam's runner for the processes of one machine."""
-    from apache_beam.portability.api import beam_provision_api_pb2
-    from apache_beam.runners.portability.fn_api_runner import fn_runner
-    from apache_beam.runners.portability.portable_runner import JobServiceHandle
+def for_each(
+    steps: Any, parts: Iterable[Part], do: Callable[..., None], *more: Any
+) -> None:
+    """Adds steps that call a function with each part of a file, and other arguments."""
+    import apache_beam as beam
 
-    encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
-    info = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
-    return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(info))
+    # Beam would make rows of a table of named tuples.
+    todo = [tuple(part) for part in parts]
+    steps | "Parts" >> beam.Create(todo) | beam.Map(lambda part: do(Part(*part), *more))
 
 
 def count(namespace: str, name: str, number: int = 1) -> None:
@@ -123,12 +119,12 @@ class Part(NamedTuple):
             yield from lines_between(file, self.start, self.stop, is_start)
 
 
-def parts_of(file: Path, output: Path) -> list[Part]:
+def parts_of(file: Path, output: Path, size: int) -> list[Part]:
     """The parts of a file; their outputs have its name and a number at the end."""
-    size = file.stat().st_size
+    end = file.stat().st_size
     return [
-        Part(str(file), f"{output}-{number:06}", start, min(start + PART_BYTES, size))
-        for number, start in enumerate(range(0, size, PART_BYTES))
+        Part(str(file), f"{output}-{start // size:06}", start, min(start + size, end))
+        for start in range(0, end, size)
     ]
 
 

@@ -10,21 +10,22 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
+from itertools import count
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 
 from keras_attnvariants.beam import engine
-from keras_attnvariants.beam.engine import join
-from keras_attnvariants.data.cleaning import PROBLEMS
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import good_pairs
+from keras_attnvariants.data.cleaning import clean_pair
+from keras_attnvariants.data.cleaning import clean_split
 from keras_attnvariants.data.cleaning import pair_key
-from keras_attnvariants.data.cleaning import read_parallel
-from keras_attnvariants.data.cleaning import write_clean
+from keras_attnvariants.data.cleaning import read_shards
 from keras_attnvariants.data.corpora import load_corpus
+from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.utils.checks import check_integer
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.pipeline import TokenizedCorpus
 
 _REPORT = "report.json"
-_SIDES = ("source", "target")
 
 
 def prepare(
@@ -94,104 +94,87 @@ def prepare(
         folder,
         source_language,
         target_language,
-        cleaner=BeamCleaner(options, workers),
+        cleaner=partial(clean, options=options, workers=workers),
         **corpus_options,
     )
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = learn_vocabulary(corpus, tokenizer)
-    from keras_attnvariants.beam.tokens import BeamTokenizedCorpus
+    # Late: TensorFlow.
+    from keras_attnvariants.beam.tokens import write_tokens
+    from keras_attnvariants.data.pipeline import TokenizedCorpus
 
-    tokens = BeamTokenizedCorpus(corpus, tokenizer, options, workers)
+    write = partial(write_tokens, options=options, workers=workers)
+    tokens = TokenizedCorpus(corpus, tokenizer, write=write)
     for split in corpus.splits:
         tokens.split(split)
     return tokens
 
 
-class Shard(NamedTuple):
-    """A shard to be cleaned.
-
-    Attributes:
-        number: its place among the shards of all splits.
-        source, target: its files.
-        output: folder to write.
-        split, max_characters, keep_bad, unique: as in `CleaningJob`.
-    """
-
-    number: int
-    source: str
-    target: str
-    output: str
-    split: str
-    max_characters: int
-    keep_bad: bool
-    unique: bool
-
-    def pairs(self) -> Iterator[tuple[bytes, bytes]]:
-        """The lines, in pairs."""
-        return read_parallel(Path(self.source), Path(self.target))
-
-
-class BeamCleaner:
-    """Cleans splits with Beam; see `keras_attnvariants.data.cleaning.clean_splits`.
+def clean(
+    jobs: Sequence[CleaningJob], options: Sequence[str], workers: int
+) -> list[SplitReport]:
+    """Cleans splits as `keras_attnvariants.data.cleaning.clean_splits` does.
 
     A worker takes a shard at a time. To find repeated pairs, 16 bytes and a place of
     each pair travel between workers, and never its text.
 
     Args:
-        options: options of Beam.
-        workers: processes on this machine, if the options name no runner.
+        jobs: The splits.
+        options: Options of Beam.
+        workers: Processes on this machine, if the options name no runner.
+
+    Raises:
+        ValueError: If the files of a shard do not fit together.
+        RuntimeError: By Beam, if a worker fails.
     """
-
-    def __init__(self, options: Sequence[str], workers: int) -> None:
-        self._options, self._workers = options, workers
-
-    def __call__(self, jobs: Sequence[CleaningJob]) -> list[SplitReport]:
-        by_job = shards_of(jobs)
-        shards = [shard for shards in by_job for shard in shards]
-        with engine.pipeline(self._options, self._workers) as steps:
-            _put_together(steps, shards)
-        reports = []
-        for job, parts in zip(jobs, by_job, strict=True):
-            reports.append(_joined_report(job, parts))
-            for side, file in zip(_SIDES, job.files, strict=True):
-                join([Path(part.output) / side for part in parts], file)
-        for shard in shards:
-            shutil.rmtree(shard.output)
-        return reports
-
-
-def shards_of(jobs: Sequence[CleaningJob]) -> list[list[Shard]]:
-    """The shards of each split, numbered through."""
-    found: list[list[Shard]] = []
+    shards = shards_of(jobs)
+    with engine.pipeline(options, workers) as steps:
+        _add_cleaning(steps, shards)
+    reports, rest = [], iter(shards)
     for job in jobs:
-        first = sum(map(len, found))
-        found.append(
-            [
-                Shard(
-                    number,
-                    str(files.source),
-                    str(files.target),
-                    str(job.files.source.with_name(f"shard-{number:06}")),
-                    job.split,
-                    job.max_characters,
-                    job.keep_bad,
-                    job.unique,
-                )
-                for number, files in enumerate(job.shards, first)
-            ]
-        )
+        report = SplitReport(job.split, kept=job.keep_bad)
+        parts = list(islice(rest, len(job.shards)))
+        for part in parts:
+            found = read_json(part.files.source.with_name(_REPORT))
+            if "error" in found:
+                raise ValueError(found["error"])
+            report.read += found["read"]
+            report.written += found["written"]
+            report.count(Counter(found["problems"]))
+        for side, file in enumerate(job.files):
+            engine.join([part.files[side] for part in parts], file)
+        reports.append(report)
+    for shard in shards:
+        shutil.rmtree(shard.files.source.parent)
+    return reports
+
+
+def shards_of(jobs: Sequence[CleaningJob]) -> list[CleaningJob]:
+    """A job for each shard of all splits, with a folder of its own to write."""
+    found: list[CleaningJob] = []
+    for job in jobs:
+        for shard in job.shards:
+            folder = job.files.source.with_name(f"shard-{len(found):06}")
+            files = ParallelFiles(folder / "source", folder / "target")
+            found.append(job._replace(shards=[shard], files=files))
     return found
 
 
-def keys_of(shard: Shard) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """For each good pair what tells it from others, and where it is.
+def keys_of(
+    number: int, shards: Sequence[CleaningJob]
+) -> Iterator[tuple[bytes, tuple[int, int]]]:
+    """For each good pair of a shard what tells it from others, and where it is.
 
     A shard whose files do not fit together ends early here. Whoever cleans it says so.
     """
+    job, place = shards[number], 0
     with suppress(ValueError):
-        for place, pair in enumerate(good_pairs(shard.pairs(), shard.max_characters)):
-            key = f"{shard.split}\n".encode() + pair_key(*pair)
-            yield key, (shard.number, place)
+        for pair in read_shards(job.shards):
+            texts, problem = clean_pair(pair, job.max_characters)
+            if not problem:
+                key = f"{job.split}\n".encode() + pair_key(*texts)
+                yield key, (number, place)
+                place += 1
 
 
 def repeats_of(
@@ -201,32 +184,21 @@ def repeats_of(
     yield from sorted(entry[1])[1:]
 
 
-class Listed:
-    """Which good pairs are repeated, by their places."""
-
-    def __init__(self, places: Iterable[int]) -> None:
-        self._places, self._next = frozenset(places), 0
-
-    def __call__(self, source: str, target: str) -> bool:
-        self._next += 1
-        return self._next - 1 in self._places
-
-
-def clean_shard(shard: Shard, repeats: Iterable[int]) -> SplitReport | None:
+def clean_shard(job: CleaningJob, repeats: Iterable[int]) -> SplitReport | None:
     """Writes what is left of a shard and a report; `None` if it is no parallel text.
 
     What a worker began and another one ended is written once.
+
+    Args:
+        job: The shard.
+        repeats: The repeated ones among its good pairs, by number.
     """
-    with new_folder(Path(shard.output)) as folder:
-        files = folder.path / _SIDES[0], folder.path / _SIDES[1]
+    repeated, number = frozenset(repeats), count()
+    with new_folder(job.files.source.parent) as folder:
+        files = ParallelFiles(*(folder.path / file.name for file in job.files))
         try:
-            report = write_clean(
-                shard.pairs(),
-                files,
-                shard.split,
-                shard.max_characters,
-                shard.keep_bad,
-                Listed(repeats) if shard.unique else None,
+            report = clean_split(
+                job._replace(files=files), lambda *texts: next(number) in repeated
             )
         except ValueError as error:
             folder.write_json(_REPORT, {"error": str(error)})
@@ -235,51 +207,32 @@ def clean_shard(shard: Shard, repeats: Iterable[int]) -> SplitReport | None:
     return report
 
 
-def _clean_and_count(entry: tuple[int, dict[str, Iterable[Any]]]) -> None:
+def _clean_and_count(
+    entry: tuple[int, dict[str, Iterable[int]]], shards: Sequence[CleaningJob]
+) -> None:
     """Cleans one shard in a pipeline, which counts what it finds."""
-    [shard] = entry[1]["shards"]
-    report = clean_shard(Shard(*shard), entry[1]["repeats"])
+    report = clean_shard(shards[entry[0]], entry[1]["repeats"])
     if report is not None:
         engine.count("prepare", "pairs written", report.written)
         for kind, number in report.problems.items():
             engine.count("prepare", f"pairs {kind}", number)
 
 
-def _put_together(steps: Any, shards: Sequence[Shard]) -> None:
-    """The steps from shards to what is written of each."""
+def _add_cleaning(steps: Any, shards: Sequence[CleaningJob]) -> None:
+    """Adds the steps from shards to what is written of each."""
     import apache_beam as beam
 
-    numbered = [(shard.number, tuple(shard)) for shard in shards]
-    unique = [tuple(shard) for shard in shards if shard.unique]
+    unique = [number for number, shard in enumerate(shards) if shard.unique]
     repeats = (
         steps
         | "Shards of unique pairs" >> beam.Create(unique)
-        | "Key of each pair" >> beam.FlatMap(lambda shard: keys_of(Shard(*shard)))
+        | "Key of each pair" >> beam.FlatMap(keys_of, shards)
         | "Equal pairs" >> beam.GroupByKey()
         | "All but the first" >> beam.FlatMap(repeats_of)
     )
-    todo = steps | "Shards" >> beam.Create(numbered)
+    todo = steps | "Shards" >> beam.Create([(n, n) for n in range(len(shards))])
     (
         {"shards": todo, "repeats": repeats}
         | "Repeats by shard" >> beam.CoGroupByKey()
-        | "Clean" >> beam.Map(_clean_and_count)
+        | "Clean" >> beam.Map(_clean_and_count, shards)
     )
-
-
-def _joined_report(job: CleaningJob, shards: Sequence[Shard]) -> SplitReport:
-    """The report on a split from those on its shards.
-
-    Raises:
-        ValueError: the files of a shard do not fit together.
-    """
-    whole = SplitReport(job.split, kept=job.keep_bad)
-    problems: Counter[str] = Counter()
-    for shard in shards:
-        report = read_json(Path(shard.output) / _REPORT)
-        if "error" in report:
-            raise ValueError(report["error"])
-        whole.read += report["read"]
-        whole.written += report["written"]
-        problems.update(report["problems"])
-    whole.problems = {kind: problems[kind] for kind in PROBLEMS if problems[kind]}
-    return whole

@@ -2,110 +2,86 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import shutil
 from collections.abc import Sequence
+from itertools import chain
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from keras_attnvariants.beam import engine
 from keras_attnvariants.beam.engine import Part
-from keras_attnvariants.beam.engine import join
-from keras_attnvariants.beam.engine import parts_of
-from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.pipeline import LINES_PER_BLOCK
-from keras_attnvariants.data.pipeline import TokenizedCorpus
-from keras_attnvariants.data.pipeline import write_rows
+from keras_attnvariants.data import pipeline
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.data.token_files import write_rows
+from keras_attnvariants.utils.folders import new_folder
+
+# Bytes of text that a worker takes at a time.
+PART_BYTES = 1 << 24
 
 
-class BeamTokenizedCorpus(TokenizedCorpus):
-    """A `TokenizedCorpus` whose large files Beam tokenises, a part at a time.
+def write_tokens(
+    files: ParallelFiles,
+    tokenizer: Tokenizer,
+    into: Path,
+    options: Sequence[str],
+    workers: int,
+) -> None:
+    """Writes the token files of a split, as `keras_attnvariants.data.pipeline` does.
+
+    Small files are tokenised in this process, large ones a part at a time.
 
     Args:
-        corpus, tokenizer: as in `TokenizedCorpus`.
-        options: options of Beam.
-        workers: processes on this machine, if the options name no runner.
+        files: The split.
+        tokenizer: The tokenizer of both languages.
+        into: Folder to write.
+        options: Options of Beam.
+        workers: Processes on this machine, if the options name no runner.
     """
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        tokenizer: Tokenizer,
-        options: Sequence[str],
-        workers: int,
-    ) -> None:
-        super().__init__(corpus, tokenizer)
-        self._options, self._workers = options, workers
-
-    def write_tokens(self, files: ParallelFiles, into: Path) -> None:
-        """Writes the token files of a split, in this process if they are small."""
-        parts = {
-            side: parts_of(file, into / side)
-            for side, file in zip(("source", "target"), files, strict=True)
-        }
-        if all(len(of_side) <= 1 for of_side in parts.values()):
-            super().write_tokens(files, into)
-            return
-        todo = [tuple(part) for of_side in parts.values() for part in of_side]
-        with engine.pipeline(self._options, self._workers) as steps:
-            _put_together(steps, todo, self.tokenizer.model_bytes)
-        for side, of_side in parts.items():
-            outputs = [Path(part.output) for part in of_side]
-            join([path.with_suffix(".ids") for path in outputs], into / f"{side}.ids")
-            join_offsets(
-                [path.with_suffix(".offsets") for path in outputs],
-                into / f"{side}.offsets",
-            )
+    parts = {
+        into / side: engine.parts_of(file, into / side, PART_BYTES)
+        for side, file in zip(pipeline.SIDES, files, strict=True)
+    }
+    if all(len(of_side) <= 1 for of_side in parts.values()):
+        pipeline.write_tokens(files, tokenizer, into)
+        return
+    todo = chain.from_iterable(parts.values())
+    with engine.pipeline(options, workers) as steps:
+        engine.for_each(steps, todo, _tokenize_and_count, tokenizer.model_bytes)
+    for path, of_side in parts.items():
+        join_tokens([Path(part.output) for part in of_side], path)
 
 
-def _put_together(steps: Any, parts: Sequence[Any], model: bytes) -> None:
-    """The steps from parts of files to their tokens."""
-    import apache_beam as beam
-
-    (
-        steps
-        | "Parts" >> beam.Create(parts)
-        | "Tokenise" >> beam.Map(_tokenize_and_count, model)
-    )
-
-
-def _tokenize_and_count(part: tuple[Any, ...], model: bytes) -> None:
+def _tokenize_and_count(part: Part, model: bytes) -> None:
     """Tokenises a part in a pipeline, which counts its lines."""
-    engine.count("prepare", "lines tokenised", tokenize_part(Part(*part), model))
+    engine.count("prepare", "lines tokenised", tokenize_part(part, model))
 
 
 def tokenize_part(part: Part, model: bytes) -> int:
-    """Writes the token files of a part and returns how many lines it has."""
+    """Writes a folder with the tokens of a part, and returns how many lines it has.
+
+    What a worker began and another one ended is written once.
+    """
     tokenizer = Tokenizer(model).tf_tokenizer()
     lines = part.lines(drop_mark=False)
-    output = Path(part.output)
-    # Another worker may have begun the same part.
-    draft = output.with_name(f"{TEMPORARY}{output.name}-{uuid.uuid4().hex[:8]}")
-    write_rows(map(tokenizer.tokenize, _blocks(lines)), draft)
-    for ending in (".ids", ".offsets"):
-        draft.with_suffix(ending).rename(output.with_suffix(ending))
-    return output.with_suffix(".offsets").stat().st_size // 8 - 1
+    blocks = iter(lambda: list(islice(lines, pipeline.LINES_PER_BLOCK)), [])
+    rows = map(pipeline.flat_rows, map(tokenizer.tokenize, blocks))
+    with new_folder(Path(part.output)) as folder:
+        write_rows(rows, folder.path / "part")
+        return (folder.path / "part.offsets").stat().st_size // 8 - 1
 
 
-def join_offsets(files: Sequence[Path], whole: Path) -> None:
-    """Writes where each line begins from the same of parts, and removes these."""
+def join_tokens(folders: Sequence[Path], path: Path) -> None:
+    """Joins the token files of parts, whose folders are removed."""
+    ids = [folder / "part.ids" for folder in folders]
+    engine.join(ids, path.with_suffix(".ids"))
     end = 0
-    with whole.open("wb") as output:
+    with path.with_suffix(".offsets").open("wb") as output:
         np.zeros(1, np.int64).tofile(output)
-        for file in files:
-            ends = end + np.fromfile(file, np.int64)
+        for folder in folders:
+            ends = end + np.fromfile(folder / "part.offsets", np.int64)
             ends[1:].tofile(output)
             end = int(ends[-1])
-            file.unlink()
-
-
-def _blocks(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Lists of as many lines as one process takes at a time."""
-    while block := list(islice(lines, LINES_PER_BLOCK)):
-        yield block
+            shutil.rmtree(folder)

@@ -7,19 +7,16 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.beam import engine
 from keras_attnvariants.beam.engine import Part
-from keras_attnvariants.beam.engine import parts_of
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import new_folder
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.saved import SavedTranslator
 
 BAD = ".bad.tsv"
+# A worker takes a part of a file at a time, of at least so many bytes.
+SMALLEST_PART = 1 << 16
+_MOST_PARTS = 4096
 # Lines of a part that are translated together, those of about equal length in a batch.
 LINES_PER_BLOCK = 512
 _loading = threading.Lock()
@@ -46,20 +46,6 @@ class Translated(NamedTuple):
     file: Path
     lines: int
     bad: dict[str, int]
-
-
-class Block(NamedTuple):
-    """Some lines of a part.
-
-    Attributes:
-        part: the stem of its outputs; the key that keeps the order.
-        first: number of the first line within the part.
-        lines: bytes.
-    """
-
-    part: str
-    first: int
-    lines: list[bytes]
 
 
 def translate_files(
@@ -112,10 +98,10 @@ def translate_files(
     with new_folder(Path(output).absolute()) as folder:
         scratch = folder.path / f"{TEMPORARY}parts"
         scratch.mkdir()
-        parts = {path: parts_of(path, scratch / path.name) for path in paths}
-        todo = [tuple(part) for of_file in parts.values() for part in of_file]
+        parts = {path: _parts_of(path, scratch / path.name) for path in paths}
+        todo = chain.from_iterable(parts.values())
         with engine.pipeline(options, workers) as steps:
-            _put_together(steps, todo, version)
+            engine.for_each(steps, todo, _translate_and_count, version)
         found = [
             _join(of_file, folder.path / path.name) for path, of_file in parts.items()
         ]
@@ -143,44 +129,56 @@ def _check_files(paths: Sequence[Path], output: Path) -> None:
         raise ValueError(f"`output` must not exist yet. Received: {output}")
 
 
-def blocks_of(part: Part) -> Iterator[Block]:
-    """The lines of a part, some at a time; one empty block if there are none."""
-    lines, first = part.lines(drop_mark=True), 0
-    while (block := list(islice(lines, LINES_PER_BLOCK))) or not first:
-        yield Block(part.output, first, block)
-        if not block:
-            return
-        first += len(block)
+def _parts_of(file: Path, output: Path) -> list[Part]:
+    """The parts of a file: many enough for many workers, and few enough for a disk."""
+    size = max(SMALLEST_PART, file.stat().st_size // _MOST_PARTS)
+    return engine.parts_of(file, output, size)
+
+
+def translate_part(part: Part, translator: SavedTranslator) -> tuple[int, list[str]]:
+    """Writes the translations of a part, and what is wrong with which of its lines.
+
+    Returns:
+        The number of its lines, and the reasons of those that are bad.
+    """
+    texts: list[str] = []
+    bad: list[tuple[int, str]] = []
+    lines = part.lines(drop_mark=True)
+    while block := list(islice(lines, LINES_PER_BLOCK)):
+        found, problems = translated(block, translator)
+        bad += [(len(texts) + i, reason) for i, reason in problems.items()]
+        texts += found
+    write_file(Path(f"{part.output}.text"), "".join(f"{t}\n" for t in texts).encode())
+    record = {"lines": len(texts), "bad": bad}
+    write_file(Path(f"{part.output}.json"), json.dumps(record).encode())
+    return len(texts), [reason for _, reason in bad]
 
 
 def translated(
-    block: Block, translator: SavedTranslator
+    lines: Sequence[bytes], translator: SavedTranslator
 ) -> tuple[list[str], dict[int, str]]:
-    """A translation for each line of a block, and what is wrong by line of the part."""
+    """A translation for each line, and what is wrong by the number of the line."""
     from keras_attnvariants.serving.results import STATUS_DOCS
     from keras_attnvariants.serving.results import Status
 
     longest = translator.info["options"]["max_characters"]
-    texts, bad = [""] * len(block.lines), {}
-    for i, line in enumerate(block.lines):
-        problem = problem_of(line, longest)
-        if problem:
-            bad[i] = problem
+    problems = [problem_of(line, longest) for line in lines]
+    bad = {i: problem for i, problem in enumerate(problems) if problem}
+    texts = {i: lines[i].decode("utf-8") for i in range(len(lines)) if i not in bad}
+    todo = {i: text for i, text in texts.items() if text.strip()}
+    results = [""] * len(lines)
+    if not todo:
+        return results, bad
+    found = translator.predict({"text": list(todo.values())})
+    for place, i in enumerate(todo):
+        status = Status(int(found["status"][place]))
+        if status != Status.OK:
+            bad[i] = STATUS_DOCS[status]
+        elif found["truncated"][place]:
+            bad[i] = "too many tokens"
         else:
-            texts[i] = line.decode("utf-8")
-    todo = [i for i in range(len(texts)) if texts[i].strip()]
-    results = [""] * len(texts)
-    if todo:
-        found = translator.predict({"text": [texts[i] for i in todo]})
-        for place, i in enumerate(todo):
-            status = Status(int(found["status"][place]))
-            if status != Status.OK:
-                bad[i] = STATUS_DOCS[status]
-            elif found["truncated"][place]:
-                bad[i] = "too many tokens"
-            else:
-                results[i] = on_one_line(found["translations"][place])
-    return results, {block.first + i: reason for i, reason in sorted(bad.items())}
+            results[i] = on_one_line(found["translations"][place])
+    return results, dict(sorted(bad.items()))
 
 
 def problem_of(line: bytes, longest: int) -> str | None:
@@ -194,48 +192,12 @@ def problem_of(line: bytes, longest: int) -> str | None:
     return f"more than {longest:,} characters" if len(text) > longest else None
 
 
-def write_part(entry: tuple[str, dict[str, Iterable[Any]]]) -> None:
-    """Writes the translations of a part, and what is wrong with which of its lines."""
-    part, found = entry
-    results = [text for _, texts in sorted(found["translated"]) for text in texts]
-    bad = sorted(found["bad"])
-    write_file(Path(f"{part}.text"), "".join(f"{t}\n" for t in results).encode())
-    record = {"lines": len(results), "bad": bad}
-    write_file(Path(f"{part}.json"), json.dumps(record).encode())
-
-
-def _translate_and_count(block: tuple[Any, ...], saved_model: str) -> Iterator[Any]:
-    """A block's translations in a pipeline, with its bad lines as another output."""
-    import apache_beam as beam
-
-    part, first, lines = block
-    results, bad = translated(Block(part, first, lines), _translator(saved_model))
-    engine.count("translate", "lines translated", len(results) - len(bad))
-    yield part, (first, results)
-    for line, reason in bad.items():
-        engine.count("translate", f"bad: {reason}")
-        yield beam.pvalue.TaggedOutput("bad", (part, (line, reason)))
-
-
-def _put_together(steps: Any, parts: Sequence[Any], saved_model: str) -> None:
-    """The steps from parts of files to their translations."""
-    import apache_beam as beam
-
-    outputs = (
-        steps
-        | "Parts" >> beam.Create(parts)
-        | "Lines" >> beam.FlatMap(lambda part: map(tuple, blocks_of(Part(*part))))
-        | "Spread" >> beam.Reshuffle()
-        | "Translate"
-        >> beam.FlatMap(_translate_and_count, saved_model).with_outputs(
-            "bad", main="translated"
-        )
-    )
-    (
-        {"translated": outputs.translated, "bad": outputs.bad}
-        | "By part" >> beam.CoGroupByKey()
-        | "Write" >> beam.Map(write_part)
-    )
+def _translate_and_count(part: Part, saved_model: str) -> None:
+    """Translates a part in a pipeline, which counts its lines."""
+    lines, bad = translate_part(part, _translator(saved_model))
+    engine.count("translate", "lines translated", lines - len(bad))
+    for reason, number in Counter(bad).items():
+        engine.count("translate", f"bad: {reason}", number)
 
 
 def _join(parts: Sequence[Part], whole: Path) -> Translated:

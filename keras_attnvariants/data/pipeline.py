@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +29,10 @@ from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.typing import Tensor
 
 LINES_PER_BLOCK = 4096
+SIDES = ("source", "target")
+
+# A function that writes the token files of a split into a folder.
+WriteTokens: TypeAlias = Callable[[ParallelFiles, Tokenizer, Path], None]
 
 
 class TokenizedCorpus:
@@ -46,6 +52,8 @@ class TokenizedCorpus:
             `plan(…).num_skipped` counts.
         max_shapes: Most batch shapes. XLA compiles one program for each; fewer
             shapes compile sooner and pad more.
+        write: What tokenises a split; `kav.beam.prepare` has a function that does so in
+            many processes and writes the same.
 
     Example:
 
@@ -69,12 +77,14 @@ class TokenizedCorpus:
         folder: os.PathLike[str] | str | None = None,
         max_length: int = 256,
         max_shapes: int = 32,
+        write: WriteTokens | None = None,
     ) -> None:
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
         self.max_length = max_length
         self.max_shapes = max_shapes
+        self._write = write or write_tokens
         self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
@@ -86,17 +96,12 @@ class TokenizedCorpus:
         if name not in self._splits:
             files = self.corpus.files(name)
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
-            cached_folder(folder, lambda into: self.write_tokens(files, into.path))
-            self._splits[name] = (
-                TokenFile(folder / "source"),
-                TokenFile(folder / "target"),
+            cached_folder(
+                folder, lambda into: self._write(files, self.tokenizer, into.path)
             )
+            source, target = (TokenFile(folder / side) for side in SIDES)
+            self._splits[name] = source, target
         return self._splits[name]
-
-    def write_tokens(self, files: ParallelFiles, into: Path) -> None:
-        """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
-        for side, file in zip(("source", "target"), files, strict=True):
-            _tokenize_file(file, self.tokenizer, into / side)
 
     def links(self) -> TokenFile | None:
         """The links between the tokens of training pairs, if the corpus has any.
@@ -264,18 +269,20 @@ def _linked(links: TokenFile, shape: BatchShape, lines: np.ndarray) -> np.ndarra
     return matrices
 
 
-def _tokenize_file(file: Path, tokenizer: Tokenizer, path: Path) -> None:
-    ragged = (
-        tf.data.TextLineDataset(str(file))
-        .batch(LINES_PER_BLOCK)
-        .map(
-            tokenizer.tf_tokenizer().tokenize,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
+def write_tokens(files: ParallelFiles, tokenizer: Tokenizer, into: Path) -> None:
+    """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
+    for side, file in zip(SIDES, files, strict=True):
+        ragged = (
+            tf.data.TextLineDataset(str(file))
+            .batch(LINES_PER_BLOCK)
+            .map(
+                tokenizer.tf_tokenizer().tokenize,
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=True,
+            )
+            .prefetch(tf.data.AUTOTUNE)
         )
-        .prefetch(tf.data.AUTOTUNE)
-    )
-    write_rows(map(flat_rows, ragged), path)
+        write_rows(map(flat_rows, ragged), into / side)
 
 
 def flat_rows(ragged: Tensor) -> tuple[np.ndarray, np.ndarray]:

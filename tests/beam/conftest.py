@@ -11,7 +11,7 @@ from tests.data.toy import write_pairs
 PAIRS = toy_pairs(60)
 SHARDS = 3
 # What Beam itself does wrong is none of ours.
-HERE = ["--runner=DirectRunner", "--direct_running_mode=in_memory"]
+HERE = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
 
 
 @pytest.fixture

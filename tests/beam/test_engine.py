@@ -12,7 +12,7 @@ from tests.beam.conftest import HERE
 
 def test_workers_are_processes_of_this_machine():
     assert engine.arguments(["--job_name=x"], 3) == [
-        "--runner=DirectRunner",
+        "--runner=FnApiRunner",
         "--direct_running_mode=multi_processing",
         "--direct_num_workers=3",
         "--job_name=x",
@@ -57,8 +57,8 @@ def test_a_pipeline_runs_at_its_end_without_a_download(beam, monkeypatch):
 
     results, run = [], apache_beam.Pipeline.run
 
-    def keep(pipeline):
-        results.append(run(pipeline))
+    def keep(pipeline, *options):
+        results.append(run(pipeline, *options))
         return results[-1]
 
     monkeypatch.setattr(prism_runner.PrismRunner, "run_pipeline", refuse)
@@ -75,11 +75,10 @@ LINES = [b"\xef\xbb\xbfab", b"", b"c" * 20, b"d", b"", b"", b"efg"]
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_the_parts_have_every_line_once(monkeypatch, tmp_path, size, end):
-    monkeypatch.setattr(engine, "PART_BYTES", size)
+def test_the_parts_have_every_line_once(tmp_path, size, end):
     file = tmp_path / "text"
     file.write_bytes(b"\n".join(LINES) + end)
-    parts = parts_of(file, tmp_path / "out")
+    parts = parts_of(file, tmp_path / "out", size)
     assert len(parts) == -(-file.stat().st_size // size)
     assert [part.output for part in parts] == sorted({part.output for part in parts})
     assert [line for part in parts for line in part.lines(drop_mark=False)] == LINES
@@ -89,7 +88,7 @@ def test_the_parts_have_every_line_once(monkeypatch, tmp_path, size, end):
 
 def test_an_empty_file_has_no_parts(tmp_path):
     (tmp_path / "empty").touch()
-    assert parts_of(tmp_path / "empty", tmp_path / "out") == []
+    assert parts_of(tmp_path / "empty", tmp_path / "out", 9) == []
 
 
 def test_files_are_joined_and_removed(tmp_path):

@@ -1,7 +1,6 @@
 """What Beam prepares is what one process prepares, byte for byte."""
 
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -33,20 +32,21 @@ def job_of(folder, output, unique=True):
 
 def test_shards_give_what_one_process_gives(folder, tmp_path):
     [expected] = clean_splits([job := job_of(folder, tmp_path / "one")])
-    [shards] = preparation.shards_of([job_of(folder, tmp_path / "parts")])
+    shards = preparation.shards_of([job_of(folder, tmp_path / "parts")])
     places = defaultdict(list)
-    for shard in reversed(shards):  # in any order
-        for key, place in preparation.keys_of(shard):
+    for number in reversed(range(SHARDS)):  # in any order
+        for key, place in preparation.keys_of(number, shards):
             places[key].append(place)
     repeats = defaultdict(list)
     for entry in places.items():
         for number, place in preparation.repeats_of(entry):
             repeats[number].append(place)
     reports = [
-        preparation.clean_shard(shard, repeats[shard.number]) for shard in shards
+        preparation.clean_shard(shard, repeats[number])
+        for number, shard in enumerate(shards)
     ]
-    for side, file in zip(("source", "target"), job.files, strict=True):
-        parts = [(Path(shard.output) / side).read_bytes() for shard in shards]
+    for side, file in enumerate(job.files):
+        parts = [shard.files[side].read_bytes() for shard in shards]
         assert b"".join(parts) == file.read_bytes()
     assert sum(report.written for report in reports) == expected.written == 60
     found = sum(report.problems["repeated"] for report in reports)
@@ -54,23 +54,23 @@ def test_shards_give_what_one_process_gives(folder, tmp_path):
 
 
 def test_a_shard_is_written_once_though_two_workers_do(folder, tmp_path):
-    [[shard, *_]] = preparation.shards_of([job_of(folder, tmp_path / "parts", False)])
+    [shard, *_] = preparation.shards_of([job_of(folder, tmp_path / "parts", False)])
     assert preparation.clean_shard(shard, []) == preparation.clean_shard(shard, [])
-    names = {path.name for path in Path(shard.output).iterdir()}
+    names = {path.name for path in shard.files.source.parent.iterdir()}
     assert names == {"source", "target", "report.json", "manifest.json"}
 
 
 def test_equal_pairs_of_two_splits_are_not_repeated(folder, tmp_path):
     job = job_of(folder, tmp_path / "parts")
-    [train], [more] = preparation.shards_of(
+    shards = preparation.shards_of(
         [
             job._replace(shards=job.shards[:1]),
             job._replace(split="training", shards=job.shards[:1]),
         ]
     )
-    keys = [{key for key, _ in preparation.keys_of(shard)} for shard in (train, more)]
+    keys = [{key for key, _ in preparation.keys_of(n, shards)} for n in (0, 1)]
     assert not keys[0] & keys[1]
-    assert (train.number, more.number) == (0, 1)
+    assert shards[0].files != shards[1].files
 
 
 def by_one_process(folder, cache, vocabulary_size=70, **options):
@@ -83,7 +83,7 @@ def by_one_process(folder, cache, vocabulary_size=70, **options):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr("keras_attnvariants.beam.engine.PART_BYTES", 500)
+    monkeypatch.setattr("keras_attnvariants.beam.tokens.PART_BYTES", 500)
 
 
 @pytest.mark.parametrize("unique", [False, True])
@@ -139,7 +139,7 @@ def test_shards_of_unequal_lines_are_refused_in_one_line(beam, folder, tmp_path)
 
 def test_a_missing_shard_is_refused(beam, folder, tmp_path):
     (folder / f"train-00002-of-{SHARDS:05}.de").unlink()
-    with pytest.raises(ValueError, match="24 lines in .*en and no .*00003.de$"):
+    with pytest.raises(ValueError, match="Received: .*en and no .*00003.de$"):
         room.prepare(folder, "en", "de", 70, cache_dir=tmp_path)
 
 

@@ -1,21 +1,22 @@
 """Token files of parts, as far as they need no Beam."""
 
+from pathlib import Path
+
 import keras
 
-from keras_attnvariants.beam import engine
-from keras_attnvariants.beam.tokens import join_offsets
+from keras_attnvariants.beam.engine import parts_of
+from keras_attnvariants.beam.tokens import join_tokens
 from keras_attnvariants.beam.tokens import tokenize_part
-from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.pipeline import write_tokens
 
 
-def test_parts_give_the_files_of_one_process(monkeypatch, folder, tmp_path, tokenizer):
+def test_parts_give_the_files_of_one_process(folder, tmp_path, tokenizer):
     corpus = load_corpus(folder, "en", "de", cache_dir=tmp_path / "cache")
     files = corpus.files("train")
-    TokenizedCorpus(corpus, tokenizer).write_tokens(files, tmp_path)
+    write_tokens(files, tokenizer, tmp_path)
     # Some parts hold no line: the longest line has more bytes than a part.
-    monkeypatch.setattr(engine, "PART_BYTES", 40)
-    todo = engine.parts_of(files.source, tmp_path / "part")
+    todo = parts_of(files.source, tmp_path / "part", 40)
     lines = []
     for part in todo:
         lines.append(tokenize_part(part, tokenizer.model_bytes))
@@ -23,9 +24,8 @@ def test_parts_give_the_files_of_one_process(monkeypatch, folder, tmp_path, toke
         keras.utils.set_random_seed(1)
     assert 0 in lines
     assert sum(lines) == corpus.reports["train"].written
-    for ending, join in ((".ids", engine.join), (".offsets", join_offsets)):
-        files = [tmp_path / f"{part.output}{ending}" for part in todo]
-        join(files, tmp_path / f"joined{ending}")
+    join_tokens([Path(part.output) for part in todo], tmp_path / "joined")
+    for ending in (".ids", ".offsets"):
         expected = (tmp_path / f"source{ending}").read_bytes()
         assert (tmp_path / f"joined{ending}").read_bytes() == expected
     assert not list(tmp_path.glob("*part*"))

@@ -62,24 +62,25 @@ REASONS = {
 
 
 def test_bad_lines_have_reasons_and_the_others_translations():
-    block = module.Block("part", 100, LINES)
-    found, bad = module.translated(block, Reversing())
-    assert found == EXPECTED
-    assert bad == {100 + line: reason for line, reason in REASONS.items()}
-    assert module.translated(block._replace(lines=[]), Reversing()) == ([], {})
+    assert module.translated(LINES, Reversing()) == (EXPECTED, REASONS)
+    assert module.translated([], Reversing()) == ([], {})
+    assert module.translated(["\u3000".encode()], Reversing()) == ([""], {})
 
 
-def test_a_part_is_written_in_order_whatever_came_first(tmp_path):
-    blocks = [(2, ["c"]), (0, ["a", "b"])]
-    bad = [(2, "NUL"), (0, "NUL")]
-    module.write_part((str(tmp_path / "p"), {"translated": blocks, "bad": bad}))
-    assert (tmp_path / "p.text").read_text() == "a\nb\nc\n"
-    record = json.loads((tmp_path / "p.json").read_text())
-    assert record == {"lines": 3, "bad": [[0, "NUL"], [2, "NUL"]]}
+def test_a_part_is_translated_block_by_block(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "LINES_PER_BLOCK", 3)
+    (tmp_path / "a").write_bytes(b"\n".join(LINES))
+    [part] = module.engine.parts_of(tmp_path / "a", tmp_path / "p", 1000)
+    lines, reasons = module.translate_part(part, Reversing())
+    assert (lines, reasons) == (len(LINES), list(REASONS.values()))
+    expected = "".join(f"{line}\n" for line in EXPECTED)
+    assert (tmp_path / "p-000000.text").read_text("utf-8") == expected
+    record = json.loads((tmp_path / "p-000000.json").read_text())
+    assert record == {"lines": 8, "bad": [list(bad) for bad in REASONS.items()]}
 
 
 def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_path):
-    monkeypatch.setattr("keras_attnvariants.beam.engine.PART_BYTES", 50)
+    monkeypatch.setattr("keras_attnvariants.beam.translation.SMALLEST_PART", 50)
     monkeypatch.setattr(module, "LINES_PER_BLOCK", 3)
     (tmp_path / "a").write_bytes(b"\n".join(LINES * 5) + b"\n")
     (tmp_path / "b").write_text("".join(f"{source}\n" for source, _ in PAIRS))
@@ -110,16 +111,14 @@ def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_pat
 
 
 def test_a_file_may_be_called_parts(monkeypatch, reversing, tmp_path):
-    def put_together(steps, parts, saved_model):
+    def for_each(steps, parts, do, saved_model):
         for part in parts:
-            for block in module.blocks_of(module.Part(*part)):
-                texts, _ = module.translated(block, Reversing())
-                module.write_part((block.part, {"translated": [(0, texts)], "bad": []}))
+            module.translate_part(part, Reversing())
 
     monkeypatch.setattr(module.engine, "check_beam", lambda: None)
     pipeline = contextlib.nullcontext
     monkeypatch.setattr(module.engine, "pipeline", lambda *given: pipeline())
-    monkeypatch.setattr(module, "_put_together", put_together)
+    monkeypatch.setattr(module.engine, "for_each", for_each)
     (tmp_path / "parts").write_text("one\n")
     output = tmp_path / "out"
     room.translate_files([tmp_path / "parts"], tmp_path / "model", output, options=HERE)
@@ -159,7 +158,7 @@ def exported(tmp_path_factory, tokenizer):
 
 @pytest.mark.slow
 def test_two_processes_translate_as_one_does(beam, exported, monkeypatch, tmp_path):
-    monkeypatch.setattr("keras_attnvariants.beam.engine.PART_BYTES", 700)
+    monkeypatch.setattr("keras_attnvariants.beam.translation.SMALLEST_PART", 700)
     sources = [source.encode() for source, _ in PAIRS]
     (tmp_path / "a").write_bytes(b"\n".join([*sources, *LINES]))
     (tmp_path / "b").write_bytes(b"\n".join(sources[::-1]))
