@@ -14,10 +14,10 @@ from keras_attnvariants.data.corpora import load_corpus
 from keras_attnvariants.data.mixing import Mixture
 from keras_attnvariants.data.mixing import mix_corpora
 from keras_attnvariants.data.shortlist import Shortlist
-from keras_attnvariants.data.sources import FetchError
 from keras_attnvariants.data.sources import RegisteredCorpus
 from keras_attnvariants.data.sources import names as corpus_names
 from keras_attnvariants.data.sources import register_corpus
+from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 

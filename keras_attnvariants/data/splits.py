@@ -107,7 +107,7 @@ def split_files(folder: Path) -> FilesBySplit:
 
 def find_splits(
     folder: Path, languages: tuple[str, str]
-) -> tuple[dict[str, list[Shard]], tuple[str, ...]]:
+) -> tuple[dict[str, list[ParallelFiles]], tuple[str, ...]]:
     """Finds the splits of a folder that have both languages.
 
     Returns:
@@ -122,7 +122,7 @@ def find_splits(
     found = split_files(folder)
     _check_files(found, folder, languages)
     _check_shards(found, folder, languages)
-    splits: dict[str, list[Shard]] = defaultdict(list)
+    splits: dict[str, list[ParallelFiles]] = defaultdict(list)
     notes: list[str] = []
     for name in sorted(found, key=_order):
         here = [language for language in languages if language in found[name]]

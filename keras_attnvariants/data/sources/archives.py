@@ -46,7 +46,7 @@ class NoMemberError(FetchError):
 
 
 @contextmanager
-def open_member(archive: Path, name: str) -> Iterator[IO[bytes]]:
+def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Opens the member of a zip or tar archive whose path ends in `name`.
 
     Without a name, it opens what is in a `.gz` file that is no archive.
@@ -59,7 +59,8 @@ def open_member(archive: Path, name: str) -> Iterator[IO[bytes]]:
     with ExitStack() as stack:
         try:
             if not name:
-                yield stack.enter_context(gzip.open(archive))
+                with gzip.open(archive) as file:
+                    yield file
                 return
             sizes, opened = _members(archive, stack)
             found = [m for m in sizes if m == name or m.endswith(f"/{name}")]
