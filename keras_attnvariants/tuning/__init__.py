@@ -3,8 +3,6 @@
 Needs the extra `tune`; keras-tuner is imported when a search starts, not before.
 """
 
-from typing import Any
-
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.judgement import Judgement
@@ -24,10 +22,8 @@ __all__ = [
     "SPACES",
     "Budget",
     "Judgement",
-    "PresetHyperModel",
     "Proposal",
     "Range",
-    "RunTuner",
     "Search",
     "SearchResult",
     "SearchSpace",
@@ -38,11 +34,3 @@ __all__ = [
     "propose_hybrids",
     "search",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("PresetHyperModel", "RunTuner"):
-        from keras_attnvariants.tuning import tuner
-
-        return getattr(tuner, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """Attention as a dimension: which variants, and which of their options."""
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from dataclasses import replace
 from typing import Any
 
-import keras
+from keras.saving import serialize_keras_object as serialized
 
 from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
@@ -16,7 +17,7 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import chosen
-from keras_attnvariants.tuning.dimensions import declare
+from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 
 # Arguments of `Transformer` by the role of the layers in them.
@@ -29,6 +30,8 @@ PLACES = {
 NONE = "none"
 # In the place of a list: every registered variant that can serve there.
 ALL = "all"
+# Name of the choice between examples.
+EXAMPLES = "options"
 
 # Arguments that follow from the sizes of the model, and from the corpus.
 FROM_MODEL = {"num_heads": "num_heads", "hidden_dim": "intermediate_dim"}
@@ -50,29 +53,31 @@ class Candidate:
     options: Mapping[str, Range | Sequence[Any]]
     examples: tuple[Mapping[str, Any], ...] = ()
 
-    def declare(self, hyperparameters: Any, name: str) -> None:
-        """Add the options, active where the choice `name` is this variant."""
-        if not self.options and len(self.examples) < 2:
-            return
-        with hyperparameters.conditional_scope(name, [self.variant]):
-            for option, values in self._dimensions(name).items():
-                declare(hyperparameters, option, values)
+    def dimensions(self, name: str) -> dict[str, Range | Sequence[Any]]:
+        """The options by the names of dimensions below the choice `name`."""
+        start = f"{name}/{self.variant}"
+        found: dict[str, Range | Sequence[Any]] = {
+            f"{start}/{key}": values for key, values in self.options.items()
+        }
+        if len(self.examples) > 1:
+            found[f"{start}/{EXAMPLES}"] = self.examples
+        return found
 
     def arguments(self, name: str, stored: Mapping[str, Any]) -> dict[str, Any]:
         """The constructor arguments that were chosen."""
         arguments = dict(self.examples[0]) if len(self.examples) == 1 else {}
-        for option, values in self._dimensions(name).items():
+        for option, values in self.dimensions(name).items():
             value = chosen(values, stored[option])
             last = option.rpartition("/")[2]
-            arguments.update(value if last == "options" else {last: value})
+            arguments |= value if last == EXAMPLES else {last: value}
         return arguments
 
-    def _dimensions(self, name: str) -> dict[str, Range | Sequence[Any]]:
-        start = f"{name}/{self.variant}"
-        dimensions = {f"{start}/{key}": v for key, v in self.options.items()}
-        if len(self.examples) > 1:
-            dimensions[f"{start}/options"] = self.examples
-        return dimensions
+    def corners(self) -> list[dict[str, Any]]:
+        """Arguments in which every value of an option, and every example, occurs."""
+        values = {name: ends(options) for name, options in self.options.items()}
+        rows = max(map(len, values.values()), default=0)
+        tables = [{k: v[i % len(v)] for k, v in values.items()} for i in range(rows)]
+        return [*tables, *map(dict, self.examples)] or [{}]
 
 
 def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
@@ -135,7 +140,7 @@ def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
     distinct: dict[str, Mapping[str, Any]] = {}
     for number in found.fitting(role):
         arguments = {
-            key: serialized(value)
+            key: list(value) if isinstance(value, tuple) else serialized(value)
             for key, value in found.examples[number].items()
             if key not in NOT_SEARCHED
         }
@@ -143,14 +148,31 @@ def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
     return tuple(distinct.values())
 
 
-def serialized(value: Any) -> Any:
-    """A constructor argument in the form that Keras serializes it to."""
-    if isinstance(value, tuple):
-        return list(value)
-    return keras.saving.serialize_keras_object(value)
+def check_layer(
+    preset: Preset,
+    role: str,
+    name: str,
+    arguments: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+    vocabulary_size: int | None = None,
+) -> None:
+    """Raises unless a model with this attention can be built; allocates no array.
+
+    Args:
+        preset: the preset that is searched.
+        role: place of the attention.
+        name, arguments: the variant.
+        sizes: arguments of the model.
+        vocabulary_size: of the model.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    layer = configuration(name, arguments, sizes, preset)
+    preset.check(vocabulary_size, **{**sizes, PLACES[role]: layer})
 
 
-def fitting_examples(
+def fitting(
     entry: Candidate,
     role: str,
     preset: Preset,
@@ -169,21 +191,15 @@ def fitting_examples(
     Returns:
         The candidate; `None` if none of its examples fits.
     """
-
-    def fits(arguments: Mapping[str, Any]) -> bool:
-        try:
+    kept = []
+    for arguments in entry.examples:
+        with contextlib.suppress(ValueError):
             for sizes in some_sizes:
-                layer = configuration(entry.variant, arguments, sizes, preset)
-                overrides: dict[str, Any] = {**sizes, PLACES[role]: layer}
-                preset.check(**overrides)
-        except ValueError:
-            return False
-        return True
-
-    if not entry.examples:
-        return entry
-    kept = tuple(arguments for arguments in entry.examples if fits(arguments))
-    return replace(entry, examples=kept[:1] if first else kept) if kept else None
+                check_layer(preset, role, entry.variant, arguments, sizes)
+            kept.append(arguments)
+    if entry.examples and not kept:
+        return None
+    return replace(entry, examples=tuple(kept[:1] if first else kept))
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """The chief: hands out trials to workers, and takes them back from silent ones."""
 
 import contextlib
+import itertools
 import multiprocessing
 import pickle  # noqa: S403 (between processes of ours)
 import socket
@@ -9,16 +10,15 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
-from keras_attnvariants.tuning import private
+from keras_attnvariants.backend.private import oracle_server
 from keras_attnvariants.tuning.workers import CHIEF
+from keras_attnvariants.tuning.workers import PAUSE
 from keras_attnvariants.tuning.workers import WORKERS
 from keras_attnvariants.utils.processes import call_quietly
 from keras_attnvariants.utils.processes import shared_machine
 
 # Seconds without a sign of life until a worker counts as dead.
 SILENCE = 60.0
-# Seconds between two looks at the workers.
-PAUSE = 0.5
 # How often processes are started again in a search.
 MAX_RESTARTS = 10
 
@@ -58,64 +58,56 @@ class Watchdog:
                     print(f"Worker {name} is gone; another continues trial {trial}.")
 
 
-class LocalWorkers:
-    """Processes on this machine, started again under their names if they die.
+@contextlib.contextmanager
+def local_workers(
+    run: Callable[[str, str], None], address: str, count: int
+) -> Iterator[Callable[[], None]]:
+    """Context with processes on this machine, which share its cores.
 
     Args:
         run: called in each process with the address of the chief and the name of the
             worker; can be pickled.
         address: of the chief.
-        count: number of processes, which share the cores.
+        count: number of processes.
+
+    Yields:
+        A function that starts those again, under their names, that have died. It raises
+        `WorkersDiedError` if that has happened too often.
     """
+    host = socket.gethostname().replace(CHIEF, "host")
+    context = multiprocessing.get_context("spawn")
+    pickled = pickle.dumps(run)
+    processes: dict[str, Any] = {}
+    restarts = itertools.count(1)
 
-    def __init__(
-        self, run: Callable[[str, str], None], address: str, count: int
-    ) -> None:
-        self._run = pickle.dumps(run)
-        self._address = address
-        host = socket.gethostname().replace(CHIEF, "host")
-        self._names = [f"{host}-{i + 1}" for i in range(count)]
-        self._processes: dict[str, Any] = {}
-        self._restarts = 0
+    def start(name: str) -> None:
+        processes[name] = context.Process(
+            target=call_quietly, args=(pickled, address, name), name=name, daemon=True
+        )
+        with shared_machine(count):
+            processes[name].start()
 
-    def __enter__(self) -> "LocalWorkers":
-        for name in self._names:
-            self._start(name)
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        for process in self._processes.values():
-            process.terminate()  # the state is saved first
-        for process in self._processes.values():
-            process.join()
-
-    def look(self) -> None:
-        """Start those again that have died.
-
-        Raises:
-            WorkersDiedError: that has happened too often.
-        """
-        for name, process in list(self._processes.items()):
+    def look() -> None:
+        for name, process in list(processes.items()):
             if process.exitcode in (None, 0):
                 continue
-            self._restarts += 1
-            if self._restarts > MAX_RESTARTS:
+            if next(restarts) > MAX_RESTARTS:
                 raise WorkersDiedError(
-                    f"Workers died {self._restarts} times, the last with exit status "
-                    f"{process.exitcode}: see what they printed"
+                    f"Workers died more than {MAX_RESTARTS} times, the last with exit "
+                    f"status {process.exitcode}: see what they printed"
                 )
             print(f"Worker {name} died ({process.exitcode}) and is started again.")
-            self._start(name)
+            start(name)
 
-    def _start(self, name: str) -> None:
-        context = multiprocessing.get_context("spawn")
-        arguments = (self._run, self._address, name)
-        process = context.Process(
-            target=call_quietly, args=arguments, name=name, daemon=True
-        )
-        with shared_machine(len(self._names)):
-            process.start()
-        self._processes[name] = process
+    try:
+        for number in range(count):
+            start(f"{host}-{number + 1}")
+        yield look
+    finally:
+        for process in processes.values():
+            process.terminate()  # the state is saved first
+        for process in processes.values():
+            process.join()
 
 
 def hand_out(
@@ -128,7 +120,7 @@ def hand_out(
 
     Args:
         oracle: a `ResumableOracle`; notes why the search has failed if it has.
-        join: run by each process on this machine; see `LocalWorkers`.
+        join: run by each process on this machine; see `local_workers`.
         workers: number of those processes.
         address: `"host:port"` for workers on other machines as well.
 
@@ -138,11 +130,11 @@ def hand_out(
     """
     address = address or free_address()
     watchdog = Watchdog(oracle)
-    with serving(oracle, address), LocalWorkers(join, address, workers) as local:
+    with serving(oracle, address), local_workers(join, address, workers) as revive:
         while oracle.failure is None and not oracle.has_ended:
             time.sleep(PAUSE)
             watchdog.look()
-            local.look()
+            revive()
 
 
 @contextlib.contextmanager
@@ -152,7 +144,7 @@ def serving(oracle: Any, address: str) -> Iterator[None]:
     Raises:
         OSError: the address is in use.
     """
-    server = private.oracle_server(oracle)
+    server = oracle_server(oracle)
     try:
         server.add_insecure_port(address)
     except RuntimeError as error:

@@ -47,14 +47,6 @@ class Range:
         """Whether the values are integers."""
         return isinstance(self.minimum, int) and isinstance(self.maximum, int)
 
-    @property
-    def count(self) -> float:
-        """Number of values, which may be infinite."""
-        step = self.step or (1 if self.is_whole else 0)
-        if not step:
-            return math.inf
-        return math.floor((self.maximum - self.minimum) / step + 1e-9) + 1
-
 
 # Several values, a range of numbers, or one value that is not searched.
 Values = Sequence[Any] | Range | Any
@@ -124,26 +116,27 @@ def chosen(values: Range | Sequence[Any], stored: Any) -> Any:
     return values[forms.index(stored)]
 
 
+def ends(values: Range | Sequence[Any]) -> Sequence[Any]:
+    """All values of a choice; the bounds of a range."""
+    return (values.minimum, values.maximum) if isinstance(values, Range) else values
+
+
 def count_points(dimensions: Sequence[Any]) -> float:
     """Number of points that keras-tuner's dimensions and their conditions span."""
 
     def count(dimension: Any) -> float:
-        conditions = [(c, c.conditions[-1]) for c in dimensions if c.conditions]
-        below = [(c, last) for c, last in conditions if last.name == dimension.name]
-        if not below:
-            return number_of_values(dimension)
+        if hasattr(dimension, "min_value"):
+            step = dimension.step or (type(dimension).__name__ == "Int")
+            width = dimension.max_value - dimension.min_value
+            return math.floor(width / step + 1e-9) + 1 if step else math.inf
+        below = [
+            (other, other.conditions[-1].values)
+            for other in dimensions
+            if other.conditions and other.conditions[-1].name == dimension.name
+        ]
         return sum(
-            math.prod(count(c) for c, last in below if value in last.values)
+            math.prod(count(other) for other, needed in below if value in needed)
             for value in dimension.values
         )
 
     return math.prod(count(d) for d in dimensions if not d.conditions)
-
-
-def number_of_values(dimension: Any) -> float:
-    """Number of values of one of keras-tuner's dimensions."""
-    if hasattr(dimension, "min_value"):
-        is_whole = type(dimension).__name__ == "Int"
-        bounds = dimension.min_value, dimension.max_value
-        return Range(*bounds, step=dimension.step or (1 if is_whole else None)).count
-    return len(dimension.values)

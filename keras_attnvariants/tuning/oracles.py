@@ -19,7 +19,7 @@ from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
 
-from keras_attnvariants.tuning import private
+from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
 
 STATE = "oracle.json"
+# Trials of a search in a larger space.
+DEFAULT_TRIALS = 20
 # Times that an oracle is asked for a point until its space counts as exhausted. Each
 # time, keras-tuner draws up to 20 points.
 DRAWS = 100
@@ -187,7 +189,7 @@ class BayesianOracle(ResumableOracle, BayesianOptimizationOracle):
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
         """The next point, the same whether or not the search was killed before."""
-        private.restart_draws(self, self.seed + len(self.trials))
+        restart_draws(self, self.seed + len(self.trials))
         return super().populate_space(trial_id)
 
 
@@ -205,9 +207,8 @@ def without_space(trial: Any) -> Any:
 
 def make_oracle(search: "Search") -> Any:
     """A new oracle for a search, which knows the whole space."""
-    trials = search.trials
-    space = trials.space.hyperparameters(trials.preset)
-    score, higher_is_better = OBJECTIVES[trials.objective]
+    space = search.space.hyperparameters(search.preset)
+    score, higher_is_better = OBJECTIVES[search.objective]
     options = {
         "folder": search.folder,
         "objective": Objective(score, "max" if higher_is_better else "min"),
@@ -219,12 +220,13 @@ def make_oracle(search: "Search") -> Any:
         "max_consecutive_failed_trials": MAX_FAILURES,
     }
     if search.method == "hyperband":
-        epochs = trials.budget.validations
+        epochs = search.budget.validations
         return Hyperband(max_epochs=epochs, factor=search.factor, **options)
-    options["max_trials"] = search.max_trials
+    few = int(min(search.space.points(search.preset), DEFAULT_TRIALS))
+    trials = options["max_trials"] = search.max_trials or few
     if search.method == "random":
         return RandomOracle(**options)
     # Half of the trials, and no more than keras-tuner would take.
-    half = math.ceil(search.max_trials / 2)
+    half = math.ceil(trials / 2)
     options["num_initial_points"] = max(3, min(3 * len(space.space), half))
     return BayesianOracle(**options)

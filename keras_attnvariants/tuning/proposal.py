@@ -7,6 +7,7 @@ window, attention to a window where it must be twice as wide. The others stay le
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,24 +17,28 @@ from typing import Any
 from typing import ClassVar
 from typing import NamedTuple
 
+import numpy as np
+
 from keras_attnvariants import presets
 from keras_attnvariants.analysis import Table
 from keras_attnvariants.analysis import locality
 from keras_attnvariants.analysis import read_pairs
 from keras_attnvariants.analysis import weight_by_distance
+from keras_attnvariants.analysis.heads import NEAREST
+from keras_attnvariants.analysis.heads import HeadLocality
+from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.training.settings import read_settings
-from keras_attnvariants.tuning.candidates import PLACES
-from keras_attnvariants.tuning.hybrids import LayerLocality
+from keras_attnvariants.tuning.hybrids import HARD_CODED
+from keras_attnvariants.tuning.hybrids import LEARNED
+from keras_attnvariants.tuning.hybrids import LOCAL
+from keras_attnvariants.tuning.hybrids import NGRAM
 from keras_attnvariants.tuning.hybrids import class_of
-from keras_attnvariants.tuning.hybrids import classes
-from keras_attnvariants.tuning.hybrids import even_share
 from keras_attnvariants.tuning.hybrids import hybrids
-from keras_attnvariants.tuning.hybrids import layer_locality
 from keras_attnvariants.tuning.hybrids import learned_layers
 from keras_attnvariants.tuning.hybrids import replacements
 from keras_attnvariants.tuning.hybrids import stacks
@@ -46,6 +51,8 @@ from keras_attnvariants.utils.checks import check_share
 DISTANCE = 2
 NEARNESS = 0.25
 SENTENCES = 1000
+# Share of the rows in which a head must keep to its offset to be hard-coded.
+MOST = 0.5
 # The dimension of the space.
 DIMENSION = "hybrid"
 
@@ -164,65 +171,121 @@ def propose(
     weights = weight_by_distance(model, tokenizer, pairs, farthest=2 * distance)
     by_layer = grouped(weights.rows, "place", "layer")
     lengths = fitting_lengths(model, tokenizer, pairs)
-    even = {
-        place: (
-            even_share(place, lengths, distance),
-            even_share(place, lengths, 2 * distance),
-        )
-        for place in PLACES
-    }
-    replacing: dict[tuple[str, int], dict[str, Any]] = {}
-    rows = []
+    rows, proposed = [], {}
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
-        if where in baseline:
-            by_distance = {row.distance: row.weight for row in by_layer[where]}
-            layer = layer_locality(of_layer, by_distance, even[where[0]])
-            kind = layer.replacement(where[0], nearness)
-            found = replacements(
-                preset, where[0], baseline[where], layer, kind, distance
+        if where not in baseline:
+            continue
+        place, _ = where
+        near, wide = (
+            Share(
+                sum(row.weight for row in by_layer[where] if abs(row.distance) <= far),
+                even_share(place, lengths, far),
             )
-            replacing[where] = dict(found)
-            rows.append(proposed_layer(preset, where, layer, kind, replacing[where]))
+            for far in (distance, 2 * distance)
+        )
+        offsets, kept = kept_offsets(of_layer)
+        kind = cheapest(place, near.excess >= nearness, wide.excess >= nearness, kept)
+        reach = (2 * distance if kind == LOCAL else distance) + 1
+        found = replacements(preset, place, baseline[where], kind, offsets, reach)
+        proposed[where] = found
+        changed = with_layers(preset, {where: found[kind]})
+        rows.append(
+            ProposedLayer(
+                *where,
+                *near,
+                offsets=" ".join(f"{n:+d}" if n else "0" for n in offsets),
+                proposed=kind,
+                variant=class_of(found[kind]),
+                saved=preset.count() - preset.count(**changed),
+            )
+        )
     return Proposal(
         tuple(rows),
         heads.sentences,
         heads.skipped,
         preset=preset,
-        hybrids=hybrids(preset, replacing),
+        hybrids=hybrids(preset, proposed),
     )
+
+
+class Share(NamedTuple):
+    """Share of the weight of a layer within a distance.
+
+    Attributes:
+        weight: the share.
+        even: the same if all weights of a row were equal.
+    """
+
+    weight: float
+    even: float
+
+    @property
+    def excess(self) -> float:
+        """The share on a scale from that of even weights, 0, to everything, 1."""
+        return (self.weight - self.even) / (1 - self.even) if self.even < 1 else 0.0
+
+
+def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> str:
+    """The cheapest kind of attention for a layer.
+
+    Args:
+        place: of the layer.
+        is_near, is_near_in_wide: whether its heads look near, and in a window twice as
+            wide.
+        kept: see `kept_offsets`.
+    """
+    if is_near and kept >= MOST:
+        return HARD_CODED
+    if place == "cross":
+        return LEARNED
+    if is_near:
+        return NGRAM
+    return LOCAL if is_near_in_wide else LEARNED
+
+
+def kept_offsets(heads: Sequence[HeadLocality]) -> tuple[list[int], float]:
+    """The most frequent offset of each head, and how far the heads keep to them.
+
+    Returns:
+        Offsets from -3 to 3; and the smallest, over the heads, share of rows whose
+        largest weight is at most one token from its offset.
+    """
+    offsets, kept = [], []
+    for head in heads:
+        shares = dict(zip(NEAREST, head.shares, strict=True))
+        offset = max(shares, key=shares.__getitem__)
+        offsets.append(offset)
+        kept.append(sum(shares.get(offset + step, 0.0) for step in (-1, 0, 1)))
+    return offsets, min(kept)
+
+
+def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) -> float:
+    """Share of the weight within a distance if all weights of a row are equal.
+
+    Args:
+        place: `"encoder"`, `"decoder"` or `"cross"`.
+        lengths: of sources and targets, in tokens; a target has BOS before it.
+        distance: in tokens.
+    """
+    near = rows = 0.0
+    for source, target in lengths:
+        queries = source if place == "encoder" else target + 1
+        keys = target + 1 if place == "decoder" else source
+        offsets = np.arange(keys) - np.arange(queries)[:, None]
+        seen = offsets <= 0 if place == "decoder" else np.full(offsets.shape, True)
+        within = (abs(offsets) <= distance) & seen
+        near += (within.sum(-1) / seen.sum(-1)).sum()
+        rows += queries
+    return near / rows
 
 
 def fitting_lengths(
     model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
 ) -> list[tuple[int, int]]:
     """Tokens of the sources and targets that an analysis does not skip."""
-    sides = zip(*pairs, strict=True)
-    found = ([len(ids) for ids in tokenizer.encode(list(side))] for side in sides)
-    return [
-        (source, target)
-        for source, target in zip(*found, strict=True)
-        if source and target and max(source, target + 1) <= model.max_length
-    ]
-
-
-def proposed_layer(
-    preset: Preset,
-    where: tuple[str, int],
-    layer: LayerLocality,
-    kind: str,
-    replacing: Mapping[str, Any],
-) -> ProposedLayer:
-    """The row of a layer."""
-    changed = with_layers(preset, {where: replacing[kind]})
-    return ProposedLayer(
-        *where,
-        near=layer.near,
-        even=layer.even_near,
-        offsets=" ".join(f"{n:+d}" if n else "0" for n in layer.offsets),
-        proposed=kind,
-        variant=class_of(replacing[kind]),
-        saved=preset.count() - preset.count(**changed),
-    )
+    found = [(len(x.source_ids), len(x.target_ids)) for x in encoded(tokenizer, pairs)]
+    longest = model.max_length
+    return [(s, t) for s, t in found if s and t and max(s, t + 1) <= longest]
 
 
 def preset_of_run(run: Path, corpus: Corpus) -> Preset:
@@ -244,16 +307,17 @@ def preset_of_run(run: Path, corpus: Corpus) -> Preset:
         )
     config = settings["model"]["config"]
     options = {key: config.get(key, value) for key, value in preset.options.items()}
-    found = stacks(config)
+    layers = [entry for entries in stacks(config).values() for entry in entries]
     if "num_heads" in options:
         # Not an argument of the model, but of its layers.
-        layers = [entry for place in found.values() for entry in place if entry]
-        heads = [entry["config"].get("num_heads", 0) for entry in layers]
+        heads = [entry["config"].get("num_heads", 0) for entry in layers if entry]
         options["num_heads"] = max(heads, default=options["num_heads"])
     preset = dataclasses.replace(preset, options=options)
-    if classes(found) != classes(stacks(preset.config)):
+    expected = [e for entries in stacks(preset.config).values() for e in entries]
+    found = [*map(class_of, layers)]
+    if found != [*map(class_of, expected)]:
         raise ValueError(
             f"The run must have the attention of its preset, {preset.name}. "
-            f"Received: {run}, with {classes(found)}"
+            f"Received: {run}, with {', '.join(found)}"
         )
     return preset

@@ -2,9 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
-import math
-import operator
 import os
 import resource
 import statistics
@@ -20,9 +17,9 @@ from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.dataclass_json import read_record
+from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import write_csv
-from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import split_lines
 
 RECORD = "record.json"
@@ -30,13 +27,8 @@ RECORD = "record.json"
 ERROR = "error.txt"
 # By objective, the validation metric and whether more of it is better.
 OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
-# What a trial costs, and whether more of it is better.
-COSTS = {
-    "parameters": False,
-    "tokens_per_second": True,
-    "memory_mib": False,
-    "minutes": False,
-}
+# What a trial costs; -1 where more of it is better.
+COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
 
 
 @dataclass(frozen=True)
@@ -90,14 +82,17 @@ class TrialRecord:
             f"{self.minutes:.1f} min"
         )
 
+    def cost(self, name: str) -> float:
+        """One of `COSTS`, of which less is better."""
+        return float(COSTS[name] * getattr(self, name))
+
     def run_folder(self, folder: Path) -> Path:
         """The folder of the best run, in that of the trial."""
         return folder / f"seed-{self.best_seed}"
 
     def write(self, folder: Path) -> None:
         """Write it into the folder of the trial."""
-        text = json.dumps(dataclasses.asdict(self), indent=1)
-        write_file(folder / RECORD, f"{text}\n".encode())
+        write_record(folder / RECORD, self)
 
     @classmethod
     def read(cls, folder: Path) -> "TrialRecord":
@@ -106,8 +101,7 @@ class TrialRecord:
         Raises:
             DamagedFolderError: there is none that can be read.
         """
-        values = read_json(folder / RECORD)
-        return cls(**{**values, "scores": tuple(values["scores"])})
+        return read_record(folder / RECORD, cls)
 
 
 @dataclass(frozen=True)
@@ -141,12 +135,7 @@ class SearchResult:
         for name in bounds:
             check_choice("bounds", name, COSTS)
         for record in self.records:
-            if all(
-                (operator.ge if COSTS[name] else operator.le)(
-                    getattr(record, name), bound
-                )
-                for name, bound in bounds.items()
-            ):
+            if all(record.cost(name) <= COSTS[name] * bounds[name] for name in bounds):
                 return record
         raise ValueError(f"No trial has ended within these bounds. Received: {bounds}")
 
@@ -157,14 +146,11 @@ class SearchResult:
             cost: `"parameters"`, `"tokens_per_second"`, `"memory_mib"` or `"minutes"`.
         """
         check_choice("cost", cost, COSTS)
-        sign = -1 if COSTS[cost] else 1
         found: list[TrialRecord] = []
-        cheapest = math.inf
         # From the best to the worst, each on the front is cheaper than all before.
         for record in self.records:
-            if sign * getattr(record, cost) < cheapest:
+            if not found or record.cost(cost) < found[-1].cost(cost):
                 found.append(record)
-                cheapest = sign * getattr(record, cost)
         return tuple(found)
 
     def run_folder(self, record: TrialRecord | None = None) -> Path:
@@ -175,27 +161,30 @@ class SearchResult:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all trials, one a line."""
         dimensions = names_of_dimensions(self.records)
-        apart = ("trial", "values", "scores")
-        names = [field.name for field in dataclasses.fields(TrialRecord)]
-        fields = [name for name in names if name not in apart]
-        rows: list[list[Any]] = [
-            ["trial", self.objective, "spread", *fields, *dimensions]
+        measured = ("updates", *COSTS)
+        rows = [
+            [
+                *(r.trial, r.score, r.spread),
+                *(getattr(r, name) for name in (*measured, "best_seed")),
+                *(r.values.get(name, "") for name in dimensions),
+            ]
+            for r in self.records
         ]
-        for r in self.records:
-            cost = [getattr(r, name) for name in fields]
-            values = [r.values.get(name, "") for name in dimensions]
-            rows.append([r.trial, r.score, r.spread, *cost, *values])
-        write_csv(Path(path), rows)
+        columns = ("trial", self.objective, "spread", *measured, "best_seed")
+        write_csv(Path(path), [[*columns, *dimensions], *rows])
 
     def __rich__(self) -> Table:
         front, varied = self.front(), dimensions_that_vary(self.records)
+        metric, _ = OBJECTIVES[self.objective]
+        costs = ("parameters", "tokens/s", "memory", "minutes")
         table = Table(title=f"{len(self.records)} trials of {self.budget} each")
-        for name in ("", "trial", OBJECTIVES[self.objective][0], "parameters"):
-            table.add_column(name, justify="right")
-        for name in ("tokens/s", "memory", "minutes"):
+        for name in ("", "trial", metric, *costs):
             table.add_column(name, justify="right")
         table.add_column("values", overflow="fold")
         for r in self.records:
+            values = [
+                f"{short(k)} {label(r.values[k])}" for k in varied if k in r.values
+            ]
             table.add_row(
                 "*" if r in front else "",
                 r.trial,
@@ -204,9 +193,7 @@ class SearchResult:
                 f"{r.tokens_per_second:,.0f}",
                 f"{r.memory_mib:,.0f} MiB",
                 f"{r.minutes:.1f}",
-                ", ".join(
-                    f"{short(k)} {label(v)}" for k, v in r.values.items() if k in varied
-                ),
+                ", ".join(values),
             )
         table.caption = "* on the front of quality against number of parameters"
         return table

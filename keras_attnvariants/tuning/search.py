@@ -1,11 +1,14 @@
-"""A search: its oracle, its folder, and the processes that run its trials."""
+"""A search: its settings, its folder, and the processes that run its trials."""
 
 import dataclasses
+import functools
 import json
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +16,29 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.precision import faster_precision
 from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.training.vocabulary import prepare_vocabulary
 from keras_attnvariants.tuning.budget import Budget
-from keras_attnvariants.tuning.private import random_trials
+from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
 from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.trial_runs import TrialRunner
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
-# Trials of a search in a space without end.
-DEFAULT_TRIALS = 20
 SETTINGS = "search.json"
+# What all trials compute in, if a search chose it.
+PRECISION = "precision.txt"
 METHODS = ("random", "bayesian", "hyperband")
 # What differs if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
-# A search may be given more trials.
+# What does not decide the result of a trial; a search may be given more of them.
 FREE_TO_CHANGE = ("max_trials",)
 
 
@@ -42,31 +47,64 @@ class Search:
     """A search that can be started, continued and joined by workers.
 
     Attributes:
-        trials: trains its trials.
+        preset: trained where the space says nothing else.
+        corpus: with a split "validation", which the objective is measured on.
+        space: the dimensions that vary.
         folder: of the search; everything is written there.
+        budget: the budget of each trial.
+        objective: `"loss"` or `"bleu"`, on the validation split.
         method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
             gives all trials a part of the budget and continues the best of them.
-        max_trials: number of trials; Hyperband decides it by itself.
+        max_trials: number of trials; `None` for all points of a space of up to 20, and
+            20 of a larger one. Hyperband decides it by itself.
+        seeds: one run of each trial for each; its score is their mean.
         seed: determines the points.
         factor: in Hyperband, one of so many trials is continued.
+        vocabulary_size: the same for all trials, or losses could not be compared;
+            `None` for that of the preset.
+        subwords: options of the vocabulary; as for `train_preset`.
+        bleu_sentences: number of validation sentences for `"bleu"`.
+        settings: fields of `TrainingConfig`, such as `patience`.
+        precision: dtype policy, or `"auto"`; as for `train_preset`.
 
     Raises:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
     """
 
-    trials: TrialRunner
+    preset: Preset
+    corpus: Corpus
+    space: SearchSpace
     folder: Path
+    _: KW_ONLY
+    budget: Budget
+    objective: str = "loss"
     method: str = "random"
-    max_trials: int = DEFAULT_TRIALS
+    max_trials: int | None = None
+    seeds: Sequence[int] = (1,)
     seed: int = 1
     factor: int = 3
+    vocabulary_size: int | None = None
+    subwords: Mapping[str, Any] = field(default_factory=dict)
+    bleu_sentences: int = 200
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    precision: str = "auto"
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
-        check_packages(self.method)
-        check_integer("max_trials", self.max_trials)
+        check_choice("objective", self.objective, OBJECTIVES)
+        needed = ["keras_tuner", "tensorboard"]
+        bayesian = ["sklearn"] * (self.method == "bayesian")
+        check_extra("A search", "tune", needed + bayesian)
+        check_optional_integer("max_trials", self.max_trials)
         check_integer("seed", self.seed)
         check_integer("factor", self.factor, minimum=2)
+        check_integer("bleu_sentences", self.bleu_sentences)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(
+                f"`seeds` must be different integers. Received: {self.seeds}"
+            )
+        for seed in self.seeds:
+            check_integer("seeds", seed, minimum=0)
 
     def run(self, workers: int = 1, chief: str | None = None) -> SearchResult:
         """Run the search, or continue it.
@@ -77,28 +115,25 @@ class Search:
             chief: address, `"host:port"`, at which this process hands out trials to
                 workers on other machines.
         """
+        from keras_attnvariants.tuning.workers import RunTuner
+
         check_integer("workers", workers, minimum=1 if chief is None else 0)
         with lock_folder(self.folder):
-            self._open()
-            self._run_trials(workers, chief)
+            self.open()
+            oracle = self.oracle()
+            tuner = RunTuner(oracle, self.train, self.folder)
+            oracle.reload()
+            if workers == 1 and chief is None:
+                # No other process is left.
+                oracle.gone.update(oracle.ongoing_trials)
+                tuner.search()
+            else:
+                from keras_attnvariants.tuning.chief import hand_out
+
+                hand_out(oracle, self.join, workers, chief)
+            if oracle.failure is not None:
+                raise oracle.failure
             return self.result()
-
-    def _run_trials(self, workers: int, chief: str | None) -> None:
-        from keras_attnvariants.tuning.tuner import RunTuner
-
-        tuner = RunTuner(self.oracle(), self.trials, self.folder)
-        oracle = tuner.oracle
-        oracle.reload()
-        if workers == 1 and chief is None:
-            # No other process is left.
-            oracle.gone.update(oracle.ongoing_trials)
-            tuner.search()
-        else:
-            from keras_attnvariants.tuning.chief import hand_out
-
-            hand_out(oracle, self.join, workers, chief)
-        if oracle.failure is not None:
-            raise oracle.failure
 
     def join(self, chief: str, name: str) -> None:
         """Be a worker: run trials of a chief until there are none.
@@ -111,22 +146,32 @@ class Search:
         Raises:
             ValueError: the folder holds another search, or no chief answers.
         """
-        from keras_attnvariants.tuning.workers import WorkerTuner
-        from keras_attnvariants.tuning.workers import check_worker_name
-        from keras_attnvariants.tuning.workers import heartbeat
-        from keras_attnvariants.tuning.workers import wait_for_search
+        from keras_attnvariants.tuning import workers
 
-        check_worker_name(name)
-        wait_for_search(self.folder, chief)
-        check_same_search(self.folder, self.settings())
-        tuner = WorkerTuner(self.oracle(), self.trials, self.folder, chief, name)
-        with heartbeat(self.folder, name):
+        workers.check_worker_name(name)
+        workers.wait_for_search(self.folder / SETTINGS, chief)
+        check_same_search(self.folder, self.described())
+        tuner = workers.WorkerTuner(self.oracle(), self.train, self.folder, chief, name)
+        with workers.heartbeat(self.folder, name):
             tuner.search()
+
+    @property
+    def train(self) -> Any:
+        """The function that trains a trial in a folder; see `run_trial`."""
+        from keras_attnvariants.tuning.trials import run_trial
+
+        return functools.partial(run_trial, self)
+
+    @property
+    def chosen_precision(self) -> str:
+        """The dtype policy of all trials."""
+        if self.precision == "auto":
+            return (self.folder / PRECISION).read_text()
+        return self.precision
 
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
-        described = self.trials.budget.describe()
-        return read_result(self.folder, self.trials.objective, described)
+        return read_result(self.folder, self.objective, self.budget.describe())
 
     def oracle(self) -> Any:
         """A new oracle, which knows the whole space."""
@@ -140,56 +185,59 @@ class Search:
         Raises:
             ValueError: an argument is wrong, or a part of the space cannot be built.
         """
-        trials = self.trials
-        if "validation" not in trials.corpus.splits:
+        if "validation" not in self.corpus.splits:
             raise ValueError(
                 "A search needs a corpus with a split 'validation'. "
-                f"Received: {trials.corpus.name!r} with {list(trials.corpus.splits)}"
+                f"Received: {self.corpus.name!r} with {list(self.corpus.splits)}"
             )
-        if trials.objective == "loss" and "label_smoothing" in trials.space.training:
+        if self.objective == "loss" and "label_smoothing" in self.space.training:
             raise ValueError(
                 "`label_smoothing` changes the loss itself: search it with the "
                 "objective 'bleu'. Received: 'loss'"
             )
-        trials.space.check(trials.preset, trials.vocabulary_size)
+        self.space.check(self.preset, self.vocabulary_size)
         if self.method == "hyperband":
+            from keras_attnvariants.backend.private import random_trials
+
             needed = random_trials(self.oracle())
-            points = trials.space.points(trials.preset)
+            points = self.space.points(self.preset)
             if points < needed:
                 raise ValueError(
-                    f"Hyperband with {trials.budget.validations} validations needs "
+                    f"Hyperband with {self.budget.validations} validations needs "
                     f"{needed} different points: take another method, or fewer "
                     f"validations. Received: a space with {points}"
                 )
 
-    def _open(self) -> None:
+    def open(self) -> None:
         """Check and write the settings, vocabulary and precision of all trials."""
-        settings = self.settings()
-        check_same_search(self.folder, settings)
+        check_same_search(self.folder, self.described())
         self.check()
-        write_settings(self.folder, settings)
-        self.trials.prepare(self.folder)
+        write_settings(self.folder, self.described())
+        size = self.vocabulary_size or self.preset.options["vocabulary_size"]
+        prepare_vocabulary(self.folder, self.corpus, size, self.subwords)
+        precision = self.folder / PRECISION
+        if self.precision == "auto" and not precision.is_file():
+            write_file(precision, faster_precision().encode())
 
-    def settings(self) -> dict[str, Any]:
+    def described(self) -> dict[str, Any]:
         """All that decides the result of the search, in a form that JSON can hold."""
-        trials = self.trials
-        options = trials.preset.options
+        options = self.preset.options
         settings = {
             **{f"preset.{name}": value for name, value in options.items()},
-            "space": trials.space.to_dict(),
-            "budget": dataclasses.asdict(trials.budget),
-            "objective": trials.objective,
-            "seeds": trials.seeds,
-            "vocabulary_size": trials.vocabulary_size,
-            "settings": trials.settings,
-            "precision": trials.precision,
-            "method": self.method,
-            "max_trials": self.max_trials,
-            "seed": self.seed,
-            "factor": self.factor,
-            **describe_data(trials.preset, trials.corpus, trials.subwords),
+            "space": self.space.to_dict(),
+            "budget": dataclasses.asdict(self.budget),
+            "seeds": list(self.seeds),
+            **{name: getattr(self, name) for name in DESCRIBED},
+            **describe_data(self.preset, self.corpus, self.subwords),
         }
         return json.loads(json.dumps(settings, default=serialized))
+
+
+# Attributes of a search that are noted as they are.
+DESCRIBED = (
+    *("objective", "vocabulary_size", "settings", "precision"),
+    *("method", "max_trials", "seed", "factor"),
+)
 
 
 def search(
@@ -197,19 +245,7 @@ def search(
     corpus: Corpus,
     space: SearchSpace,
     folder: str | os.PathLike[str],
-    *,
-    budget: Budget,
-    objective: str = "loss",
-    method: str = "random",
-    max_trials: int | None = None,
-    seeds: Sequence[int] = (1,),
-    seed: int = 1,
-    factor: int = 3,
-    vocabulary_size: int | None = None,
-    subwords: Mapping[str, Any] | None = None,
-    bleu_sentences: int = 200,
-    settings: Mapping[str, Any] | None = None,
-    precision: str = "auto",
+    **options: Any,
 ) -> Search:
     """A search for the best point of a space; `run` starts or continues it.
 
@@ -218,11 +254,8 @@ def search(
     result is that of a search that nobody killed.
 
     Args:
-        preset, corpus, space, budget, objective, seeds, vocabulary_size, subwords,
-            bleu_sentences, settings, precision: see `TrialRunner`.
-        folder, method, seed, factor: see `Search`.
-        max_trials: number of trials; `None` for all points of a space of up to 20, and
-            20 of a larger one. Hyperband decides it by itself.
+        preset, corpus, space, folder: see `Search`.
+        **options: its `budget`, and perhaps further attributes.
 
     Raises:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
@@ -236,23 +269,7 @@ def search(
     model, tokenizer = kav.training.load_run(search.run().run_folder())
     ```
     """
-    check_packages(method)
-    trials = TrialRunner(
-        preset,
-        corpus,
-        space,
-        budget,
-        objective,
-        tuple(seeds),
-        vocabulary_size,
-        bleu_sentences,
-        dict(settings or {}),
-        precision,
-        dict(subwords or {}),
-    )
-    if max_trials is None:
-        max_trials = int(min(space.points(preset), DEFAULT_TRIALS))
-    return Search(trials, Path(folder), method, max_trials, seed, factor)
+    return Search(preset, corpus, space, Path(folder), **options)
 
 
 def serialized(value: Any) -> Any:
@@ -283,24 +300,14 @@ def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
         for name in dict.fromkeys((*saved, *given))
         if name not in FREE_TO_CHANGE and saved.get(name) != given.get(name)
     ]
-    if any(name in CONTENTS for name in differing):
-        raise ValueError(
-            f"{folder} holds a search on another corpus: give that, or choose another "
-            f"folder. Received: another content of {', '.join(differing)}"
-        )
-    for name in differing:
-        raise ValueError(
-            f"{folder} holds a search with another `{name}`: give that, or choose "
-            f"another folder. Received: {given.get(name)!r:.60} instead of "
-            f"{saved.get(name)!r:.60}"
-        )
-
-
-def check_packages(method: str) -> None:
-    """Raises unless the packages of a method are installed.
-
-    Raises:
-        ValueError: says how to install what is missing.
-    """
-    needed = ["keras_tuner", "tensorboard"]
-    check_extra("A search", "tune", needed + ["sklearn"] * (method == "bayesian"))
+    if not differing:
+        return
+    name = differing[0]
+    other = f"with another `{name}`"
+    received = f"{given.get(name)!r:.60} instead of {saved.get(name)!r:.60}"
+    if corpus := [name for name in differing if name in CONTENTS]:
+        other, received = "on another corpus", f"another content of {', '.join(corpus)}"
+    raise ValueError(
+        f"{folder} holds a search {other}: give that, or choose another folder. "
+        f"Received: {received}"
+    )

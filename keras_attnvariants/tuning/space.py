@@ -12,16 +12,17 @@ from typing import NamedTuple
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.tuning.candidates import ALL
-from keras_attnvariants.tuning.candidates import NONE
 from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.candidates import Candidate
 from keras_attnvariants.tuning.candidates import candidates
+from keras_attnvariants.tuning.candidates import check_layer
 from keras_attnvariants.tuning.candidates import configuration
-from keras_attnvariants.tuning.candidates import fitting_examples
+from keras_attnvariants.tuning.candidates import fitting
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import chosen
 from keras_attnvariants.tuning.dimensions import count_points
 from keras_attnvariants.tuning.dimensions import declare
+from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
 
@@ -206,10 +207,9 @@ class SearchSpace:
                 preset.check(vocabulary_size, **some[0], **system)
         for role, given in self._candidates(preset).items():
             for entry in given:
-                for sizes, arguments in itertools.product(some[:1], corners(entry)):
-                    layer = configuration(entry.variant, arguments, sizes, preset)
-                    place = {PLACES[role]: layer}
-                    preset.check(vocabulary_size, **sizes, **place)
+                for arguments in entry.corners():
+                    layer = entry.variant, arguments, some[0]
+                    check_layer(preset, role, *layer, vocabulary_size)
 
     def _numbers(self) -> dict[str, Any]:
         given = {**self.sizes, **self.training}
@@ -220,12 +220,12 @@ class SearchSpace:
         some = self._some_sizes()
         found = {}
         for role, given in self.attention.items():
-            fitting = [
-                fitting_examples(entry, role, preset, some, first=given != ALL)
+            entries = [
+                fitting(entry, role, preset, some, first=given != ALL)
                 for entry in candidates(role, given)
             ]
-            found[role] = tuple(entry for entry in fitting if entry is not None)
-            if not found[role] or (given != ALL and None in fitting):
+            found[role] = tuple(entry for entry in entries if entry is not None)
+            if not found[role] or (given != ALL and None in entries):
                 raise ValueError(
                     f"A variant of `attention.{role}` has no registered example that "
                     f"fits the sizes of the model: give its options. Received: {given}"
@@ -234,13 +234,9 @@ class SearchSpace:
 
     def _some_sizes(self) -> list[dict[str, Any]]:
         """Combinations of sizes; of a range, its ends."""
-        fixed = {name: to_values(name, given) for name, given in self.sizes.items()}
-        ends = [
-            (values.minimum, values.maximum) if isinstance(values, Range) else values
-            for values in fixed.values()
-        ]
-        combinations = itertools.islice(itertools.product(*ends), CHECKED)
-        return [dict(zip(fixed, values, strict=True)) for values in combinations]
+        values = [ends(to_values(name, given)) for name, given in self.sizes.items()]
+        combinations = itertools.islice(itertools.product(*values), CHECKED)
+        return [dict(zip(self.sizes, found, strict=True)) for found in combinations]
 
     def _layers(
         self, role: str, preset: Preset
@@ -268,22 +264,10 @@ class SearchSpace:
 def declare_attention(
     hyperparameters: Any, name: str, given: Sequence[Candidate]
 ) -> None:
-    """Add the choice between variants, and their options."""
+    """Add the choice between variants, and their options where they are chosen."""
     declare(hyperparameters, name, [entry.variant for entry in given])
     for entry in given:
-        entry.declare(hyperparameters, name)
-
-
-def corners(entry: Candidate) -> list[dict[str, Any]]:
-    """Arguments of a candidate in which every value of an option occurs once."""
-    if entry.variant == NONE:
-        return [{}]
-    ends = {
-        name: [values.minimum, values.maximum]
-        if isinstance(values, Range)
-        else list(values)
-        for name, values in entry.options.items()
-    }
-    rows = max(map(len, ends.values()), default=0)
-    tables = [{k: v[i % len(v)] for k, v in ends.items()} for i in range(rows)]
-    return [*tables, *map(dict, entry.examples)] or [{}]
+        if dimensions := entry.dimensions(name):
+            with hyperparameters.conditional_scope(name, [entry.variant]):
+                for option, values in dimensions.items():
+                    declare(hyperparameters, option, values)

@@ -1,4 +1,4 @@
-"""Workers: they train the trials that a chief hands out."""
+"""What trains the trials of a search: its own process, or workers of a chief."""
 
 import contextlib
 import multiprocessing
@@ -7,19 +7,23 @@ import re
 import signal
 import threading
 import time
-import uuid
+from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import grpc
+from keras_tuner.engine.base_tuner import BaseTuner
+from keras_tuner.errors import FailedTrialError
 from keras_tuner.errors import FatalError
 
-from keras_attnvariants.tuning.search import SETTINGS
-from keras_attnvariants.tuning.trial_runs import TrialRunner
-from keras_attnvariants.tuning.tuner import RunTuner
+from keras_attnvariants.training import DivergedError
+from keras_attnvariants.training import NonFiniteError
+from keras_attnvariants.tuning.results import ERROR
+from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.processes import environment
 
 WORKERS = "workers"
@@ -28,7 +32,7 @@ BEAT = 5.0
 # Seconds that a worker waits for a chief that has not begun, or is started again.
 PATIENCE = 600.0
 # Seconds between two looks at something awaited.
-PAUSE = 0.5
+PAUSE = 0.2
 # How a call ends if nobody answers.
 AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 # keras-tuner takes whoever has this in its name for the chief.
@@ -45,18 +49,92 @@ class ChiefGoneError(ValueError):
         )
 
 
+class RunTuner(BaseTuner):
+    """Trains the trials that an oracle proposes, each as a run that can be resumed.
+
+    Args:
+        oracle: knows the whole space, and saves itself.
+        train: takes the folder of a trial and its values, and returns its record.
+        folder: of the search; each trial has a folder in it.
+    """
+
+    oracle: Any
+
+    def __init__(
+        self, oracle: Any, train: Callable[[Path, Any], TrialRecord], folder: Path
+    ) -> None:
+        self._train = train
+        folder = folder.resolve()
+        super().__init__(oracle, directory=folder.parent, project_name=folder.name)
+
+    def save(self) -> None:
+        """Write nothing: only an oracle has a state."""
+
+    def search(self) -> None:
+        """Train trials until the oracle has no more.
+
+        Raises:
+            OSError: the disk is full, or a folder cannot be written.
+            SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
+        """
+        try:
+            super().search()
+        except FatalError as error:
+            raise error.__cause__ or error from None
+
+    def pre_create_trial(self) -> None:
+        """Wait a little: an oracle without a trial is asked again and again."""
+        time.sleep(PAUSE)
+
+    def run_trial(self, trial: Any) -> dict[str, float]:
+        """Train a trial, or continue it where it was killed.
+
+        Returns:
+            The score by the name of the objective.
+        """
+        folder = Path(self.get_trial_dir(trial.trial_id))
+        try:
+            record = self._record(folder, trial.hyperparameters.values)
+        except OSError as error:
+            raise FatalError(str(error)) from error
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}".partition("\n")[0]
+            print(f"Trial {trial.trial_id} failed. {message}")
+            write_file(folder / ERROR, f"{message}\n".encode())
+            if is_due_to_the_point(error):
+                raise FailedTrialError(message) from error
+            raise
+        (folder / ERROR).unlink(missing_ok=True)
+        print(record.describe(self.oracle.objective.name))
+        return {self.oracle.objective.name: record.score}
+
+    def _record(self, folder: Path, values: dict[str, Any]) -> TrialRecord:
+        """The record of a trial, as soon as no other process is at work on it."""
+        while True:
+            try:
+                return self._train(folder, values)
+            except FolderInUseError:
+                time.sleep(PAUSE)
+
+
+def is_due_to_the_point(error: Exception) -> bool:
+    """Whether a trial would fail again: it diverged, or does not fit into memory."""
+    kinds = NonFiniteError, DivergedError, MemoryError
+    return isinstance(error, kinds) or type(error).__name__ == "ResourceExhaustedError"
+
+
 class WorkerTuner(RunTuner):
     """Trains the trials that a chief hands out, and waits for a chief that is away.
 
     Args:
-        oracle, trials, folder: as for `RunTuner`; the oracle is that of the chief's
+        oracle, train, folder: as for `RunTuner`; the oracle is that of the chief's
             search, and proposes nothing here.
         chief: address of the chief, `"host:port"`.
         name: of this worker.
     """
 
     def __init__(
-        self, oracle: Any, trials: TrialRunner, folder: Path, chief: str, name: str
+        self, oracle: Any, train: Any, folder: Path, chief: str, name: str
     ) -> None:
         self._chief = chief
         self._channel = grpc.insecure_channel(chief)
@@ -67,7 +145,7 @@ class WorkerTuner(RunTuner):
             KERASTUNER_ORACLE_PORT=str(port),
             KERASTUNER_TUNER_ID=name,
         ):
-            super().__init__(oracle, trials, folder)
+            super().__init__(oracle, train, folder)
 
     def search(self) -> None:
         """Train trials until the chief has no more.
@@ -124,16 +202,16 @@ def check_worker_name(name: str) -> None:
         )
 
 
-def wait_for_search(folder: Path, chief: str) -> None:
-    """Wait until a chief has begun a search.
+def wait_for_search(settings: Path, chief: str) -> None:
+    """Wait until a chief has begun a search, and written its settings.
 
     Raises:
         ChiefGoneError: it does not begin.
     """
     end = time.monotonic() + PATIENCE
-    if not (folder / SETTINGS).exists():
-        print(f"Waiting for the chief at {chief} to begin a search in {folder}.")
-    while not (folder / SETTINGS).exists():
+    if not settings.exists():
+        print(f"Waiting for the chief at {chief} to begin a search: {settings}.")
+    while not settings.exists():
         if time.monotonic() > end:
             raise ChiefGoneError(chief)
         time.sleep(PAUSE)
@@ -156,7 +234,7 @@ def heartbeat(folder: Path, name: str) -> Iterator[None]:
     def beat() -> None:
         while True:
             with contextlib.suppress(OSError):
-                write_file(path, uuid.uuid4().hex.encode())
+                write_file(path, str(time.time_ns()).encode())
             if ended.wait(BEAT):
                 return
             chief = multiprocessing.parent_process()

@@ -1,8 +1,16 @@
 """The private parts of other packages do what their functions say."""
 
+import grpc
 import h5py
 import keras
+import numpy as np
 import pytest
+from keras_tuner import HyperParameters
+from keras_tuner import Objective
+from keras_tuner.engine.base_tuner import BaseTuner
+from keras_tuner.oracles import BayesianOptimizationOracle
+from keras_tuner.oracles import HyperbandOracle
+from keras_tuner.oracles import RandomSearchOracle
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -12,9 +20,14 @@ from keras_attnvariants.backend.private import adam_moments
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.private import optimizer_index
+from keras_attnvariants.backend.private import oracle_server
+from keras_attnvariants.backend.private import random_trials
+from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
+from keras_attnvariants.tuning.chief import free_address
+from keras_attnvariants.utils.processes import environment
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="a question to TensorFlow")
@@ -97,3 +110,78 @@ def test_moments_of_adam_are_found_by_their_variable():
     moments = [keras.ops.convert_to_numpy(m) for m in adam_moments(optimizer, second)]
     assert moments[0] == pytest.approx([0.2, 0.2])
     assert moments[1] == pytest.approx([0.04, 0.04])
+
+
+OLD_GRPC = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+LOSS = Objective("val_loss", "min")
+
+
+def tuner_space():
+    hyperparameters = HyperParameters()
+    hyperparameters.Float("x", 0.0, 1.0)
+    return hyperparameters
+
+
+def end_trial(oracle, trial, loss):
+    oracle.update_trial(trial.trial_id, {"val_loss": loss})
+    trial.status = "COMPLETED"
+    oracle.end_trial(trial)
+
+
+@OLD_GRPC
+def test_a_bayesian_oracle_draws_as_if_it_were_new(tmp_path):
+    found = []
+    for name in ("asked", "new"):
+        options = {"hyperparameters": tuner_space(), "num_initial_points": 1, "seed": 5}
+        oracle = BayesianOptimizationOracle(LOSS, 9, **options)
+        assert isinstance(oracle._random_state, np.random.RandomState)
+        BaseTuner(oracle, directory=tmp_path, project_name=name)
+        for loss in (1.0, 2.0):
+            end_trial(oracle, oracle.create_trial("a"), loss)
+        if name == "asked":
+            oracle.populate_space("2")
+        restart_draws(oracle, 5)
+        found.append(oracle.populate_space("2")["values"])
+    assert found[0] == found[1]
+
+
+@OLD_GRPC
+@pytest.mark.parametrize("epochs, factor", [(9, 3), (4, 2)])
+def test_hyperband_draws_so_many_random_points(tmp_path, epochs, factor):
+    oracle = HyperbandOracle(
+        LOSS, max_epochs=epochs, factor=factor, hyperparameters=tuner_space(), seed=1
+    )
+    needed = random_trials(oracle)
+    BaseTuner(oracle, directory=tmp_path, project_name="search")
+    drawn = 0
+    while (trial := oracle.create_trial("a")).status != "STOPPED":
+        drawn += trial.hyperparameters.values["tuner/initial_epoch"] == 0
+        end_trial(oracle, trial, 0.0)
+    assert drawn == needed
+
+
+@OLD_GRPC
+def test_workers_of_keras_tuner_are_answered(tmp_path):
+    oracle = RandomSearchOracle(
+        LOSS, max_trials=2, hyperparameters=tuner_space(), seed=1
+    )
+    BaseTuner(oracle, directory=tmp_path, project_name="search")
+    address = free_address()
+    server = oracle_server(oracle)
+    server.add_insecure_port(address)
+    server.start()
+    host, port = address.split(":")
+    names = {"IP": host, "PORT": port}
+    variables = {f"KERASTUNER_ORACLE_{key}": value for key, value in names.items()}
+    try:
+        with environment(**variables, KERASTUNER_TUNER_ID="first"):
+            worker = BaseTuner(oracle, directory=tmp_path, project_name="search")
+        assert worker.oracle is not oracle
+        trial = worker.oracle.create_trial("first")
+        assert oracle.ongoing_trials["first"].trial_id == trial.trial_id
+        with pytest.raises(RuntimeError):
+            oracle_server(oracle).add_insecure_port(address)
+        with pytest.raises(grpc.RpcError):
+            worker.oracle.get_trial("7")
+    finally:
+        server.stop(grace=None).wait()

@@ -21,9 +21,7 @@ from keras_attnvariants.tuning.search import check_same_search
 from keras_attnvariants.tuning.search import write_settings
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
-from tests.tuning.toy import SPACE
 from tests.tuning.toy import bare_preset
-from tests.tuning.toy import toy_preset
 from tests.tuning.toy import toy_search
 
 pytestmark = [
@@ -157,22 +155,11 @@ def test_missing_packages_are_named(corpus, tmp_path, monkeypatch, max_trials):
         toy_search(corpus, tmp_path, method="bayesian", max_trials=max_trials)
 
 
-def test_a_hypermodel_builds_the_models_of_a_space():
-    preset = toy_preset()
-    hypermodel = tuning.PresetHyperModel(preset, SPACE)
-    hyperparameters = SPACE.hyperparameters(preset)
-    hyperparameters.values["encoder"] = "HardCodedAttention"
-    hyperparameters.ensure_active_values()
-    model = hypermodel.build(hyperparameters)
-    [block] = model.encoder_blocks
-    assert type(block.self_attention).__name__ == "HardCodedAttention"
-
-
 @pytest.fixture
 def search(corpus, tmp_path):
     """A search whose chief has begun."""
     begun = toy_search(corpus, tmp_path, max_trials=2)
-    write_settings(tmp_path, begun.settings())
+    write_settings(tmp_path, begun.described())
     return begun
 
 
@@ -201,15 +188,14 @@ def test_another_search_is_neither_continued_nor_joined(
 
 
 def test_a_search_of_a_preset_in_other_sizes(search):
-    trials = dataclasses.replace(search.trials, preset=bare_preset(num_layers=2))
-    other = dataclasses.replace(search, trials=trials)
+    other = dataclasses.replace(search, preset=bare_preset(num_layers=2))
     with pytest.raises(ValueError, match="another `preset.num_layers`.*2 instead of 1"):
         other.run()
 
 
 def test_a_search_may_have_more_trials(corpus, search):
     more = toy_search(corpus, search.folder, max_trials=5)
-    check_same_search(search.folder, more.settings())
+    check_same_search(search.folder, more.described())
 
 
 def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
@@ -224,7 +210,7 @@ def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
 
 
 def test_a_search_on_a_corpus_with_alignments(search):
-    given = search.settings()
+    given = search.described()
     write_settings(search.folder, {**given, "alignments": "0" * 64})
     with pytest.raises(ValueError, match="another corpus.*content of alignments$"):
         check_same_search(search.folder, given)
@@ -234,7 +220,7 @@ def test_schedules_are_the_same_in_every_process(corpus, tmp_path):
     found = [
         toy_search(
             corpus, tmp_path, settings={"learning_rate": NoamSchedule(8)}
-        ).settings()
+        ).described()
         for _ in range(2)
     ]
     assert found[0] == found[1] and "NoamSchedule" in str(found[0]["settings"])

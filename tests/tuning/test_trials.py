@@ -9,8 +9,9 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import mix_corpora
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.vocabularies import learn_vocabulary
-from keras_attnvariants.tuning import trial_runs
-from keras_attnvariants.tuning.trial_runs import copy_runs
+from keras_attnvariants.tuning import trials
+from keras_attnvariants.tuning.space import TrialArguments
+from keras_attnvariants.tuning.trials import copy_runs
 from tests.tuning.toy import toy_search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -23,7 +24,7 @@ def corpus(corpus_folder, corpus_cache):
 
 def test_the_vocabulary_has_the_tags_of_the_corpus(corpus, tmp_path):
     mixed = mix_corpora([corpus, corpus], tags=["<a>", ""], cache_dir=tmp_path)
-    toy_search(mixed, tmp_path).trials.prepare(tmp_path)
+    toy_search(mixed, tmp_path).open()
     found = (tmp_path / TOKENIZER).read_bytes()
     expected = Tokenizer.train(mixed.files("train"), 50, tags=mixed.tags)
     assert found == expected.model_bytes
@@ -39,14 +40,14 @@ def test_hard_coded_cross_attention_has_the_ratio_of_the_corpus(
         given.update(options)
         raise RuntimeError("far enough")
 
-    monkeypatch.setattr(trial_runs, "train_preset", train)
+    monkeypatch.setattr(trials, "train_preset", train)
     monkeypatch.setattr(TokenizedCorpus, "length_ratio", lambda self: 1.5)
     name = "HardCodedCrossAttention"
     space = tuning.SearchSpace(attention={"cross": [name]})
-    trials = toy_search(corpus, tmp_path, space).trials
-    trials.prepare(tmp_path)
+    search = toy_search(corpus, tmp_path, space)
+    search.open()
     with pytest.raises(RuntimeError, match="far enough"):
-        trials.run(tmp_path / "trial_0", {"cross": name})
+        search.train(tmp_path / "trial_0", {"cross": name})
     assert given["sizes"]["cross_attention"]["config"]["length_ratio"] == 1.5
 
 
@@ -55,15 +56,15 @@ def test_a_budget_of_tokens_counts_all_batches_of_an_update(
 ):
     given = {}
     monkeypatch.setattr(
-        trial_runs, "train_preset", lambda *_, **options: given.update(options)
+        trials, "train_preset", lambda *_, **options: given.update(options)
     )
     budget = tuning.Budget(tokens=512 * 60, validations=3)
     search = toy_search(
         corpus, tmp_path, budget=budget, settings={"accumulate": 4}, seeds=(1,)
     )
-    arguments = trial_runs.TrialArguments({}, {"accumulate": 2}, None)
+    arguments = TrialArguments({}, {"accumulate": 2}, None)
     for chosen, updates in ((arguments, 30), (arguments._replace(settings={}), 15)):
-        search.trials._train(tmp_path / "trial/seed-1", 1, 3, chosen)
+        trials.train(search, tmp_path / "trial/seed-1", 1, 3, chosen)
         assert given["batch_tokens"] == 512
         assert given["settings"]["steps"] == updates
         assert given["settings"]["validate_every"] == updates // 3
