@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from enum import StrEnum
 from itertools import chain
 from itertools import islice
 from itertools import repeat
@@ -31,6 +32,9 @@ from keras_attnvariants.cli.analyse import Read
 from keras_attnvariants.cli.analyse import tables
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+# typer takes a list of an enumeration, not of literals.
+Name = StrEnum("Name", {name: name for name in get_args(Analysis)})
 
 MB = 10**6
 # Sentences before those that are measured: enough to trace most shapes.
@@ -118,7 +122,7 @@ def main(
         str | None, typer.Option(help="A corpus with a test.align of its own.")
     ] = None,
     analysis: Annotated[
-        list[Analysis] | None, typer.Option(help="Which; repeatable (all).")
+        list[Name] | None, typer.Option(help="Which; repeatable (all).")
     ] = None,
     sentences: Annotated[
         list[int], typer.Option(min=1, help="How many; repeatable.")
