@@ -1,10 +1,10 @@
 """`kav doctor`: examines a place or the environment, and says what to do."""
 
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import NamedTuple
 
 import typer
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
     Attributes:
         state: `"ok"`, `"note"` or `"damaged"`.
-        name: of the file or folder.
+        name: name of the file or folder.
         text: its state in words.
         advice: what to do, for what is damaged.
     """
@@ -57,8 +57,8 @@ class Diagnosis:
     """Findings in one place.
 
     Attributes:
-        kind: what it is, such as `"a run"`.
-        findings: about its files and folders.
+        kind: the kind of place, such as `"a run"`.
+        findings: findings about its files and folders.
         usable: what still works, a command or a sentence each.
     """
 
@@ -95,37 +95,12 @@ def doctor(
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
     import_tensorflow()
+    from keras_attnvariants.cli.health import examine
+
     found = examine_environment(precision) if place is None else examine(place)
     show(place or "environment", found)
     if not found.is_healthy:
         raise typer.Exit(1)
-
-
-def examine(place: str) -> Diagnosis:
-    """What is found in a place of any kind.
-
-    Raises:
-        ValueError: there is nothing there that could be examined.
-    """
-    from keras_attnvariants.cli import health
-    from keras_attnvariants.data import sources
-
-    path = Path(place)
-    for fits, examine_kind in (
-        (health.is_run, health.examine_run),
-        (health.is_saved_model, health.examine_saved_model),
-        (health.is_model, health.examine_model),
-        (health.is_corpus, health.examine_corpus),
-        (Path.is_file, health.examine_table),
-    ):
-        if fits(path):
-            return examine_kind(path)
-    if place in sources.names():
-        return health.examine_cached(place)
-    raise ValueError(
-        "Give the folder of a run, a model, a SavedModel or a corpus, a TSV file or "
-        f"a name that `kav corpora` lists. Received: {place}"
-    )
 
 
 def show(name: str, found: Diagnosis) -> None:
@@ -167,27 +142,25 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
 
 
 def _packages() -> Iterator[Finding]:
-    for requirement in requirements():
-        name, version = requirement.name, installed(requirement.name)
+    for needed in requirements():
+        version, advice = installed(needed.name), f"pip install '{needed}'"
         if version is None:
-            advice = f"pip install '{requirement}'"
-            yield Finding(DAMAGED, name, "not installed", advice)
-        elif version not in requirement.specifier:
-            text = f"{version}, and {requirement} is needed"
-            yield Finding(DAMAGED, name, text, f"pip install '{requirement}'")
+            yield Finding(DAMAGED, needed.name, "not installed", advice)
+        elif version not in needed.specifier:
+            text = f"{version}, and {needed} is needed"
+            yield Finding(DAMAGED, needed.name, text, advice)
         else:
-            yield Finding(OK, name, version)
+            yield Finding(OK, needed.name, version)
 
 
 def _extras() -> Iterator[Finding]:
     for extra, purpose in EXTRAS.items():
-        versions = {found.name: installed(found.name) for found in requirements(extra)}
-        missing = [name for name, version in versions.items() if version is None]
-        if missing:
+        found = {needed.name: installed(needed.name) for needed in requirements(extra)}
+        if missing := [name for name, version in found.items() if version is None]:
             text = f"not installed: {', '.join(missing)}; for {purpose}"
             yield Finding(NOTE, extra, text, install_command(extra))
         else:
-            listed = ", ".join(f"{name} {versions[name]}" for name in versions)
+            listed = ", ".join(f"{name} {version}" for name, version in found.items())
             yield Finding(OK, extra, f"{listed}; for {purpose}")
 
 
@@ -207,23 +180,19 @@ def _machine() -> Iterator[Finding]:
     import keras
     import tensorflow as tf
 
+    from keras_attnvariants import backend
+
     yield Finding(OK, "processor", ", ".join([processor(), *processor_features()]))
-    yield _integers()
+    if backend.is_onednn_exact():
+        text = "multiplied by oneDNN, in Python and in exports in int8"
+        yield Finding(OK, "int8", text)
+    else:
+        text = "multiplied as floats; exports in int8 refuse to translate"
+        yield Finding(NOTE, "int8", text)
     yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
     threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
     text = f"{cores()} cores; TensorFlow's threads: {threads}"
     yield Finding(OK, "threads", text)
-    kinds = [device.device_type for device in tf.config.list_physical_devices()]
-    counted = (f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
-    yield Finding(OK, "devices", ", ".join(counted))
-
-
-def _integers() -> Finding:
-    """What follows from the processor for products of 8-bit integers."""
-    from keras_attnvariants import backend
-
-    if backend.is_onednn_exact():
-        text = "multiplied by oneDNN, in Python and in exports in int8"
-        return Finding(OK, "int8", text)
-    text = "multiplied as floats; exports in int8 refuse to translate"
-    return Finding(NOTE, "int8", text)
+    kinds = Counter(device.device_type for device in tf.config.list_physical_devices())
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    yield Finding(OK, "devices", counted)

@@ -73,20 +73,26 @@ class TableSplit(NamedTuple):
         Raises:
             ValueError: If the header names other languages.
         """
-        first = next(read_byte_lines(self.path), b"").decode("utf-8", "replace")
-        header = tuple(first.split("\t"))
-        has_header = len(header) == 2 and all(map(_HEADER_CODE.fullmatch, header))
-        if has_header and set(header) != set(self.languages):
+        header = header_of(self.path)
+        if header is not None and set(header) != set(self.languages):
             raise ValueError(
                 f"The header of {self.path} names the languages {' and '.join(header)}."
                 f" Received: {self.languages[0]!r} to {self.languages[1]!r}"
             )
         step = -1 if header == self.languages[::-1] else 1
-        for line in islice(read_byte_lines(self.path), int(has_header), None):
+        for line in islice(read_byte_lines(self.path), int(header is not None), None):
             # Hashing must not fail on broken bytes; equal bytes still agree.
             if held_out_split(line.decode("utf-8", "replace")) == self.split:
                 cells = line.split(b"\t")[::step]
                 yield (cells[0], cells[1]) if len(cells) == 2 else None
+
+
+def header_of(path: Path) -> tuple[str, str] | None:
+    """The language codes in the first line of a TSV file, if these are all it holds."""
+    header = next(read_byte_lines(path), b"").decode("utf-8", "replace").split("\t")
+    if len(header) == 2 and all(map(_HEADER_CODE.fullmatch, header)):
+        return header[0], header[1]
+    return None
 
 
 # What the pairs of a split are read from.

@@ -172,11 +172,13 @@ def test_folders_with_spaces_are_quoted(run):
 
 
 def test_kinds_of_folders(run, tmp_path):
-    assert health.is_run(run) and not health.is_run(run / "best")
-    assert health.is_model(run / "best") and not health.is_model(tmp_path)
+    assert health.examine(str(run)).kind == "a run"
+    assert health.examine(str(run / "best")).kind == "a model"
     (run / "best" / "manifest.json").unlink()
-    assert health.is_model(run / "best")
-    assert not health.is_saved_model(tmp_path)
+    assert health.examine(str(run / "best")).kind == "a model"
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(ValueError, match="Give the folder of a run.*nothing"):
+        health.examine(str(tmp_path / "nothing"))
 
 
 def test_versions_of_a_saved_model(tmp_path):
@@ -187,8 +189,8 @@ def test_versions_of_a_saved_model(tmp_path):
     for number, graph in {"1": saved.SerializeToString(), "2": b"", "3": b"#"}.items():
         with new_folder(tmp_path / number) as writer:
             writer.write_bytes("saved_model.pb", graph)
-    assert health.is_saved_model(tmp_path) and health.is_saved_model(tmp_path / "2")
-    found = health.examine_saved_model(tmp_path)
+    assert health.examine(str(tmp_path / "2")).kind == "a SavedModel"
+    found = health.examine(str(tmp_path))
     assert list(of_state(found, DAMAGED)) == ["2", "3"]
     assert found.usable == [f"kav translate --saved-model {tmp_path / '1'}"]
 
@@ -202,8 +204,8 @@ def test_a_saved_model_that_this_processor_would_run_wrongly(tmp_path, monkeypat
         writer.write_bytes("saved_model.pb", b"graph")
     found = health.examine_saved_model(tmp_path)
     [finding] = of_state(found, DAMAGED).values()
-    assert finding.text == "Integers are not exact here"
-    assert finding.advice == "Use another processor" and not found.usable
+    assert finding.text == "Integers are not exact here: use another processor."
+    assert not found.usable
 
 
 @pytest.fixture
@@ -229,7 +231,8 @@ def test_unequal_numbers_of_lines(corpus):
     with (corpus / "train.xx").open("a") as file:
         file.write("one more\n")
     found = health.examine_corpus(corpus)
-    assert "601 in train.xx, 600 in train.yy" in damaged(found)["train"].text
+    text = damaged(found)["train"].text
+    assert "601 lines in" in text and f"600 lines in {corpus / 'train.yy'}" in text
     assert found.usable == []
 
 
@@ -245,8 +248,6 @@ def test_two_files_of_one_split(corpus, name):
     ("data", "phrase"),
     [
         (bytes(range(256)) * 100, "binary"),
-        (b"", "empty"),
-        (b"\n \n" * 300, "empty"),
         ("für und wider\n".encode("latin-1") * 600, "UTF-8"),
         ("für und wider\n".encode("utf-16") * 600, "UTF-16"),
         (b"\x1f\x8b broken", "Broken gzip"),
@@ -255,7 +256,15 @@ def test_two_files_of_one_split(corpus, name):
 def test_damaged_files(corpus, data, phrase):
     (corpus / "train.yy").write_bytes(data)
     finding = damaged(health.examine_corpus(corpus))["train.yy"]
-    assert phrase in finding.text and finding.advice
+    assert phrase in finding.text and str(corpus / "train.yy") in finding.text
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"), [("", "equally many lines"), ("\n \n" * 300, "600 empty")]
+)
+def test_empty_files(corpus, text, phrase):
+    (corpus / "train.yy").write_text(text)
+    assert phrase in damaged(health.examine_corpus(corpus))["train"].text
 
 
 def test_splits_that_are_incomplete(corpus):
@@ -270,12 +279,14 @@ def test_splits_that_are_incomplete(corpus):
 
 def test_tables(tmp_path):
     table = tmp_path / "pairs.tsv"
-    table.write_text("a\tb\n" * 9 + "c\n")
+    pairs = [f"{number}\tb\n" for number in range(300)]
+    table.write_text("".join([*pairs, "c\n"]))
     found = health.examine_table(table)
-    assert found.is_healthy and "1 of 10 lines" in found.findings[0].text
-    table.write_text("a\tb\n" + "c\n" * 9)
+    assert found.is_healthy and found.usable == [f"--data {table}"]
+    assert any("1 not two columns" in finding.text for finding in found.findings)
+    table.write_text("".join(pair.replace("\t", " ") for pair in pairs))
     found = health.examine_table(table)
-    assert "9 of 10 lines" in damaged(found)["pairs.tsv"].text
+    assert "no usable pair" in damaged(found)["train"].text and not found.usable
 
 
 def test_what_the_cache_has(tmp_path, monkeypatch):
@@ -286,7 +297,7 @@ def test_what_the_cache_has(tmp_path, monkeypatch):
     with new_folder(folder) as writer:
         writer.write_bytes("train.de", b"Haus\n")
     found = health.examine_cached("bible-de-en")
-    assert [f.text for f in found.findings] == ["as written"]
+    assert [f.text for f in found.findings] == ["intact"]
     (folder / "train.de").write_bytes(b"Maus\n")
     finding = damaged(health.examine_cached("bible-de-en"))[folder.name]
     assert "train.de" in finding.text and "anew" in finding.advice
