@@ -58,11 +58,6 @@ class BinScore(NamedTuple):
     difference_low: float | None
     difference_high: float | None
 
-    @property
-    def middle(self) -> float:
-        """The middle of the bin."""
-        return (self.low + self.high) / 2
-
 
 class BleuByBin(Table):
     """BLEU of systems in bins: one row a bin and system."""
@@ -71,12 +66,13 @@ class BleuByBin(Table):
     drawing = Drawing(
         "difference",
         "BLEU, difference to the first",
-        "middle",
+        "low",
         "middle of the bin",
         "lines",
         panel="{row.by}",
         curve="{row.system}",
         interval=("difference_low", "difference_high"),
+        x_end="high",
     )
     # Without a second system.
     alone = drawing._replace(y="bleu", up="BLEU", interval=("bleu_low", "bleu_high"))

@@ -76,6 +76,7 @@ class Drawing(NamedTuple):
             `"bars"`, one below the other.
         panel, curve: what a row belongs to, with its columns as `{row.column}`.
         interval: columns with the ends of the interval.
+        x_end: column of the end of a bin that begins at `x`: its middle is shown.
     """
 
     y: str
@@ -86,6 +87,7 @@ class Drawing(NamedTuple):
     panel: str = ""
     curve: str = "{row.place}"
     interval: tuple[str, str] = ("", "")
+    x_end: str = ""
 
     def values(self, rows: Iterable[Any]) -> dict[str, dict[str, list[Value]]]:
         """The values of the picture by panel and curve."""
@@ -94,6 +96,8 @@ class Drawing(NamedTuple):
             x, y = getattr(row, self.x), getattr(row, self.y)
             if x is None or y is None:
                 continue
+            if self.x_end:
+                x = (x + getattr(row, self.x_end)) / 2
             curve = self.curve.format(row=row)
             label = x if isinstance(x, str) else ""
             if self.kind == "points":

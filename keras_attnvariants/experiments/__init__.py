@@ -24,8 +24,8 @@ _HOME = {
     "Comparison": "comparison",
     "ComparisonSettings": "settings",
     "IncompleteError": "comparison",
-    "read_settings": "comparison_file",
-    "write_template": "comparison_file",
+    "read_settings": "settings",
+    "write_template": "settings",
 }
 
 __all__ = [

@@ -11,23 +11,26 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.experiments import result_files
-from keras_attnvariants.experiments.comparison_file import read_settings
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.job_processes import Job
-from keras_attnvariants.experiments.job_processes import JobsProgress
 from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.job_processes import run_jobs
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
+from keras_attnvariants.experiments.settings import read_settings
+from keras_attnvariants.experiments.summary import published
 from keras_attnvariants.experiments.summary import summarize
 from keras_attnvariants.experiments.system_analysis import do_examination
 from keras_attnvariants.experiments.system_analysis import is_examined
-from keras_attnvariants.experiments.training_runs import check_system
 from keras_attnvariants.experiments.training_runs import do_run
+from keras_attnvariants.experiments.training_runs import training_settings
+from keras_attnvariants.presets import get
 from keras_attnvariants.training import DifferentSettingsError
+from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import faster_precision
+from keras_attnvariants.training.runs import preset_settings
 from keras_attnvariants.training.settings import CONFIG
 from keras_attnvariants.training.settings import Difference
 from keras_attnvariants.training.vocabulary import prepare_vocabulary
@@ -113,83 +116,86 @@ class Comparison:
             IncompleteError: a run failed; the results of the others are written.
         """
         result_files.check_packages()
-        chosen = [self.settings.system(name) for name in only or self.names]
-        folder = ComparisonFolder(self.settings, self.folder, self._precision())
+        s = self.settings
+        systems = [s.system(name) for name in only] if only else s.systems
+        folder = ComparisonFolder(s, self.folder, self._precision())
         folder.import_modules()
         check(folder)
         with lock_folder(self.folder):
             remove_leftovers(self.folder)
-            self._open(folder)
+            open_folder(folder)
             outcome = Outcome()
             if not score_only:
                 deadline = None if minutes is None else time.monotonic() + 60 * minutes
-                outcome = self._do(folder, chosen, deadline)
+                outcome = do_runs(folder, systems, deadline)
+                if not (outcome.stopped or outcome.failed):
+                    outcome = do_examinations(folder, systems, deadline)
             result = summarize(folder, command)
             result_files.write_all(result, self.folder)
         if outcome.failed:
             raise IncompleteError(incomplete(outcome.failed))
         return result
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all systems."""
-        return tuple(system.name for system in self.settings.systems)
-
     def _precision(self) -> str:
         """The precision of all runs: that of those that are there, or the faster."""
-        if self.settings.precision != "auto":
-            return self.settings.precision
+        if self.settings.run.precision != "auto":
+            return self.settings.run.precision
         path = self.folder / SETTINGS
         return (
             str(read_json(path)["precision"]) if path.exists() else faster_precision()
         )
 
-    def _open(self, folder: ComparisonFolder) -> None:
-        """Check what is there, and write what all runs need."""
-        for system in self.settings.systems:
-            check_same(folder.system_folder(system), folder.settings_of(system))
-        size, subwords = folder.vocabulary_size(), self.settings.subwords
-        prepare_vocabulary(self.folder, folder.corpus, size, subwords)
-        write_json(self.folder / SETTINGS, {"precision": folder.precision})
-        write_file(self.folder / FILE, self.settings.text.encode())
 
-    def _do(
-        self,
-        folder: ComparisonFolder,
-        systems: Sequence[SystemSettings],
-        deadline: float | None,
-    ) -> Outcome:
-        """Everything but scores: runs side by side, then one system after the other."""
-        s = self.settings
-        # The first runs of all systems come first: early results compare all.
-        runs = [(system, seed) for seed in s.seeds for system in systems]
-        jobs = []
-        for system, seed in runs:
-            if not folder.is_done(system, seed):
-                write_settings(folder, system)
-                name, log = f"{system.name} {seed}", folder.run_folder(system, seed)
-                log = log.with_name(f"{log.name}.log")
-                jobs.append(Job(name, do_run, (folder, system, seed), log))
-        done = len(runs) - len(jobs)
-        with JobsProgress("runs", len(runs), done) as progress:
-            outcome = run_jobs(jobs, s.at_once, s.threads, deadline, progress)
-        if outcome.stopped or outcome.failed:
-            return outcome
-        jobs = [
-            Job(
-                f"{system.name}: speed and analyses",
-                do_examination,
-                (folder, system),
-                folder.system_folder(system) / "examination.log",
-            )
-            for system in systems
-            if not is_examined(folder, system)
-        ]
-        # Speed is measured with nothing else at work.
-        with JobsProgress(
-            "systems examined", len(systems), len(systems) - len(jobs)
-        ) as p:
-            return run_jobs(jobs, 1, s.threads, deadline, p)
+def open_folder(folder: ComparisonFolder) -> None:
+    """Checks what is there, and writes what all runs need.
+
+    Raises:
+        DifferentSettingsError: a run has other settings.
+    """
+    for system in folder.settings.systems:
+        check_same(folder.system_folder(system), folder.settings_of(system))
+    subwords = folder.settings.vocabulary.subwords
+    prepare_vocabulary(folder.path, folder.corpus, folder.vocabulary_size(), subwords)
+    write_json(folder.path / SETTINGS, {"precision": folder.precision})
+    write_file(folder.path / FILE, folder.settings.text.encode())
+
+
+def do_runs(
+    folder: ComparisonFolder, systems: Sequence[SystemSettings], deadline: float | None
+) -> Outcome:
+    """Trains what is missing, runs side by side, and translates."""
+    s = folder.settings
+    # The first runs of all systems come first: early results compare all.
+    runs = sorted(folder.runs(systems), key=lambda run: s.seeds.index(run.seed))
+    missing = [run for run in runs if not run.has_translated(*s.translated)]
+    for run in missing:
+        write_settings(folder, run.system)
+    jobs = [
+        Job(run.name, do_run, (run,), run.path.with_name(f"{run.path.name}.log"))
+        for run in missing
+    ]
+    return run_jobs(jobs, "runs", len(runs), s.run.at_once, s.run.threads, deadline)
+
+
+def do_examinations(
+    folder: ComparisonFolder, systems: Sequence[SystemSettings], deadline: float | None
+) -> Outcome:
+    """Measures speeds and makes analyses, one system after the other.
+
+    Speed is measured with nothing else at work.
+    """
+    jobs = [
+        Job(
+            f"{system.name}: speed and analyses",
+            do_examination,
+            (folder, system),
+            folder.system_folder(system) / "examination.log",
+        )
+        for system in systems
+        if not is_examined(folder, system)
+    ]
+    threads = folder.settings.run.threads
+    return run_jobs(jobs, "systems examined", len(systems), 1, threads, deadline)
 
 
 def check(folder: ComparisonFolder) -> None:
@@ -203,6 +209,22 @@ def check(folder: ComparisonFolder) -> None:
     folder.corpus.files("train")
     for test in folder.settings.translated:
         check_test_set(folder, test)
+
+
+def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
+    """Raises unless a system can be built and trained; no array is allocated.
+
+    Raises:
+        ValueError: says which system, and what is wrong.
+    """
+    try:
+        preset = get(system.preset)
+        preset.count(folder.vocabulary_size(), **system.options)
+        _, settings = training_settings(folder, system)
+        TrainingConfig(**preset_settings(preset) | settings)
+        published(preset, system.published)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"System {system.name!r} does not build: {error}") from error
 
 
 def check_test_set(folder: ComparisonFolder, test: TestSettings) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
+from keras_attnvariants.experiments.checked_tables import path_name
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
@@ -28,24 +30,6 @@ from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.lines import split_lines
-
-RECORD = "record.json"
-RUNS = "runs"
-TRANSLATIONS = "translations"
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """A run whose training has ended.
-
-    Attributes:
-        result: how it went; its curve is in the log.
-        translations: a digest of what decided each translation, by name of the test
-            set.
-    """
-
-    result: RunResult
-    translations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,7 +49,23 @@ class ComparisonFolder:
     @cached_property
     def corpus(self) -> Corpus:
         """The corpus of the training data."""
-        return self.load(self.settings.data)
+        return self._load(self.settings.corpus.data)
+
+    def _load(self, data: str) -> Corpus:
+        c = self.settings.corpus
+        return load_corpus(data, c.source, c.target, max_invalid=c.max_invalid)
+
+    def corpus_of(self, test: TestSettings) -> Corpus:
+        """The corpus that a test set is a split of."""
+        return self.corpus if test.data is None else self._load(test.data)
+
+    def pairs(self, test: TestSettings) -> tuple[list[str], list[str]]:
+        """Sources and references of a test set."""
+        return self.corpus_of(test).read_lines(test.split)
+
+    def files(self, test: TestSettings) -> tuple[Path, Path]:
+        """The files of a test set."""
+        return self.corpus_of(test).files(test.split)
 
     def import_modules(self) -> None:
         """Imports the modules that the file names, in this process.
@@ -76,24 +76,14 @@ class ComparisonFolder:
         for module in self.settings.imports:
             import_named("import", module)
 
-    def load(self, data: str) -> Corpus:
-        """A corpus with the languages of the comparison."""
-        s = self.settings
-        return load_corpus(data, s.source, s.target, max_invalid=s.max_invalid)
-
-    def pairs(self, test: TestSettings) -> tuple[list[str], list[str]]:
-        """Sources and references of a test set."""
-        corpus = self.corpus if test.data is None else self.load(test.data)
-        return corpus.read_lines(test.split)
-
     def vocabulary_size(self) -> int:
         """Number of tokens of the vocabulary of all systems.
 
         Raises:
             ValueError: presets have different ones, and the file gives none.
         """
-        if self.settings.vocabulary_size is not None:
-            return self.settings.vocabulary_size
+        if self.settings.vocabulary.size is not None:
+            return self.settings.vocabulary.size
         sizes = {
             system.name: get(system.preset).options["vocabulary_size"]
             for system in self.settings.systems
@@ -107,22 +97,22 @@ class ComparisonFolder:
 
     def system_folder(self, system: SystemSettings) -> Path:
         """The folder of all runs of a system."""
-        return self.path / RUNS / system.folder
+        return self.path / "runs" / path_name(system.name)
 
-    def run_folder(self, system: SystemSettings, seed: int) -> Path:
-        """The folder of a run."""
-        return self.system_folder(system) / f"seed-{seed}"
+    def runs(self, systems: Sequence[SystemSettings] = ()) -> "list[Run]":
+        """The runs of some systems, by default of all, by system and seed."""
+        seeds = self.settings.seeds
+        chosen = systems or self.settings.systems
+        return [Run(self, system, seed) for system in chosen for seed in seeds]
 
-    def translation(
-        self, test: TestSettings, system: SystemSettings, seed: int
-    ) -> Path:
-        """The file with the translations of a test set by a run."""
-        return self.path / TRANSLATIONS / test.folder / f"{system.folder}-{seed}.txt"
+    def first_run(self, system: SystemSettings) -> "Run":
+        """The run of a system with the first seed."""
+        return Run(self, system, self.settings.seeds[0])
 
     def settings_of(self, system: SystemSettings) -> dict[str, Any]:
         """All that decides how the runs of a system are trained, by name of the key."""
-        s = self.settings
-        data = describe_data(get(system.preset), self.corpus, s.subwords)
+        s, subwords = self.settings, self.settings.vocabulary.subwords
+        data = describe_data(get(system.preset), self.corpus, subwords)
         values = {
             "preset": data.pop("preset"),
             "vocabulary.size": self.vocabulary_size(),
@@ -130,81 +120,106 @@ class ComparisonFolder:
             "corpus.train": data.pop("train_sentences"),
             "corpus.validation": data.pop("validation_sentences", None),
         }
-        values |= {f"vocabulary.{k}": s.subwords.get(k, v) for k, v in SUBWORDS.items()}
-        for name in ("updates", "minutes", "tokens", "validations", "validate_every"):
-            values[f"budget.{name}"] = getattr(s.budget, name)
-        values |= {f"options.{key}": value for key, value in system.options.items()}
-        values |= {f"training.{key}": value for key, value in system.training.items()}
+        for table, found in (
+            ("vocabulary", SUBWORDS | subwords),
+            ("budget", vars(s.budget)),
+            ("options", system.options),
+            ("training", system.training),
+        ):
+            values |= {f"{table}.{key}": value for key, value in found.items()}
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
 
-    def record(self, system: SystemSettings, seed: int) -> RunRecord | None:
-        """The record of a run; `None` if its training has not ended."""
-        path = self.run_folder(system, seed) / RECORD
+    def translator(self, model: Any, tokenizer: Any) -> Translator:
+        """A translator with a model and the search of the comparison."""
+        search = SearchSettings.of(model, **vars(self.settings.decoding))
+        # Without XLA: compiling every shape takes longer than a test set.
+        return Translator(
+            model, tokenizer, search.beam_size, search.length_penalty, xla=False
+        )
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run whose training has ended.
+
+    Attributes:
+        result: how it went; its curve is in the log.
+        translations: a digest of what decided each translation, by name of the test
+            set.
+    """
+
+    result: RunResult
+    translations: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of a system in the folder, which need not be there yet."""
+
+    folder: ComparisonFolder
+    system: SystemSettings
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """System and seed, for people to read."""
+        return f"{self.system.name} {self.seed}"
+
+    @property
+    def path(self) -> Path:
+        """The folder of the run."""
+        return self.folder.system_folder(self.system) / f"seed-{self.seed}"
+
+    @property
+    def record_path(self) -> Path:
+        """The file with its record."""
+        return self.path / "record.json"
+
+    @property
+    def record(self) -> RunRecord | None:
+        """Its record; `None` if its training has not ended."""
+        path = self.record_path
         return read_record(path, RunRecord) if path.exists() else None
 
-    def digest(self, test: TestSettings, system: SystemSettings, seed: int) -> str:
-        """A digest of all that decides the translations of a test set by a run."""
-        run = self.run_folder(system, seed)
+    def translation(self, test: TestSettings) -> Path:
+        """The file with its translations of a test set."""
+        folder = self.folder.path / "translations" / path_name(test.name)
+        return folder / f"{path_name(self.system.name)}-{self.seed}.txt"
+
+    def digest(self, test: TestSettings) -> str:
+        """A digest of all that decides its translations of a test set."""
+        model = self.path / better_model(self.path / LOG)
+        decoding = self.folder.settings.decoding
         decided_by = (
-            content_sha256(self.files(test)[:1]),
-            self.settings.beam_size,
-            self.settings.length_penalty,
-            file_entry(run / better_model(run / LOG) / MANIFEST)["sha256"],
+            content_sha256(self.folder.files(test)[:1]),
+            decoding.beam_size,
+            decoding.length_penalty,
+            file_entry(model / MANIFEST)["sha256"],
         )
         return hashlib.sha256(repr(decided_by).encode()).hexdigest()
 
-    def files(self, test: TestSettings) -> tuple[Path, Path]:
-        """The files of a test set."""
-        corpus = self.corpus if test.data is None else self.load(test.data)
-        return corpus.files(test.split)
-
-    def has_translated(
-        self, test: TestSettings, system: SystemSettings, seed: int
-    ) -> bool:
-        """Whether a run has ended, and translated a test set as it should."""
-        record = self.record(system, seed)
-        return (
-            record is not None
-            and self.translation(test, system, seed).is_file()
-            and record.translations.get(test.name) == self.digest(test, system, seed)
+    def has_translated(self, *tests: TestSettings) -> bool:
+        """Whether it has ended, and translated test sets as it should."""
+        record = self.record
+        return record is not None and all(
+            self.translation(test).is_file()
+            and record.translations.get(test.name) == self.digest(test)
+            for test in tests
         )
 
-    def is_done(self, system: SystemSettings, seed: int) -> bool:
-        """Whether a run has ended, and translated all that it should."""
-        tests = self.settings.translated
-        return all(self.has_translated(test, system, seed) for test in tests)
-
-    def can_be_scored(self, system: SystemSettings, seed: int) -> bool:
-        """Whether a run has ended, and translated all test sets."""
-        tests = self.settings.test_sets
-        return all(self.has_translated(test, system, seed) for test in tests)
-
-    def translations(
-        self, test: TestSettings, system: SystemSettings, seed: int
-    ) -> list[str]:
-        """The translations of a test set by a run.
+    def translations(self, test: TestSettings) -> list[str]:
+        """Its translations of a test set.
 
         Raises:
             DamagedFolderError: there are not as many as sources.
         """
-        path = self.translation(test, system, seed)
+        path = self.translation(test)
         lines = split_lines(path.read_text("utf-8"))
-        wanted = len(self.pairs(test)[0])
+        wanted = len(self.folder.pairs(test)[0])
         if len(lines) != wanted:
             raise DamagedFolderError(
                 f"{path} must have {wanted} lines: remove it, and it is written again. "
                 f"Received: {len(lines)} lines"
             )
         return lines
-
-    def translator(self, model: Any, tokenizer: Any) -> Translator:
-        """A translator with a model and the search of the comparison."""
-        s = self.settings
-        search = SearchSettings.of(
-            model, beam_size=s.beam_size, length_penalty=s.length_penalty
-        )
-        # Without XLA: compiling every shape takes longer than a test set.
-        return Translator(
-            model, tokenizer, search.beam_size, search.length_penalty, xla=False
-        )

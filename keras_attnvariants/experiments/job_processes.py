@@ -12,19 +12,15 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from collections.abc import Iterable
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait
 from pathlib import Path
-from types import FrameType
 from typing import Any
-from typing import NamedTuple
 
-from rich.console import Console
-
+from keras_attnvariants.training.signals import StopRequest
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.processes import shared_machine
@@ -35,8 +31,8 @@ from keras_attnvariants.utils.progress import clock
 PATIENCE = 60.0
 # The errors of a disk, a quota and a file that are full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Exit status of a process whose state was saved when it was told to stop.
-STOPPED = 128 + signal.SIGTERM
+# Exit statuses of a process: its job failed, its disk is full, its state was saved.
+FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
 
 
 @dataclass(frozen=True)
@@ -57,13 +53,6 @@ class Job:
     log: Path
 
 
-class Failure(NamedTuple):
-    """The message of a process whose job failed."""
-
-    error: str
-    is_full_disk: bool
-
-
 @dataclass
 class Outcome:
     """How some jobs ended.
@@ -77,88 +66,13 @@ class Outcome:
     stopped: bool = False
 
 
-class JobsProgress:
-    """Shows on standard error how many jobs are done, and what those at work do.
-
-    Args:
-        what: the jobs together, such as `"runs"`.
-        total: number of jobs.
-        done: how many of them had ended before.
-        console: where to write; by default standard error.
-    """
-
-    def __init__(
-        self, what: str, total: int, done: int = 0, console: Console | None = None
-    ) -> None:
-        self._what = what
-        self._total = max(total, 1)
-        self._ended = done
-        self._shares: dict[str, float] = {}
-        self._first: dict[str, float] = {}
-        self._texts: dict[str, str] = {}
-        self._start = time.monotonic()
-        self._worked = 0.0  # jobs, in parts, since the start
-        self._bar = Bar(
-            "{task.percentage:.0f} %, {task.description}",
-            "starting",
-            console=console,
-            bar_width=20,
-            writes=True,
-        )
-
-    def __enter__(self) -> "JobsProgress":
-        self._bar.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._bar.stop()
-
-    @property
-    def completed(self) -> float:
-        """How much is done, from 0 to 1."""
-        return min((self._ended + sum(self._shares.values())) / self._total, 1.0)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds to the end; `None` until they can be estimated."""
-        parts = self._worked + sum(
-            share - self._first[name] for name, share in self._shares.items()
-        )
-        if parts <= 0.0:
-            return None
-        left = self._total * (1 - self.completed)
-        return left * (time.monotonic() - self._start) / parts
-
-    def update(self, name: str, done: float, text: str) -> None:
-        """A job is that far, from 0 to 1."""
-        self._first.setdefault(name, done)
-        self._shares[name], self._texts[name] = done, text
-        self._show()
-
-    def ended(self, name: str, error: str | None) -> None:
-        """A job has ended."""
-        self._worked += 1.0 - self._first.pop(name, 0.0)
-        self._shares.pop(name, None)
-        self._texts.pop(name, None)
-        self._ended += 1
-        self._bar.print(f"{name}: {'done' if error is None else error}")
-        self._show()
-
-    def _show(self) -> None:
-        parts = [f"{self._ended:,} of {self._total:,} {self._what}"]
-        parts += [f"{name}: {text}" for name, text in self._texts.items()]
-        if (left := self.seconds_left) is not None:
-            parts.append(f"{clock(left)} left")
-        text = "; ".join(parts)
-        self._bar.show(self.completed, text, f"{self.completed:.0%}, {text}")
-
-
 def run_jobs(
-    jobs: Iterable[Job],
+    jobs: Sequence[Job],
+    what: str,
+    total: int,
     at_once: int,
     threads: int | None,
     deadline: float | None,
-    progress: JobsProgress,
 ) -> Outcome:
     """Does jobs, each in a process of its own.
 
@@ -166,20 +80,24 @@ def run_jobs(
 
     Args:
         jobs: what to do, in order.
+        what: the jobs together, such as `"runs"`.
+        total: number of jobs, with those that were done before.
         at_once: number of processes.
         threads: of TensorFlow in each; `None` shares the cores.
         deadline: when to stop, by `time.monotonic`. What runs then is told to save its
             state.
-        progress: is told how jobs go on.
 
     Returns:
         What failed, and whether the time was up.
+
+    Raises:
+        SystemExit: after SIGTERM or SIGINT, all states saved.
     """
-    pool = Pool(progress)
-    with stoppable(), shared_machine(at_once, threads):
-        waiting = deque(jobs)
+    waiting = deque(jobs)
+    pool = Pool(Progress(what, total, total - len(jobs)))
+    with shared_machine(at_once, threads), StopRequest() as request:
         try:
-            while (waiting or pool.running) and not pool.is_over:
+            while (waiting or pool.running) and not (pool.is_over or request.number):
                 if deadline is not None and time.monotonic() >= deadline:
                     pool.outcome.stopped = True
                     break
@@ -188,7 +106,59 @@ def run_jobs(
                 pool.listen()
         finally:
             pool.stop()
+    if request.number:
+        sys.exit(request.exit_code)
     return pool.outcome
+
+
+class Progress:
+    """Shows on standard error how many jobs are done, and what those at work do.
+
+    Args:
+        what: the jobs together, such as `"runs"`.
+        total: number of jobs.
+        done: how many of them had ended before.
+    """
+
+    def __init__(self, what: str, total: int, done: int) -> None:
+        self._what = what
+        self._total = max(total, 1)
+        self._done = done
+        # How far each job was at first, and is now; what those at work do.
+        self._first: dict[str, float] = {}
+        self._shares: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
+        self._start = time.monotonic()
+        text = "{task.percentage:.0f} %, {task.description}"
+        self._bar = Bar(text, "starting", bar_width=20, writes=True)
+        self._bar.start()
+        self.stop = self._bar.stop
+
+    def update(self, name: str, share: float, text: str) -> None:
+        """A job is that far, from 0 to 1."""
+        self._first.setdefault(name, share)
+        self._shares[name], self._texts[name] = share, text
+        self._show()
+
+    def ended(self, name: str, error: str | None) -> None:
+        """A job has ended."""
+        self._first.setdefault(name, 0.0)
+        self._shares[name] = 1.0
+        self._texts.pop(name, None)
+        self._bar.print(f"{name}: {'done' if error is None else error}")
+        self._show()
+
+    def _show(self) -> None:
+        shares = sum(self._shares.values())
+        worked, done = shares - sum(self._first.values()), self._done + shares
+        ended = self._done + len(self._shares) - len(self._texts)
+        parts = [f"{ended:,} of {self._total:,} {self._what}"]
+        parts += [f"{name}: {text}" for name, text in self._texts.items()]
+        if worked > 0:
+            left = (self._total - done) * (time.monotonic() - self._start) / worked
+            parts.append(f"{clock(left)} left")
+        share, text = done / self._total, "; ".join(parts)
+        self._bar.show(share, text, f"{share:.0%}, {text}")
 
 
 class Pool:
@@ -200,15 +170,14 @@ class Pool:
     Attributes:
         running: job and process by the connection to it.
         outcome: how the jobs ended so far.
-        is_over: whether no further job is to be started.
+        is_over: whether the disk is full, so that no further job is to be started.
     """
 
-    def __init__(self, progress: JobsProgress) -> None:
+    def __init__(self, progress: Progress) -> None:
         self.running: dict[Connection, tuple[Job, Any]] = {}
         self.outcome = Outcome()
         self.is_over = False
         self._progress = progress
-        self._errors: dict[str, str] = {}
 
     def start(self, job: Job) -> None:
         """Start the process of a job."""
@@ -233,9 +202,8 @@ class Pool:
                 del self.running[connection]
                 self._ended(job, process.exitcode)
                 continue
-            if isinstance(message, Failure):
-                self._errors[job.name] = message.error
-                self.is_over |= message.is_full_disk
+            if isinstance(message, str):
+                self.outcome.failed[job.name] = message
             else:
                 self._progress.update(job.name, *message)
 
@@ -243,20 +211,19 @@ class Pool:
         """Tell all processes to save their states, and wait for them."""
         for _, process in self.running.values():
             process.terminate()
-        for connection, (job, process) in self.running.items():
+        for job, process in self.running.values():
             process.join()
-            connection.close()
             if process.exitcode not in (0, STOPPED, -signal.SIGTERM):
                 self._ended(job, process.exitcode)
-        self.running.clear()
+        self._progress.stop()
 
     def _ended(self, job: Job, status: int) -> None:
-        error = self._errors.pop(job.name, None)
-        if status and error is None:
+        failed = self.outcome.failed
+        if status:
             error = f"its process ended with status {status}, see {job.log}"
-        if error is not None:
-            self.outcome.failed[job.name] = error
-        self._progress.ended(job.name, error)
+            failed.setdefault(job.name, error)
+        self.is_over |= status == DISK_IS_FULL
+        self._progress.ended(job.name, failed.get(job.name))
 
 
 def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
@@ -277,9 +244,8 @@ def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
         do_when_free(pickle.loads(pickled), report)  # noqa: S301 (ours)
     except (ValueError, OSError, ArithmeticError) as error:
         traceback.print_exc()
-        is_full_disk = getattr(error, "errno", None) in FULL
-        connection.send(Failure(" ".join(str(error).split()), is_full_disk))
-        sys.exit(2)
+        connection.send(" ".join(str(error).split()))
+        sys.exit(DISK_IS_FULL if getattr(error, "errno", None) in FULL else FAILED)
 
 
 def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
@@ -300,20 +266,3 @@ def end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def stoppable() -> Iterator[None]:
-    """Context in which SIGTERM is an exception, so that processes are told to stop."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -9,11 +9,11 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from keras_attnvariants.experiments.checked_tables import path_name
 from keras_attnvariants.experiments.results import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.settings import path_name
 from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.machine import check_extra

@@ -6,7 +6,6 @@ sentence is drawn, or exchanged, with its translations by all seeds at once, bec
 translations of one sentence are not independent.
 """
 
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from statistics import fmean
@@ -21,7 +20,7 @@ from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
-from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.experiments.settings import ScoreSettings
 
 # Translations by name of the system, and by seed.
 Texts = Mapping[str, Mapping[int, Sequence[str]]]
@@ -59,27 +58,44 @@ class SentenceTests(NamedTuple):
 
 
 class Translations(NamedTuple):
-    """The translations of a test set by all runs of a system, as a metric counts them.
+    """The translations of a test set by the runs of a system, as a metric counts them.
 
     Attributes:
         metric: sacrebleu's.
-        statistics: of each sentence, `[seeds, n, k]`; they add up.
+        statistics: of each sentence, `[n, k]`, by seed; they add up.
     """
 
     metric: Metric
-    statistics: np.ndarray
+    statistics: dict[int, np.ndarray]
 
     @classmethod
     def of(
-        cls, metric: Metric, texts: Sequence[Sequence[str]], references: Sequence[str]
+        cls,
+        metric: Metric,
+        texts: Mapping[int, Sequence[str]],
+        references: Sequence[str],
     ) -> "Translations":
         """The statistics of the texts of each seed."""
-        found = [sentence_statistics(metric, lines, references) for lines in texts]
-        return cls(metric, np.stack(found))
+        found = {
+            seed: sentence_statistics(metric, lines, references)
+            for seed, lines in texts.items()
+        }
+        return cls(metric, found)
 
-    def scores(self) -> list[float]:
+    def scores(self) -> dict[int, float]:
         """The score of the test set by each seed."""
-        return [score_of_statistics(self.metric, x) for x in self.statistics.sum(1)]
+        return {
+            seed: score_of_statistics(self.metric, found.sum(0))
+            for seed, found in self.statistics.items()
+        }
+
+    def stacked(self, seeds: Sequence[int]) -> np.ndarray:
+        """The statistics of the runs with these seeds, `[seeds, n, k]`.
+
+        Without any, those of the first run.
+        """
+        chosen = seeds or list(self.statistics)[:1]
+        return np.stack([self.statistics[seed] for seed in chosen])
 
 
 def score_test_set(
@@ -87,11 +103,7 @@ def score_test_set(
     texts: Texts,
     references: Sequence[str],
     baseline: str,
-    *,
-    metrics: Sequence[str] = tuple(METRICS),
-    tokenize: str = "13a",
-    samples: int = 1000,
-    confidence: float = 0.95,
+    settings: ScoreSettings,
 ) -> tuple[list[ScoreSummary], list[Difference]]:
     """Scores of the systems on a test set, and tests against the baseline.
 
@@ -101,105 +113,71 @@ def score_test_set(
         references: one of each sentence.
         baseline: name of the system that the others are compared with. Without it
             among the texts there are no differences.
-        metrics: `"bleu"`, `"chrf"` and `"ter"`.
-        tokenize: sacrebleu's tokenizer for BLEU.
-        samples: number of resampled test sets.
-        confidence: of all intervals.
+        settings: metrics, intervals and tests.
 
     Returns:
         Scores and differences, by metric and system.
     """
     summaries: list[ScoreSummary] = []
     differences: list[Difference] = []
-    for name in metrics:
-        metric = make_metric(name, tokenize)
+    for name in settings.metrics:
+        metric = make_metric(name, settings.tokenize)
+        name = label(metric)
         found = {
-            system: Translations.of(metric, list(by_seed.values()), references)
+            system: Translations.of(metric, by_seed, references)
             for system, by_seed in texts.items()
         }
-        label = metric.corpus_score([references[0]], [[references[0]]]).name
-        values = {
-            system: dict(zip(texts[system], found[system].scores(), strict=True))
-            for system in found
-        }
-        for system, by_seed in values.items():
-            summaries.append(
-                ScoreSummary(
-                    system,
-                    test_set,
-                    label,
-                    tuple(by_seed),
-                    tuple(by_seed.values()),
-                    *mean_interval(list(by_seed.values()), confidence),
-                    signature=str(metric.get_signature()),
-                )
+        for system, translations in found.items():
+            values = translations.scores()
+            summary = ScoreSummary(
+                system,
+                test_set,
+                name,
+                tuple(values),
+                tuple(values.values()),
+                *mean_interval(list(values.values()), settings.confidence),
+                signature=str(metric.get_signature()),
             )
-        if baseline in found:
-            rows = compare(found, values, texts, baseline, samples, confidence)
-            differences += corrected(test_set, label, list(rows))
+            summaries.append(summary)
+        base = found.pop(baseline, None)
+        if base is None:
+            continue
+        rows = {system: compare(own, base, settings) for system, own in found.items()}
+        for test in TESTS:
+            p_values = holm([row[test] for row in rows.values()])
+            for row, value in zip(rows.values(), p_values, strict=True):
+                row[f"{test}_holm"] = value
+        differences += [
+            Difference(system, test_set, name, **row)  # type: ignore[arg-type]
+            for system, row in rows.items()
+        ]
     return summaries, differences
 
 
-def make_metric(name: str, tokenize: str) -> Metric:
+def make_metric(name: str, tokenize: str = "13a") -> Metric:
     """The metric of this name."""
-    check_choice("metric", name, METRICS)
     return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
 
 
+def label(metric: Metric) -> str:
+    """The name that sacrebleu shows for a metric, such as `"chrF2"`."""
+    return metric.corpus_score(["a"], [["a"]]).name
+
+
 def compare(
-    found: Mapping[str, Translations],
-    values: Mapping[str, Mapping[int, float]],
-    texts: Texts,
-    baseline: str,
-    samples: int,
-    confidence: float,
-) -> Iterator[tuple[str, dict[str, float | None]]]:
-    """Names of the systems, and fields of `Difference` before the correction."""
-    for system in found:
-        if system == baseline:
-            continue
-        over_seeds = seed_tests(values[system], values[baseline], confidence)
-        first, second = same_seeds(found, texts, system, baseline)
-        over_sentences = sentence_tests(first, second, samples, confidence)
-        means = [mean_interval(list(values[n].values()))[0] for n in (system, baseline)]
-        yield (
-            system,
-            {
-                "difference": means[0] - means[1],
-                **over_seeds._asdict(),
-                **over_sentences._asdict(),
-            },
-        )
-
-
-def same_seeds(
-    found: Mapping[str, Translations], texts: Texts, *systems: str
-) -> list[Translations]:
-    """The systems with the runs of seeds that all have; without any, the first run."""
-    common = set.intersection(*(set(texts[system]) for system in systems))
-    chosen = []
-    for system in systems:
-        numbers = [i for i, seed in enumerate(texts[system]) if seed in common]
-        metric, statistics = found[system]
-        chosen.append(Translations(metric, statistics[numbers or [0]]))
-    return chosen
-
-
-def corrected(
-    test_set: str, metric: str, rows: Sequence[tuple[str, dict[str, float | None]]]
-) -> list[Difference]:
-    """The differences with p-values corrected for the number of systems."""
-    columns = {test: holm([row[test] for _, row in rows]) for test in TESTS}
-    return [
-        Difference(
-            system=system,
-            test_set=test_set,
-            metric=metric,
-            **row,  # type: ignore[arg-type]
-            **{f"{test}_holm": columns[test][i] for test in TESTS},  # type: ignore[arg-type]
-        )
-        for i, (system, row) in enumerate(rows)
-    ]
+    system: Translations, baseline: Translations, settings: ScoreSettings
+) -> dict[str, float | None]:
+    """A system and the baseline, as fields of `Difference` before the correction."""
+    first, second = system.scores(), baseline.scores()
+    over_seeds = seed_tests(first, second, settings.confidence)
+    over_sentences = sentence_tests(
+        system, baseline, settings.samples, settings.confidence
+    )
+    return {
+        "difference": fmean(first.values()) - fmean(second.values()),
+        **over_seeds._asdict(),
+        **over_sentences._asdict(),
+    }
 
 
 def seed_tests(
@@ -235,15 +213,19 @@ def sentence_tests(
 ) -> SentenceTests:
     """Paired bootstrap and approximate randomisation of a system and the baseline.
 
+    They have the runs of the seeds that both have; without any, the first run of each.
+
     Args:
-        system, baseline: with equally many sentences and seeds.
+        system, baseline: with equally many sentences.
         samples: number of resampled, and of shuffled, test sets.
         confidence: of the interval.
         seed: of the draws.
     """
     from scipy import stats
 
-    metric, ours, theirs = system.metric, system.statistics, baseline.statistics
+    metric = system.metric
+    common = [seed for seed in system.statistics if seed in baseline.statistics]
+    ours, theirs = system.stacked(common), baseline.stacked(common)
     count = ours.shape[1]
 
     def mean(sums: np.ndarray) -> float:  # of [seeds, k]

@@ -1,19 +1,104 @@
-"""The settings of a comparison: systems, data, budget and scores."""
+"""The settings of a comparison, read from its TOML file.
 
-import re
+A dataclass here is a table of the file, and a field a key; `template.toml` explains
+them.
+"""
+
+import tomllib
 from collections.abc import Mapping
-from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
+from dataclasses import fields
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.analysis.named import ANALYSES
 from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.metrics import check_tokenizer
+from keras_attnvariants.experiments.checked_tables import check_keys
+from keras_attnvariants.experiments.checked_tables import check_names
+from keras_attnvariants.experiments.checked_tables import confidence
+from keras_attnvariants.experiments.checked_tables import count
+from keras_attnvariants.experiments.checked_tables import each
+from keras_attnvariants.experiments.checked_tables import key
+from keras_attnvariants.experiments.checked_tables import named
+from keras_attnvariants.experiments.checked_tables import one_of
+from keras_attnvariants.experiments.checked_tables import optional_table
+from keras_attnvariants.experiments.checked_tables import read_table
+from keras_attnvariants.experiments.checked_tables import table
+from keras_attnvariants.experiments.checked_tables import text
+from keras_attnvariants.experiments.checked_tables import within
+from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
-from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_seed
+from keras_attnvariants.utils.checks import check_share
+from keras_attnvariants.utils.files import write_file
 
-# Characters of a name.
-LONGEST_NAME = 60
+TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
+PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
+# Keys of [training] that are no fields of `TrainingConfig`; and fields that are no
+# keys: the budget, the precision and the data have tables of their own, and the corpus
+# of a comparison has no alignments.
+OF_BATCHES = {"warmup_steps", "batch_tokens", "bleu_sentences"}
+ELSEWHERE = {
+    *("steps", "validate_every", "precision", "data"),
+    *("alignment_weight", "alignment_layer", "alignment_head"),
+}
+TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
+# What analyses need beside a test set, by key of [analyses].
+NEEDS = {
+    "alignment-errors": "alignments",
+    "contrastive": "contrastive",
+    "agreement": "contrastive",
+}
+
+
+def read_training(name: str, value: Any) -> dict[str, Any]:
+    """Settings of a training, whose values are checked where they are used."""
+    check_keys(name, value, TRAINING)
+    return dict(value)
+
+
+def read_budget(name: str, value: Any) -> Budget:
+    """The budget of every run."""
+    check_keys(name, value, [f.name for f in fields(Budget)])
+    try:
+        return Budget(**value)
+    except ValueError as error:
+        raise ValueError(f"[{name}] {error}") from error
+
+
+def tokenizer(name: str, value: Any) -> str:
+    """The name of one of sacrebleu's tokenizers."""
+    check_tokenizer(text(name, value))
+    return str(value)
+
+
+@dataclass(frozen=True)
+class CorpusSettings:
+    """The data that all systems are trained on."""
+
+    data: str = key(text)
+    source: str = key(text)
+    target: str = key(text)
+    max_invalid: float = key(check_share, 0.01)
+
+
+@dataclass(frozen=True)
+class TestSettings:
+    """Sentences with references: a split of the corpus, or of another one."""
+
+    __test__ = False  # what pytest would take for tests
+
+    name: str
+    split: str = key(text)
+    data: str | None = key(text, None)
 
 
 @dataclass(frozen=True)
@@ -30,95 +115,104 @@ class SystemSettings:
     """
 
     name: str
-    preset: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    training: Mapping[str, Any] = field(default_factory=dict)
-    published: str | None = None
+    preset: str = key(text)
+    options: Mapping[str, Any] = key(table, factory=dict)
+    training: Mapping[str, Any] = key(read_training, factory=dict)
+    published: str | None = key(text, None)
     changes: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> str:
-        """Its name in paths."""
-        return path_name(self.name)
 
 
 @dataclass(frozen=True)
-class TestSettings:
-    """Sentences with references: a split of the corpus, or of another one."""
+class VocabularySettings:
+    """The vocabulary of all systems."""
 
-    __test__ = False  # what pytest would take for tests
-
-    name: str
-    split: str
-    data: str | None = None
+    size: int | None = key(check_integer, None)
+    model_type: str | None = key(one_of(("unigram", "bpe")), None)
+    character_coverage: float | None = key(check_positive, None)
 
     @property
-    def folder(self) -> str:
-        """Its name in paths."""
-        return path_name(self.name)
+    def subwords(self) -> dict[str, Any]:
+        """What is given but the size."""
+        given = {k: v for k, v in vars(self).items() if v is not None}
+        given.pop("size", None)
+        return given
+
+
+@dataclass(frozen=True)
+class DecodingSettings:
+    """The search of all systems; by default, as in the preset of each."""
+
+    beam_size: int | None = key(check_integer, None)
+    length_penalty: float | None = key(check_finite, None)
+
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """Metrics and tests."""
+
+    metrics: tuple[str, ...] = key(each(one_of(METRICS)), tuple(METRICS))
+    tokenize: str = key(tokenizer, "13a")
+    samples: int = key(check_integer, 1000)
+    confidence: float = key(confidence, 0.95)
+    examples: int = key(count, 8)
+
+
+@dataclass(frozen=True)
+class SpeedSettings:
+    """The measurement of the speed of decoding."""
+
+    sentences: int = key(check_integer, 100)
+    runs: int = key(count, 3)
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The processes."""
+
+    at_once: int = key(check_integer, 1)
+    threads: int | None = key(check_integer, None)
+    precision: str = key(one_of(PRECISIONS), "auto")
 
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """Which analyses are made, with which systems, and on which sentences.
+    """Which analyses are made, with which systems, and on which sentences."""
 
-    Attributes:
-        names: analyses, as `kav analyse --analysis` has them.
-        systems: names of the systems.
-        test_set: name of the test set.
-        sentences: only that many, from the start.
-        alignments: folder with gold alignments.
-        contrastive: folder or file of contrastive pairs.
-        attention_sentences: number of sentences whose weights are kept.
-    """
-
-    names: tuple[str, ...] = ()
-    systems: tuple[str, ...] = ()
-    test_set: str = ""
-    sentences: int | None = None
-    alignments: str | None = None
-    contrastive: str | None = None
-    attention_sentences: int = 0
+    names: tuple[str, ...] = key(each(one_of(ANALYSES)), ())
+    systems: tuple[str, ...] = key(each(text), ())
+    test_set: str = key(text, "")
+    sentences: int | None = key(check_integer, None)
+    alignments: str | None = key(text, None)
+    contrastive: str | None = key(text, None)
+    attention_sentences: int = key(count, 0)
 
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """A comparison, as its file describes it; see `template.toml` for every key.
-
-    `read_settings` makes one of a file, and checks it.
+    """A comparison; `read_settings` reads one from a file, and checks it.
 
     Attributes:
-        imports: modules that are imported before systems are built.
-        shown: what is shown in the place of test sets.
+        shown: sentences that are shown in the place of test sets.
+        text: the file.
     """
 
-    baseline: str
-    seeds: tuple[int, ...]
-    data: str
-    source: str
-    target: str
-    test_sets: tuple[TestSettings, ...]
-    budget: Budget
-    systems: tuple[SystemSettings, ...]
-    title: str = "Comparison"
-    imports: tuple[str, ...] = ()
-    max_invalid: float = 0.01
-    vocabulary_size: int | None = None
-    subwords: Mapping[str, Any] = field(default_factory=dict)
-    beam_size: int | None = None
-    length_penalty: float | None = None
-    metrics: tuple[str, ...] = tuple(METRICS)
-    tokenize: str = "13a"
-    samples: int = 1000
-    confidence: float = 0.95
-    examples: int = 8
-    speed_sentences: int = 100
-    speed_runs: int = 3
-    at_once: int = 1
-    threads: int | None = None
-    precision: str = "auto"
-    analyses: AnalysisSettings = AnalysisSettings()
-    shown: TestSettings | None = None
+    baseline: str = key(text)
+    seeds: tuple[int, ...] = key(each(check_seed))
+    corpus: CorpusSettings = key(within(CorpusSettings))
+    budget: Budget = key(read_budget)
+    title: str = key(text, "Comparison")
+    imports: tuple[str, ...] = key(each(text), (), name="import")
+    test_sets: tuple[TestSettings, ...] = key(named(TestSettings, "split"), ())
+    vocabulary: VocabularySettings = optional_table(VocabularySettings)
+    options: Mapping[str, Any] = key(table, factory=dict)
+    training: Mapping[str, Any] = key(read_training, factory=dict)
+    decoding: DecodingSettings = optional_table(DecodingSettings)
+    scores: ScoreSettings = optional_table(ScoreSettings)
+    speed: SpeedSettings = optional_table(SpeedSettings)
+    run: RunSettings = optional_table(RunSettings)
+    analyses: AnalysisSettings = optional_table(AnalysisSettings)
+    shown: TestSettings | None = key(within(TestSettings, name="shown"), None)
+    systems: tuple[SystemSettings, ...] = key(named(SystemSettings), ())
     text: str = ""
 
     @property
@@ -132,43 +226,73 @@ class ComparisonSettings:
         Raises:
             ValueError: there is none; the message has the nearest.
         """
-        named = {system.name: system for system in self.systems}
-        check_known("The comparison", name, named)
-        return named[name]
+        systems = {system.name: system for system in self.systems}
+        check_known("The comparison", name, systems)
+        return systems[name]
 
 
-def path_name(name: str) -> str:
-    """A name as that of a folder."""
-    return re.sub(r"[^\w.+-]", "-", name)
-
-
-def check_names(where: str, names: Sequence[str]) -> None:
-    """Raises unless there are names, each can be that of a folder, and none is twice.
+def read_settings(path: Path) -> ComparisonSettings:
+    """The comparison that a file describes.
 
     Raises:
-        ValueError: says which.
+        OSError: the file cannot be read.
+        ValueError: something in it is wrong; the message names the file and the key.
     """
-    if not names:
-        raise ValueError(f"`{where}` must have at least one table or entry.")
-    seen: dict[str, str] = {}
-    for name in names:
-        wrong = "/" in name or "\\" in name or not name.isprintable()
-        if wrong or not name.strip() or name.startswith((".", "-", TEMPORARY)):
-            raise ValueError(
-                f"`{where}` must have names without slashes and control characters "
-                "that begin with a letter or digit: folders are called after them. "
-                f"Received: {name!r}"
-            )
-        if len(name) > LONGEST_NAME:
-            raise ValueError(
-                f"`{where}` must have names of at most {LONGEST_NAME} characters. "
-                f"Received: {name!r}"
-            )
-        # On some file systems, large and small letters are the same.
-        folder = path_name(name).casefold()
-        if folder in seen:
-            raise ValueError(
-                f"`{where}` must have names that differ as names of folders. "
-                f"Received: {seen[folder]!r} and {name!r}"
-            )
-        seen[folder] = name
+    data = path.read_bytes()
+    try:
+        try:
+            content = data.decode()
+            values = tomllib.loads(content)
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"It is no TOML: {error}") from error
+        return parse(content, values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
+    """The comparison that the tables of a file describe.
+
+    Raises:
+        ValueError: something in it is wrong.
+    """
+    top: ComparisonSettings = read_table(ComparisonSettings, "", values, text=content)
+    names = [system.name for system in top.systems]
+    check_names("systems", names)
+    check_known("`baseline`", top.baseline, names)
+    tests = [test.name for test in top.test_sets]
+    check_names("test_sets", tests)
+    check_names("test_sets", [test.name for test in top.translated])
+    systems = tuple(
+        replace(
+            system,
+            options={**top.options, **system.options},
+            training={**top.training, **system.training},
+            changes={**system.options, **system.training},
+        )
+        for system in top.systems
+    )
+    analyses = replace(
+        top.analyses,
+        systems=top.analyses.systems or tuple(names),
+        test_set=top.analyses.test_set or tests[0],
+    )
+    for system in analyses.systems:
+        check_known("`analyses.systems`", system, names)
+    check_known("`analyses.test_set`", analyses.test_set, tests)
+    for name in analyses.names:
+        if (needed := NEEDS.get(name)) and getattr(analyses, needed) is None:
+            raise ValueError(f"`analyses.{needed}` is missing: {name!r} needs it.")
+    return replace(top, systems=systems, analyses=analyses)
+
+
+def write_template(path: Path) -> None:
+    """Writes a file in which every key of a comparison is explained.
+
+    Raises:
+        FileExistsError: there is a file.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        raise FileExistsError(f"There is such a file already. Received: {path}")
+    write_file(path, TEMPLATE.read_bytes())

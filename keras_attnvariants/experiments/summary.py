@@ -3,6 +3,10 @@
 import platform
 import time
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +14,7 @@ from typing import Any
 
 import keras_attnvariants
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
-from keras_attnvariants.experiments.published_figures import published
+from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_tables import AttentionLayer
 from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -21,18 +25,27 @@ from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
+from keras_attnvariants.experiments.scores import label
 from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import SystemSettings
+from keras_attnvariants.experiments.settings import TestSettings
+from keras_attnvariants.experiments.system_analysis import Examination
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets import PublishedFigures
 from keras_attnvariants.presets import get
+from keras_attnvariants.presets import names
+from keras_attnvariants.presets.kav import PUBLISHED
 from keras_attnvariants.training.folder import LOG
 from keras_attnvariants.training.runs import content_sha256
 from keras_attnvariants.training.runs import read_log
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
 
+# What the papers compare their variants with.
+BASELINES = ("base", "baseline", "self-attention", "seq2seq-attn")
 # What results depend on.
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
@@ -40,37 +53,27 @@ PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
     """Everything that the folder of a comparison holds, scored and tested."""
     s = folder.settings
-    done = [
-        (system, seed)
-        for system in s.systems
-        for seed in s.seeds
-        if folder.can_be_scored(system, seed)
-    ]
-    missing = [
-        f"{system.name} {seed}"
-        for system in s.systems
-        for seed in s.seeds
-        if (system, seed) not in done
-    ]
+    runs = folder.runs()
+    done = [run for run in runs if run.has_translated(*s.test_sets)]
     scores, differences = score(folder, done)
-    found = [read_examination(folder, system) for system in s.systems]
+    found = [(system, read_examination(folder, system)) for system in s.systems]
     order = list(s.analyses.names)
-    tables = [table for each in found if each for table in each.analyses]
-    attention = [layer for each in found if each for layer in each.attention]
+    tables = [table for _, each in found if each for table in each.analyses]
+    attention = [layer for _, each in found if each for layer in each.attention]
     return ComparisonResult(
         title=s.title,
-        data=s.data,
-        source_language=s.source,
-        target_language=s.target,
+        data=s.corpus.data,
+        source_language=s.corpus.source,
+        target_language=s.corpus.target,
         budget=s.budget.describe(),
         baseline=s.baseline,
         seeds=s.seeds,
-        confidence=s.confidence,
-        metrics=tuple(metric_label(name) for name in s.metrics),
-        test_sets=tuple(test_sets(folder)),
-        systems=tuple(describe(folder, system) for system in s.systems),
-        runs=tuple(read_run(folder, system, seed) for system, seed in done),
-        missing=tuple(missing),
+        confidence=s.scores.confidence,
+        metrics=tuple(label(make_metric(name)) for name in s.scores.metrics),
+        test_sets=tuple(describe_test_set(folder, test) for test in s.test_sets),
+        systems=tuple(describe(folder, *pair) for pair in found),
+        runs=tuple(read_run(run) for run in done),
+        missing=tuple(run.name for run in runs if run not in done),
         scores=tuple(scores),
         differences=tuple(differences),
         analyses=tuple(sorted(tables, key=lambda table: order.index(table.analysis))),
@@ -81,7 +84,7 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
 
 
 def score(
-    folder: ComparisonFolder, done: list[tuple[SystemSettings, int]]
+    folder: ComparisonFolder, done: Sequence[Run]
 ) -> tuple[list[ScoreSummary], list[Difference]]:
     """Scores and differences on all test sets."""
     s = folder.settings
@@ -89,90 +92,62 @@ def score(
     differences: list[Difference] = []
     for test in s.test_sets:
         texts: dict[str, dict[int, list[str]]] = {}
-        for system, seed in done:
-            translations = folder.translations(test, system, seed)
-            texts.setdefault(system.name, {})[seed] = translations
+        for run in done:
+            texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
         _, references = folder.pairs(test)
-        found = score_test_set(
-            test.name,
-            texts,
-            references,
-            s.baseline,
-            metrics=s.metrics,
-            tokenize=s.tokenize,
-            samples=s.samples,
-            confidence=s.confidence,
-        )
+        found = score_test_set(test.name, texts, references, s.baseline, s.scores)
         scores += found[0]
         differences += found[1]
     return scores, differences
 
 
-def metric_label(name: str) -> str:
-    """The name that sacrebleu has for a metric, such as `"chrF2"`."""
-    return make_metric(name, "13a").corpus_score(["a"], [["a"]]).name
+def describe_test_set(folder: ComparisonFolder, test: TestSettings) -> TestSet:
+    """A test set: its size, and where it is from."""
+    data = Path(test.data or folder.settings.corpus.data).name
+    return TestSet(
+        test.name, len(folder.pairs(test)[0]), f"split {test.split} of {data}"
+    )
 
 
-def test_sets(folder: ComparisonFolder) -> Iterator[TestSet]:
-    """The test sets, with their sizes."""
-    for test in folder.settings.test_sets:
-        data = test.data or folder.settings.data
-        count = len(folder.pairs(test)[0])
-        yield TestSet(test.name, count, f"split {test.split} of {Path(data).name}")
-
-
-test_sets.__test__ = False  # type: ignore[attr-defined]
-
-
-def describe(folder: ComparisonFolder, system: SystemSettings) -> SystemResult:
+def describe(
+    folder: ComparisonFolder, system: SystemSettings, found: Examination | None
+) -> SystemResult:
     """A system: its size, its speed, and its published figures."""
     preset = get(system.preset)
-    figures = published(preset, system.published)
-    examination = read_examination(folder, system)
-    speed: dict[str, float | None] = {}
-    if examination is not None:
-        speed = {
-            "sentences_per_second": examination.sentences_per_second,
-            "output_tokens_per_second": examination.output_tokens_per_second,
-        }
     return SystemResult(
         name=system.name,
         preset=preset.name,
         parameters=preset.count(folder.vocabulary_size(), **system.options),
         changes=dict(system.changes),
-        published_preset=figures.preset,
-        published=dict(figures.figures),
-        published_differences=dict(figures.differences),
-        **speed,
+        **published(preset, system.published),
+        sentences_per_second=found.sentences_per_second if found else None,
+        output_tokens_per_second=found.output_tokens_per_second if found else None,
     )
 
 
-def read_run(folder: ComparisonFolder, system: SystemSettings, seed: int) -> RunResult:
+def read_run(run: Run) -> RunResult:
     """A run that has ended, with its curve."""
-    record = folder.record(system, seed)
+    record = run.record
     if record is None:
-        raise ValueError(f"{system.name} {seed} has not ended.")
-    log = read_log(folder.run_folder(system, seed) / LOG)
-    fields = {**vars(record.result), "curve": tuple(map(point, log))}
-    return RunResult(**fields)
+        raise ValueError(f"{run.name} has not ended.")
+    curve = tuple(map(point, read_log(run.path / LOG)))
+    return replace(record.result, curve=curve)
 
 
 def point(event: dict[str, Any]) -> CurvePoint:
     """A line of a log."""
-    is_update = event["event"] != "averaged"
+    values = event if event["event"] != "averaged" else {}
     return CurvePoint(
         event["step"],
         event["seconds"],
-        event.get("loss") if is_update else None,
-        event.get("val_loss") if is_update else None,
-        event.get("val_bleu") if is_update else None,
+        values.get("loss"),
+        values.get("val_loss"),
+        values.get("val_bleu"),
     )
 
 
 def samples(
-    folder: ComparisonFolder,
-    done: list[tuple[SystemSettings, int]],
-    attention: list[AttentionLayer],
+    folder: ComparisonFolder, done: Sequence[Run], attention: Sequence[AttentionLayer]
 ) -> Iterator[SampleSentence]:
     """Sentences that are shown, those whose weights are kept among them."""
     s = folder.settings
@@ -180,13 +155,13 @@ def samples(
         sources, references = folder.pairs(test)
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
         if test in (s.test_sets[0], s.shown):
-            numbers.update(spread(len(sources), s.examples))
+            numbers.update(spread(len(sources), s.scores.examples))
         if not numbers:
             continue
         texts: dict[str, list[str]] = {}
-        for system, seed in done:
-            if system.name not in texts and folder.has_translated(test, system, seed):
-                texts[system.name] = folder.translations(test, system, seed)
+        for run in done:
+            if run.system.name not in texts and run.has_translated(test):
+                texts[run.system.name] = run.translations(test)
         for number in sorted(numbers):
             yield SampleSentence(
                 test.name,
@@ -219,11 +194,54 @@ def origin(folder: ComparisonFolder, command: str) -> Origin:
         date=datetime.fromtimestamp(time.time(), UTC).isoformat(" ", "seconds"),
         settings={
             "precision": folder.precision,
-            "at_once": s.at_once,
-            "threads": s.threads,
+            "at_once": s.run.at_once,
+            "threads": s.run.threads,
             "vocabulary_size": folder.vocabulary_size(),
-            "beam_size": s.beam_size,
-            "length_penalty": s.length_penalty,
-            "samples": s.samples,
+            **vars(s.decoding),
+            "samples": s.scores.samples,
         },
     )
+
+
+def published(preset: Preset, name: str | None = None) -> dict[str, Any]:
+    """The published figures of a preset, as fields of `SystemResult`.
+
+    One of our own presets has those of the preset whose architecture it has.
+
+    Args:
+        preset: what a system is built from.
+        name: of the preset whose figures stand beside ours, if it is another.
+    """
+    paper, variant, _ = preset.name.split("/")
+    ours = PUBLISHED.get(variant) if paper == "kav" else preset.name
+    if (name or ours) is None:
+        return {}
+    chosen = get(str(name or ours))
+    figures = flat(chosen.published)
+    if not figures:
+        return {}
+    paper, _, corpus = chosen.name.split("/")
+    known = [f"{paper}/{variant}/{corpus}" for variant in BASELINES]
+    baselines = [flat(get(known).published) for known in known if known in names()]
+    differences = {
+        figure: round(value - baseline[figure], 6)
+        for baseline in baselines
+        for figure, value in figures.items()
+        if figure in baseline
+    }
+    return {
+        "published_preset": chosen.name,
+        "published": figures,
+        "published_differences": differences,
+    }
+
+
+def flat(figures: PublishedFigures) -> dict[str, float]:
+    """The figures that there are, each with one name."""
+    found: dict[str, float] = {}
+    for name, value in asdict(figures).items():
+        if isinstance(value, Mapping):
+            found |= {f"{name} {key}": float(item) for key, item in value.items()}
+        elif value is not None:
+            found[name] = float(value)
+    return found

@@ -5,7 +5,6 @@ import json
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,10 @@ from keras_attnvariants.evaluation.attention_maps import label
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_tables import AnalysisTable
 from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.training_runs import Report
@@ -69,7 +70,7 @@ def is_examined(folder: ComparisonFolder, system: SystemSettings) -> bool:
     """Whether all is known that the file asks for."""
     s = folder.settings
     asks = (
-        s.speed_runs
+        s.speed.runs
         or analyses_of(folder, system)
         or (s.analyses.attention_sentences and system.name in s.analyses.systems)
     )
@@ -95,12 +96,12 @@ def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
     s = folder.settings
     is_compared = set(COMPARISONS) & set(analyses_of(folder, system))
     examined = s.systems if is_compared else (system,)
-    records = [folder.record(other, s.seeds[0]) for other in examined]
+    records = [folder.first_run(other).record for other in examined]
     decided_by = (
-        s.speed_runs,
-        s.speed_sentences,
-        s.tokenize,
-        s.samples,
+        s.speed.runs,
+        s.speed.sentences,
+        s.scores.tokenize,
+        s.scores.samples,
         str(s.analyses),
         *([str(s.shown)] if s.shown else []),
         [record and record.translations for record in records],
@@ -113,15 +114,15 @@ def do_examination(
 ) -> None:
     """Measures the speed of the first run of a system, and looks inside."""
     folder.import_modules()
-    s, run = folder.settings, folder.run_folder(system, folder.settings.seeds[0])
+    s, run = folder.settings, folder.first_run(system)
     report(0.0, "loading")
-    examined = Examined(folder, system, *load_run(run))
+    examined = Examined(run, *load_run(run.path))
     speed = None
-    if s.speed_runs:
+    if s.speed.runs:
         report(0.1, "measuring the speed of decoding")
-        sources, _ = folder.pairs(s.test_sets[0])
+        sources = folder.pairs(s.test_sets[0])[0][: s.speed.sentences]
         translate = folder.translator(examined.model, examined.tokenizer).translate
-        speed = measure_speed(translate, sources[: s.speed_sentences], s.speed_runs)
+        speed = measure_speed(translate, sources, s.speed.runs)
     tables: list[AnalysisTable] = []
     names = analyses_of(folder, system)
     for number, name in enumerate(names):
@@ -135,41 +136,44 @@ def do_examination(
         tuple(tables),
         tuple(examined.attention()),
     )
-    with clear_full_disk(run.parent):
-        write_record(folder.system_folder(system) / EXAMINATION, found)
+    with clear_full_disk(run.path.parent):
+        write_record(run.path.parent / EXAMINATION, found)
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A system that is examined, with the model of its first run."""
+    """A run that is examined, with its model."""
 
-    folder: ComparisonFolder
-    system: SystemSettings
+    run: Run
     model: Any
     tokenizer: Any
 
-    @cached_property
+    @property
+    def settings(self) -> ComparisonSettings:
+        """Those of the comparison."""
+        return self.run.folder.settings
+
+    @property
     def test(self) -> TestSettings:
         """The test set of the analyses."""
-        settings = self.folder.settings
-        wanted = settings.analyses.test_set
-        return next(t for t in settings.test_sets if t.name == wanted)
+        wanted = self.settings.analyses.test_set
+        return next(t for t in self.settings.test_sets if t.name == wanted)
 
     @property
     def shown(self) -> TestSettings:
         """Where sentences come from whose texts are kept."""
-        return self.folder.settings.shown or self.test
+        return self.settings.shown or self.test
 
     def table(self, name: str) -> AnalysisTable:
         """The table of an analysis; without rows if the model has nothing for it."""
-        s, known = self.folder.settings, ANALYSES[name]
+        s, known = self.settings, ANALYSES[name]
         is_comparison = name in COMPARISONS
         data_name, data = self._data(name)
         arguments: list[Any] = [self.model, self.tokenizer]
         options: dict[str, Any] = {}
         if is_comparison:
             arguments.append(self._translators())
-            options = {"samples": s.samples, "tokenize": s.tokenize}
+            options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
         table, title, note = known.table((), 0), "", ""
         try:
             data = islice(data, s.analyses.sentences)
@@ -180,8 +184,8 @@ class Examined:
         return AnalysisTable(
             analysis=name,
             title=title,
-            system="" if is_comparison else self.system.name,
-            seed=s.seeds[0],
+            system="" if is_comparison else self.run.system.name,
+            seed=self.run.seed,
             test_set=data_name,
             columns=table.columns,
             rows=tuple(map(tuple, table.rows)),
@@ -195,43 +199,43 @@ class Examined:
 
     def _data(self, name: str) -> tuple[str, Iterator[Any]]:
         """The data of an analysis, after their name."""
-        s = self.folder.settings
+        corpus, analyses = self.settings.corpus, self.settings.analyses
         if name == "alignment-errors":
-            path = str(s.analyses.alignments)
-            return Path(path).name, analysis.read_alignments(path, s.source, s.target)
+            path = str(analyses.alignments)
+            pairs = analysis.read_alignments(path, corpus.source, corpus.target)
+            return Path(path).name, pairs
         if name in ("contrastive", "agreement"):
-            path = str(s.analyses.contrastive)
+            path = str(analyses.contrastive)
             return Path(path).name, analysis.read_contrastive(path)
         test = self.shown if name == "heat-maps" else self.test
-        return test.name, zip(*self.folder.pairs(test), strict=True)
+        return test.name, zip(*self.run.folder.pairs(test), strict=True)
 
     def _translators(self) -> dict[str, Translate]:
         """The systems that have translated the test set, this one first."""
-        s, seed = self.folder.settings, self.folder.settings.seeds[0]
-        sources, _ = self.folder.pairs(self.test)
-        others = [system for system in s.systems if system != self.system]
+        folder, own = self.run.folder, self.run.system
+        sources, _ = folder.pairs(self.test)
+        others = [system for system in self.settings.systems if system != own]
+        runs = [folder.first_run(system) for system in (own, *others)]
         return {
-            system.name: translator_of(
-                sources, self.folder.translations(self.test, system, seed)
-            )
-            for system in (self.system, *others)
-            if self.folder.record(system, seed) is not None
+            run.system.name: translator_of(sources, run.translations(self.test))
+            for run in runs
+            if run.record is not None
         }
 
     def attention(self) -> Iterator[AttentionLayer]:
         """The weights on a few sentences, if the model has some."""
-        settings = self.folder.settings.analyses
-        is_wanted = self.system.name in settings.systems
+        wanted = self.settings.analyses
+        is_wanted = self.run.system.name in wanted.systems
         if not is_wanted or not hasattr(self.model, "attention_scores"):
             return
-        pairs = list(zip(*self.folder.pairs(self.shown), strict=True))
-        for number in spread(len(pairs), settings.attention_sentences):
+        pairs = list(zip(*self.run.folder.pairs(self.shown), strict=True))
+        for number in spread(len(pairs), wanted.attention_sentences):
             yield from self._attention(number, *pairs[number])
 
     def _attention(
         self, number: int, source: str, target: str
     ) -> Iterator[AttentionLayer]:
-        where = self.system.name, self.shown.name, number
+        where = self.run.system.name, self.shown.name, number
         try:
             reading = Reading(self.model, self.tokenizer, source, target)
         except ValueError:

@@ -20,8 +20,7 @@ from keras_attnvariants import training
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.experiments import comparison
 from keras_attnvariants.experiments import result_files
-from keras_attnvariants.experiments.comparison_folder import RECORD
-from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.results import RunResult
@@ -84,24 +83,24 @@ def compare(tmp_path, corpus_folder, jobs, pages):
     return run
 
 
-def make_up(folder: ComparisonFolder, system, seed: int) -> None:
+def make_up(run: Run) -> None:
     """A run that translates with every seed a little worse."""
-    run = folder.run_folder(system, seed)
-    (run / "best").mkdir(parents=True, exist_ok=True)
-    (run / "best" / "manifest.json").write_text("{}")
-    (run / "config.json").write_text("{}")
+    (run.path / "best").mkdir(parents=True, exist_ok=True)
+    (run.path / "best" / "manifest.json").write_text("{}")
+    (run.path / "config.json").write_text("{}")
     event = {"event": "period", "step": 4, "seconds": 1.0, "val_loss": 2.0, "loss": 3.0}
-    (run / "log.jsonl").write_text(f"{json.dumps(event)}\n")
-    record = RunRecord(RunResult(system.name, seed, 4, 1.0, 0.9, 8.0, 700.0, 2.0))
-    for test in folder.settings.translated:
-        lines = folder.pairs(test)[1]
-        kept = len(lines) - seed - len(system.name)
-        path = folder.translation(test, system, seed)
+    (run.path / "log.jsonl").write_text(f"{json.dumps(event)}\n")
+    name = run.system.name
+    record = RunRecord(RunResult(name, run.seed, 4, 1.0, 0.9, 8.0, 700.0, 2.0))
+    for test in run.folder.settings.translated:
+        lines = run.folder.pairs(test)[1]
+        kept = len(lines) - run.seed - len(name)
+        path = run.translation(test)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = "\n".join([*lines[:kept], *["wrong words"] * (len(lines) - kept)])
         path.write_text(f"{text}\n", "utf-8")
-        record.translations[test.name] = folder.digest(test, system, seed)
-    write_record(run / RECORD, record)
+        record.translations[test.name] = run.digest(test)
+    write_record(run.record_path, record)
 
 
 def test_a_comparison_from_the_file_to_the_tables(

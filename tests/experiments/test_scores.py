@@ -27,6 +27,11 @@ def noisy(references, rate, seed):
     ]
 
 
+def translations(metric, texts, references):
+    """Those of runs with the seeds 0, 1, …"""
+    return Translations.of(metric, dict(enumerate(texts)), references)
+
+
 @pytest.fixture(scope="module")
 def references():
     rng = random.Random(1)
@@ -43,20 +48,18 @@ def test_with_one_seed_both_tests_agree_with_sacrebleu(metric, references):
         test = PairedTest(named, {"m": metric()}, [references], kind, n_samples=2000)
         _, (_, results) = test()[1].popitem()
         expected[kind] = results.p_value
-    ours, base = (
-        Translations.of(metric(), [t], references) for t in (system, baseline)
-    )
+    ours, base = (translations(metric(), [t], references) for t in (system, baseline))
     found = sentence_tests(ours, base, samples=2000)
     assert found.bootstrap == pytest.approx(expected["bs"], abs=0.035)
     assert found.randomization == pytest.approx(expected["ar"], abs=0.035)
     assert 0.01 < found.bootstrap < 0.99
     score = metric().corpus_score(system, [references]).score
-    assert ours.scores() == [pytest.approx(score, abs=1e-9)]
+    assert ours.scores() == {0: pytest.approx(score, abs=1e-9)}
 
 
 def test_a_seed_decides_the_draws(references):
     ours, base = (
-        Translations.of(BLEU(), [noisy(references, 0.3, seed)], references)
+        translations(BLEU(), [noisy(references, 0.3, seed)], references)
         for seed in (2, 3)
     )
     first, again, other = (
@@ -71,7 +74,7 @@ def test_copies_of_a_run_add_no_evidence(references):
     one, three = (
         sentence_tests(
             *(
-                Translations.of(BLEU(), [t] * copies, references)
+                translations(BLEU(), [t] * copies, references)
                 for t in (system, baseline)
             ),
             samples=200,
@@ -83,14 +86,14 @@ def test_copies_of_a_run_add_no_evidence(references):
 
 def test_equal_translations_do_not_differ(references):
     texts = [noisy(references, 0.3, seed) for seed in (1, 2)]
-    same = Translations.of(BLEU(), texts, references)
+    same = translations(BLEU(), texts, references)
     found = sentence_tests(same, same, samples=50)
     assert found == (1.0, 1.0, 0.0, 0.0)
 
 
 def test_one_sentence_leaves_nothing_to_draw():
     ours, base = (
-        Translations.of(BLEU(), [[text]], ["the cat sat on the mat"])
+        translations(BLEU(), [[text]], ["the cat sat on the mat"])
         for text in ("the cat sat on the mat", "a cat sat on the mat")
     )
     found = sentence_tests(ours, base, samples=50)
@@ -100,7 +103,7 @@ def test_one_sentence_leaves_nothing_to_draw():
 
 def test_a_clear_difference_is_significant(references):
     good, bad = (
-        Translations.of(BLEU(), [noisy(references, rate, s) for s in seeds], references)
+        translations(BLEU(), [noisy(references, rate, s) for s in seeds], references)
         for rate, seeds in ((0.05, (1, 2)), (0.5, (3, 4)))
     )
     found = sentence_tests(good, bad, samples=100)

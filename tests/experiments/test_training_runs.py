@@ -1,9 +1,8 @@
 """What a run of a comparison is trained with."""
 
-from keras_attnvariants.experiments.comparison_file import read_settings
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.settings import read_settings
 from keras_attnvariants.experiments.training_runs import training_settings
-from keras_attnvariants.presets import get
 from tests.experiments.toy import toy_file
 
 
@@ -15,6 +14,6 @@ def test_a_budget_of_tokens_counts_all_batches_of_an_update(tmp_path, corpus_fol
     settings = read_settings(toy_file(tmp_path, corpus_folder, **changes))
     folder = ComparisonFolder(settings, tmp_path, "float32")
     system = settings.systems[0]
-    batch_tokens, training = training_settings(folder, system, get(system.preset))
+    batch_tokens, training = training_settings(folder, system)
     assert batch_tokens == 512 and training["accumulate"] == 4
     assert training["steps"] == 10 and training["validate_every"] == 5

@@ -2,44 +2,57 @@
 
 import re
 import tomllib
+from dataclasses import fields
+from dataclasses import is_dataclass
 
 import pytest
 
-from keras_attnvariants.experiments import comparison_file
-from keras_attnvariants.experiments.comparison_file import read_settings
+from keras_attnvariants.experiments import settings
+from keras_attnvariants.experiments.settings import read_settings
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 
 
 def test_the_template_is_right_as_it_is(tmp_path):
     path = tmp_path / "comparison.toml"
-    comparison_file.write_template(path)
+    settings.write_template(path)
     read = read_settings(path)
     assert [system.name for system in read.systems] == ["base", "hc-sa"]
     assert read.budget.updates == 6000
     with pytest.raises(FileExistsError, match="comparison.toml"):
-        comparison_file.write_template(path)
+        settings.write_template(path)
 
 
 def test_the_template_explains_every_key():
-    text = comparison_file.TEMPLATE.read_text("utf-8")
+    text = settings.TEMPLATE.read_text("utf-8")
     explained = set(re.findall(r"^(?:# )?\[?([a-z_0-9]+)(?=\]| = |\.)", text, re.M))
     explained |= set(re.findall(r"([a-z_0-9]+) = ", text))
-    known = {*comparison_file.TOP}.union(*comparison_file.TABLES.values())
+    tables = [value for value in vars(settings).values() if is_dataclass(value)]
+    assert settings.ScoreSettings in tables
+    known = {
+        field.metadata["name"] or field.name
+        for table in tables
+        for field in fields(table)
+        if field.metadata
+    }
+    known |= {field.name for field in fields(settings.Budget)} | settings.TRAINING
     assert known - explained == set()
 
 
 def test_the_values_behind_a_number_sign_are_right_as_well():
     """With two exceptions: a budget is one of three, and folders are not there."""
-    text = comparison_file.TEMPLATE.read_text("utf-8")
+    text = settings.TEMPLATE.read_text("utf-8")
     # What is a key, a table or the second line of a list, not a sentence.
     text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)
     text = re.sub(r"^(minutes|tokens) = .*$", "", text, flags=re.M)
     values = tomllib.loads(text)
     values["analyses"]["systems"] = ["base", "hc-sa"]
-    read = comparison_file.parse(text, values)
-    assert read.vocabulary_size == 2000
-    assert read.subwords == {"model_type": "unigram", "character_coverage": 1.0}
+    read = settings.parse(text, values)
+    assert read.vocabulary.size == 2000
+    assert read.vocabulary.subwords == {
+        "model_type": "unigram",
+        "character_coverage": 1.0,
+    }
     assert read.test_sets[1].data == "folder"
     assert read.systems[1].changes == {"num_heads": 8, "learning_rate": 1e-3}
     assert read.systems[1].training["batch_tokens"] == 2048

@@ -1,0 +1,171 @@
+"""Tables of a TOML file as dataclasses, whose fields say how values are checked."""
+
+import re
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Sequence
+from dataclasses import MISSING
+from dataclasses import field
+from dataclasses import fields
+from typing import Any
+
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.files import TEMPORARY
+
+# Takes the name of a key and its value; returns the value, or raises a `ValueError`.
+Check = Callable[[str, Any], Any]
+
+
+def key(
+    check: Check, default: Any = MISSING, *, factory: Any = MISSING, name: str = ""
+) -> Any:
+    """A field that is a key of the file, by its own name if no other is given."""
+    metadata = {"check": check, "name": name}
+    return field(default=default, default_factory=factory, metadata=metadata)
+
+
+def optional_table(kind: Any) -> Any:
+    """A field that is a table of the file, which has defaults for all its keys."""
+    return key(within(kind), factory=kind)
+
+
+def read_table(kind: Any, where: str, values: Any, **others: Any) -> Any:
+    """The dataclass that a table of the file describes.
+
+    Args:
+        kind: the dataclass, with fields by `key`.
+        where: name of the table; `""` for the top of the file.
+        values: the table.
+        **others: fields that are no keys.
+
+    Raises:
+        ValueError: a key is unknown (the message has the nearest) or missing, or a
+            value is wrong.
+    """
+    keys = {f.metadata["name"] or f.name: f for f in fields(kind) if f.metadata}
+    check_keys(where, values, keys)
+    for name, described in keys.items():
+        path = f"{where}.{name}" if where else name
+        if name in values:
+            others[described.name] = described.metadata["check"](path, values[name])
+        elif described.default is described.default_factory is MISSING:
+            raise ValueError(f"`{path}` is missing.")
+    return kind(**others)
+
+
+def check_keys(where: str, values: Any, known: Collection[str]) -> None:
+    """Raises unless a value is a table with known keys.
+
+    Raises:
+        ValueError: it is not; the message has the nearest.
+    """
+    for name in table(where, values):
+        check_known(f"[{where}]" if where else "The top of the file", name, known)
+
+
+def within(kind: Any, **others: Any) -> Check:
+    """A check for a table."""
+    return lambda name, value: read_table(kind, name, value, **others)
+
+
+def named(kind: Any, short: str = "") -> Check:
+    """A check for a table of tables by name.
+
+    Args:
+        kind: dataclass of the tables, with a field `name`.
+        short: the key that a text in the place of a table gives.
+    """
+
+    def check(where: str, values: Any) -> tuple[Any, ...]:
+        found = []
+        for name, value in table(where, values).items():
+            given = {short: value} if short and isinstance(value, str) else value
+            found.append(read_table(kind, f"{where}.{name}", given, name=name))
+        return tuple(found)
+
+    return check
+
+
+def path_name(name: str) -> str:
+    """A name as that of a folder."""
+    return re.sub(r"[^\w.+-]", "-", name)
+
+
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Raises unless there are names, each can be that of a folder, and none is twice.
+
+    Raises:
+        ValueError: says which.
+    """
+    if not names:
+        raise ValueError(f"`{where}` must have at least one table or entry.")
+    seen: dict[str, str] = {}
+    for name in names:
+        is_wrong = re.search(r"^[.-]|[/\\]", name) or not name.isprintable()
+        if is_wrong or not name.strip() or name.startswith(TEMPORARY) or len(name) > 60:
+            raise ValueError(
+                f"`{where}` must have names of at most 60 characters, without slashes "
+                "and control characters, that begin with a letter or digit: folders "
+                f"are called after them. Received: {name!r}"
+            )
+        # On some file systems, large and small letters are the same.
+        folder = path_name(name).casefold()
+        if folder in seen:
+            raise ValueError(
+                f"`{where}` must have names that differ as names of folders. "
+                f"Received: {seen[folder]!r} and {name!r}"
+            )
+        seen[folder] = name
+
+
+def text(name: str, value: Any) -> str:
+    """A text that is not empty."""
+    if isinstance(value, str) and value.strip():
+        return value
+    raise ValueError(f"`{name}` must be a text. Received: {value!r}")
+
+
+def table(name: str, value: Any) -> dict[str, Any]:
+    """A table with any keys."""
+    if isinstance(value, dict):
+        return value
+    raise ValueError(f"`{name}` must be a table. Received: {value!r}")
+
+
+def count(name: str, value: Any) -> int:
+    """A number of things, which may be none."""
+    return check_integer(name, value, minimum=0)
+
+
+def confidence(name: str, value: Any) -> float:
+    """A number between 0 and 1."""
+    if 0 < check_positive(name, value) < 1:
+        return float(value)
+    raise ValueError(f"`{name}` must be between 0 and 1. Received: {value!r}")
+
+
+def one_of(known: Collection[str]) -> Check:
+    """A check for one of some texts."""
+
+    def check(name: str, value: Any) -> str:
+        check_known(f"`{name}`", text(name, value), known)
+        return str(value)
+
+    return check
+
+
+def each(check: Check) -> Check:
+    """A check for a list, not empty, of different values that pass a check."""
+
+    def check_all(name: str, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not value:
+            raise ValueError(f"`{name}` must be a list. Received: {value!r}")
+        found = tuple(check(name, item) for item in value)
+        for number, item in enumerate(found):
+            if item in found[:number]:
+                raise ValueError(f"`{name}` must not repeat. Received: {item!r} twice")
+        return found
+
+    return check_all
