@@ -9,7 +9,7 @@ from decoding_tables import CTRANSLATE2
 from measuring import TableRow
 from measuring import ratio
 
-from keras_attnvariants.serving.info import operators_per_step
+from keras_attnvariants.serving.graphs import operators_per_step
 
 # A variant, or another program, and its precision.
 Key = tuple[str, str]

@@ -88,7 +88,7 @@ def translate_files(
     print(sum(file.lines for file in found))
     ```
     """
-    from keras_attnvariants.serving.versions import newest_version
+    from keras_attnvariants.serving.folders import newest_version
 
     engine.check_beam()
     engine.arguments(options, workers)

@@ -98,7 +98,7 @@ def export(
         check_output_folder("--deployment", deployment)
     import_modules(imports)
     import keras_attnvariants as kav
-    from keras_attnvariants.serving.export import new_version
+    from keras_attnvariants.serving.exporting import new_version
 
     new_version(output, version)
     limits = given(graph)

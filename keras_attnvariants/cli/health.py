@@ -32,8 +32,8 @@ from keras_attnvariants.data.splits import find_splits
 from keras_attnvariants.data.splits import header_of
 from keras_attnvariants.data.splits import split_files
 from keras_attnvariants.data.text_files import check_text_file
-from keras_attnvariants.serving.processor import check_processor
-from keras_attnvariants.serving.versions import versions
+from keras_attnvariants.serving.folders import versions
+from keras_attnvariants.serving.verification import check_processor
 from keras_attnvariants.training.folder import AVERAGED
 from keras_attnvariants.training.folder import BEST
 from keras_attnvariants.training.folder import CHECKPOINTS

@@ -242,7 +242,7 @@ def model_digest(folder: Path) -> str:
 
     Of several versions of a SavedModel it is that of the newest.
     """
-    from keras_attnvariants.serving.versions import versions
+    from keras_attnvariants.serving.folders import versions
 
     if numbers := versions(folder):
         folder /= str(numbers[-1])

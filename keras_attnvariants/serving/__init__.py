@@ -1,39 +1,24 @@
 """SavedModels that translate text to text: export, use in Python, servers, clients.
 
-What is listed in `__all__` is imported when it is first used: a client needs no
+The names in `__all__` are imported when they are first used: a client needs no
 TensorFlow.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 from typing import Any
 
 if TYPE_CHECKING:
-    from keras_attnvariants.serving.client import AsyncClient
-    from keras_attnvariants.serving.client import Client
-    from keras_attnvariants.serving.deployment import write_deployment
-    from keras_attnvariants.serving.export import export
-    from keras_attnvariants.serving.operators import operators
-    from keras_attnvariants.serving.results import SavedTranslation
-    from keras_attnvariants.serving.results import Status
-    from keras_attnvariants.serving.results import TargetScore
-    from keras_attnvariants.serving.saved import SavedTranslator
-    from keras_attnvariants.serving.verify import verify
-
-__all__ = [
-    "AsyncClient",
-    "Client",
-    "SavedTranslation",
-    "SavedTranslator",
-    "Status",
-    "TargetScore",
-    "export",
-    "operators",
-    "verify",
-    "write_deployment",
-]
+    from keras_attnvariants.serving.client import AsyncClient as AsyncClient
+    from keras_attnvariants.serving.client import Client as Client
+    from keras_attnvariants.serving.exporting import export as export
+    from keras_attnvariants.serving.folders import write_deployment as write_deployment
+    from keras_attnvariants.serving.graphs import operators as operators
+    from keras_attnvariants.serving.results import SavedTranslation as SavedTranslation
+    from keras_attnvariants.serving.results import Status as Status
+    from keras_attnvariants.serving.results import TargetScore as TargetScore
+    from keras_attnvariants.serving.saved import SavedTranslator as SavedTranslator
+    from keras_attnvariants.serving.verification import verify as verify
 
 # The module that a name lives in.
 _HOME = {
@@ -43,33 +28,21 @@ _HOME = {
     "SavedTranslator": "saved",
     "Status": "results",
     "TargetScore": "results",
-    "export": "export",
-    "operators": "operators",
-    "verify": "verify",
-    "write_deployment": "deployment",
+    "export": "exporting",
+    "operators": "graphs",
+    "verify": "verification",
+    "write_deployment": "folders",
 }
 
-
-class _Room(ModuleType):
-    """Whoever imports the module `export` must not lose the function `export`."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if _HOME.get(name) == name and isinstance(value, ModuleType):
-            value = getattr(value, name)
-        super().__setattr__(name, value)
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
     """Import the module that a public name lives in, on first use."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-sys.modules[__name__].__class__ = _Room

@@ -6,17 +6,18 @@ TensorFlow.
 
 import math
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-T = TypeVar("T")
+from keras_attnvariants.utils.checks import check_choice
+
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 
@@ -28,20 +29,20 @@ _LIMIT = re.compile(
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Type and shape of an input or output.
+    """Type and shape of an input or output, which has one row per sentence.
 
     Attributes:
         dtype: `"string"`, or its name in NumPy.
-        shape: `None` for a size that varies; `None` as a whole if nothing is known.
+        shape: `None` for a size that varies.
     """
 
     dtype: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[int | None, ...]
 
     @property
-    def is_batched(self) -> bool:
-        """Whether there is one value, or row, per sentence."""
-        return self.shape is None or len(self.shape) > 0
+    def array_type(self) -> np.dtype[Any]:
+        """The type of arrays; that of texts is `object`."""
+        return np.dtype(object if self.dtype == "string" else self.dtype)
 
     def array(self, name: str, value: Any) -> Array:
         """Convert an input to an array of this type and rank; texts become bytes.
@@ -51,7 +52,7 @@ class TensorSpec:
         """
         is_text = self.dtype == "string"
         array = _strings(name, value) if is_text else self._numbers(name, value)
-        if self.shape is not None and array.ndim != len(self.shape):
+        if array.ndim != len(self.shape):
             raise ValueError(
                 f"`{name}` must have {len(self.shape)} axes. Received: an array of "
                 f"shape {array.shape}"
@@ -64,9 +65,9 @@ class TensorSpec:
         Raises:
             ValueError: it has another type, rank or number of rows.
         """
-        dtype = np.dtype(object if self.dtype == "string" else self.dtype)
-        rank = array.ndim if self.shape is None else len(self.shape)
-        if array.dtype != dtype or array.ndim != rank or array.shape[:1] != (rows,):
+        rank = len(self.shape)
+        found = array.dtype, array.ndim, array.shape[:1]
+        if found != (self.array_type, rank, (rows,)):
             raise ValueError(
                 f"`{name}` must be {self.dtype} with {rank} axes and {rows} rows. "
                 f"Received: {array.dtype.name} of shape {array.shape}"
@@ -126,18 +127,6 @@ def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
     return [omitted if each is None else each for each in values]
 
 
-def chosen(what: str, name: str, choices: Mapping[str, T]) -> T:
-    """The choice of a name.
-
-    Raises:
-        ValueError: there is none; the message lists those that there are.
-    """
-    if name in choices:
-        return choices[name]
-    names = ", ".join(repr(choice) for choice in sorted(choices))
-    raise ValueError(f"`{what}` must be one of {names}. Received: {name!r}")
-
-
 @dataclass(frozen=True)
 class Call:
     """A call whose inputs were checked; see `checked_call`.
@@ -156,15 +145,12 @@ class Call:
         """Split the call into batches: the places of their rows, and the inputs there.
 
         Rows of about equal length go together, because a batch is as slow as its
-        longest. Inputs without a batch axis go with every batch.
+        longest.
         """
-        specs = self.signature.inputs
-        batched = {n: array for n, array in self.inputs.items() if specs[n].is_batched}
-        order = np.argsort(_costs(list(batched.values())), kind="stable")
+        order = np.argsort(_costs(self.inputs.values()), kind="stable")
         for start in range(0, max(len(order), 1), size):
             rows = order[start : start + size]
-            part = {name: array[rows] for name, array in batched.items()}
-            yield rows, {**self.inputs, **part}
+            yield rows, {name: array[rows] for name, array in self.inputs.items()}
 
     def joined(
         self, rows: Sequence[Array], parts: Sequence[Arrays]
@@ -182,13 +168,18 @@ class Call:
             ValueError: an output is not as the signature says, or has another number
                 of rows.
         """
+        whole = {}
         for name in self.outputs:
             spec = self.signature.outputs[name]
             for places, part in zip(rows, parts, strict=True):
                 spec.check(name, part[name], len(places))
-        return {
-            name: _joined(rows, [part[name] for part in parts]) for name in self.outputs
-        }
+            widths = np.max([part[name].shape[1:] for part in parts], axis=0)
+            shape = sum(map(len, rows)), *widths.astype(int)
+            empty = "" if spec.dtype == "string" else 0
+            whole[name] = np.full(shape, empty, spec.array_type)
+            for places, part in zip(rows, parts, strict=True):
+                whole[name][places, *map(slice, part[name].shape[1:])] = part[name]
+        return whole
 
 
 def checked_call(
@@ -207,20 +198,15 @@ def checked_call(
     """
     names = list(signature.outputs if outputs is None else outputs)
     for name in names:
-        chosen("outputs", name, signature.outputs)
+        check_choice("outputs", name, sorted(signature.outputs))
     if inputs.keys() != signature.inputs.keys():
         raise ValueError(
             f"Signature {signature.name!r} takes {_names(signature.inputs)}. "
             f"Received: {_names(inputs)}"
         )
-    arrays = {
-        name: spec.array(name, inputs[name]) for name, spec in signature.inputs.items()
-    }
-    rows = {
-        name: len(arrays[name])
-        for name, spec in signature.inputs.items()
-        if spec.is_batched and arrays[name].ndim
-    }
+    specs = signature.inputs.items()
+    arrays = {name: spec.array(name, inputs[name]) for name, spec in specs}
+    rows = {name: len(array) for name, array in arrays.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"All inputs must have equally many rows. Received: {rows}")
     return Call(signature, arrays, names)
@@ -232,26 +218,11 @@ def limit_in(message: str) -> int:
     return int(found[1] or found[2]) if found else 0
 
 
-def _joined(rows: Sequence[Array], parts: Sequence[Array]) -> Array:
-    widths = np.max([part.shape[1:] for part in parts], axis=0).astype(int)
-    shape = (sum(len(indices) for indices in rows), *widths)
-    empty = "" if parts[0].dtype == object else 0
-    whole = np.full(shape, empty, parts[0].dtype)
-    for indices, part in zip(rows, parts, strict=True):
-        place: Any = (indices, *(slice(size) for size in part.shape[1:]))
-        whole[place] = part
-    return whole
-
-
-def _costs(inputs: Sequence[Array]) -> Array:
-    """The number to sort each row by: the bytes of its texts, or its lengths."""
-    texts = [array for array in inputs if array.dtype == object and array.ndim == 1]
-    if texts:
-        return np.sum([[len(text) for text in array] for array in texts], axis=0)
-    lengths = [a for a in inputs if a.ndim == 1 and np.issubdtype(a.dtype, np.integer)]
-    if lengths:
-        return np.sum(lengths, axis=0)
-    return np.zeros(len(inputs[0]) if inputs else 1)
+def _costs(inputs: Iterable[Array]) -> Array:
+    """The number to sort each row by: the bytes of its texts, or its length."""
+    columns = [array for array in inputs if array.ndim == 1]
+    texts = [[len(t) for t in array] for array in columns if array.dtype == object]
+    return np.sum(texts or [a for a in columns if a.dtype.kind == "i"], axis=0)
 
 
 def _strings(name: str, value: Any) -> Array:

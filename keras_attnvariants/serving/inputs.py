@@ -7,6 +7,7 @@ a constant. So graphs are traced for any rank, check it themselves, and the shap
 written into the signature afterwards, where clients read it.
 """
 
+import inspect
 import os
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -14,16 +15,17 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-from keras_attnvariants.decoding import IMPOSSIBLE
-from keras_attnvariants.decoding import Hypotheses
-from keras_attnvariants.serving.operators import read_saved_model
-from keras_attnvariants.serving.operators import write_saved_model
-from keras_attnvariants.serving.results import Status
+from keras_attnvariants.decoding.constraints import LONGEST
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import write_saved_model
 from keras_attnvariants.utils.typing import Tensor
 
-_AXES = ("sentences", "positions")
+# In words, by the number of axes.
+_SHAPES = {1: "[sentences]", 2: "[sentences, positions]"}
 
 
 class Input(NamedTuple):
@@ -32,47 +34,117 @@ class Input(NamedTuple):
     Attributes:
         name: of the tensor in requests.
         dtype: of the tensor.
+        meaning: in words.
         rank: number of its axes: 1 `[B]` or 2 `[B, S]`.
-        doc: what it means.
+        default: of an option, in the place of -1 or NaN; `None` for other inputs.
+        lowest, highest: the range of an option; `None` for the largest of its dtype.
     """
 
     name: str
     dtype: tf.DType
-    rank: int
-    doc: str
+    meaning: str
+    rank: int = 1
+    default: float | None = None
+    lowest: float = 0
+    highest: float | None = None
 
     @property
-    def spec(self) -> tf.TensorSpec:
-        """What the graph is traced for: any rank."""
-        return tf.TensorSpec(None, self.dtype, self.name)
+    def doc(self) -> str:
+        """The meaning; of an option, also how it is left to the export."""
+        if self.default is None:
+            return self.meaning
+        omitted = "NaN" if self.dtype.is_floating else "-1"
+        return f"{self.meaning}; {omitted} for the default, {self.default}"
 
     @property
     def shape(self) -> list[None]:
-        """What the signature declares: `None` for each size."""
+        """The shape that the signature declares: `None` for each size."""
         return [None] * self.rank
 
+    @property
+    def omitted(self) -> npt.NDArray[Any]:
+        """The value, for one sentence, that leaves an option to the export."""
+        values = {tf.string: b"", tf.bool: False, tf.float32: np.nan, tf.int32: -1}
+        return np.full([1] * self.rank, values[self.dtype], self.dtype.as_numpy_dtype)
 
-TEXT = Input("text", tf.string, 1, "texts to translate, UTF-8")
-SOURCE = Input("source", tf.string, 1, "texts, UTF-8")
-TARGET = Input("target", tf.string, 1, "a translation of each source, UTF-8")
+    def in_range(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Values `[B]` of an option, all valid, and bool `[B]`, which were given so."""
+        default = tf.constant(self.default, self.dtype)
+        is_float = self.dtype.is_floating
+        is_omitted = tf.math.is_nan(values) if is_float else tf.equal(values, -1)
+        values = tf.where(is_omitted, default, values)
+        highest = self.dtype.max if self.highest is None else self.highest
+        is_valid = (values >= self.lowest) & (values <= highest)
+        return tf.where(is_valid, values, default), is_valid
+
+
+TEXT = Input("text", tf.string, "texts to translate, UTF-8")
+SOURCE = Input("source", tf.string, "texts, UTF-8")
+TARGET = Input("target", tf.string, "a translation of each source, UTF-8")
 SOURCE_IDS = Input(
-    "source_ids", tf.int32, 2, "tokens of the sources without BOS and EOS"
+    "source_ids", tf.int32, "tokens of the sources without BOS and EOS", rank=2
 )
-LENGTHS = Input(
-    "lengths", tf.int32, 1, "tokens of each row; what lies beyond may be anything"
+LENGTHS = Input("lengths", tf.int32, "tokens of each row; beyond may be anything")
+PREFIX = Input("prefix", tf.string, "how each translation begins, UTF-8; '' for any")
+BLOCK_UNKNOWN = Input("block_unknown", tf.bool, "whether to forbid unknown tokens")
+
+_COLD = "below 1, probable words become more so; 0 is greedy search"
+_FEWEST = "draw from the fewest words that have this probability together"
+_SEED = "of the random numbers; the same gives the same translation"
+# Zero is no probability.
+_LEAST = float(np.finfo("float32").tiny)
+SAMPLE_OPTIONS = (
+    Input("temperature", tf.float32, _COLD, default=1.0),
+    Input("top_k", tf.int32, "how many words may be drawn; 0 for all", default=0),
+    Input("top_p", tf.float32, _FEWEST, default=1.0, lowest=_LEAST, highest=1),
+    Input("seed", tf.int32, _SEED, default=0),
 )
+
+
+def search_options(length_penalty: float, max_length: int) -> tuple[Input, ...]:
+    """The options of `translate_with` for each sentence.
+
+    Args:
+        length_penalty: of the export.
+        max_length: positions that the model has.
+    """
+    least = f"least number of tokens, EOS not counted, below {max_length}"
+    most = (
+        f"largest number of tokens, EOS counted, from 1 to {max_length}, and above "
+        "min_length; 0 for some more than the text has"
+    )
+    exponent = "exponent of the length normalisation"
+    repeats = f"no so many tokens in a row twice, at most {LONGEST}; 0 for any"
+    finite, penalty = tf.float32.min, length_penalty
+    return (
+        Input("min_length", tf.int32, least, default=0, highest=max_length - 1),
+        Input("max_length", tf.int32, most, default=0, highest=max_length),
+        Input("length_penalty", tf.float32, exponent, default=penalty, lowest=finite),
+        Input("no_repeat_ngram", tf.int32, repeats, default=0, highest=LONGEST),
+    )
+
+
+def read_options(
+    options: Sequence[Input], values: dict[str, Tensor]
+) -> tuple[dict[str, Tensor], Tensor]:
+    """Values of options by name, and which sentences have all in range, bool `[B]`."""
+    found = {each.name: each.in_range(values[each.name]) for each in options}
+    all_valid = tf.reduce_all([is_valid for _, is_valid in found.values()], axis=0)
+    return {name: tensor for name, (tensor, _) in found.items()}, all_valid
 
 
 class Signature:
     """A function of an exported model whose inputs are checked by their names.
 
     Args:
-        function: takes a tensor for each input, and returns tensors by name.
-        inputs: what it takes, in this order.
+        function: takes a tensor for each input by its name, and returns tensors by
+            name.
+        inputs: what it takes.
         max_batch: sentences in a request; more are an error.
         requirement: makes an operator that fails where the function cannot run.
 
     Attributes:
+        doc: what it returns, in words.
         graph: the `tf.function`.
     """
 
@@ -86,10 +158,14 @@ class Signature:
         def checked(*values: Tensor) -> dict[str, Tensor]:
             required = [] if requirement is None else [requirement()]
             values = after(required, check_inputs(inputs, values, max_batch))
-            return function(*values)
+            names = (i.name for i in inputs)
+            return function(**dict(zip(names, values, strict=True)))
 
+        self.doc = inspect.getdoc(function)
         self.inputs = tuple(inputs)
-        self.graph = tf.function(checked, [i.spec for i in inputs], autograph=False)
+        # Any rank, as it is checked by the graph.
+        specs = [tf.TensorSpec(None, i.dtype, i.name) for i in inputs]
+        self.graph = tf.function(checked, specs, autograph=False)
 
 
 def check_inputs(
@@ -106,11 +182,12 @@ def check_inputs(
         max_batch: sentences, at most.
     """
     ranks = [
-        tf.debugging.Assert(
-            tf.equal(tf.size(tf.shape(value)), rank),
-            [f"`{name}` must have the shape {axes(rank)}. Received:", tf.shape(value)],
+        require(
+            tf.equal(tf.size(tf.shape(value)), i.rank),
+            f"`{i.name}` must have the shape {_SHAPES[i.rank]}",
+            tf.shape(value),
         )
-        for (name, _, rank, _), value in zip(inputs, values, strict=True)
+        for i, value in zip(inputs, values, strict=True)
     ]
     values = after(ranks, values)
     for i, value in zip(inputs, values, strict=True):
@@ -118,24 +195,17 @@ def check_inputs(
         value.set_shape(i.shape)
     first, *others = (tf.shape(value)[0] for value in values)
     name, *names = (i.name for i in inputs)
-    too_many = tf.debugging.Assert(
-        first <= max_batch,
-        [f"`{name}` may hold at most {max_batch} sentences (max_batch). Received:"]
-        + [first],
-    )
-    unequal = [
-        tf.debugging.Assert(
-            tf.equal(rows, first),
-            [f"`{other}` must hold as many sentences as `{name}`. Received:", rows],
-        )
-        for other, rows in zip(names, others, strict=True)
-    ]
-    return after([too_many, *unequal], values)
+    limit = f"`{name}` may hold at most {max_batch} sentences (max_batch)"
+    checks = [require(first <= max_batch, limit, first)]
+    for other, rows in zip(names, others, strict=True):
+        equal = f"`{other}` must hold as many sentences as `{name}`"
+        checks.append(require(tf.equal(rows, first), equal, rows))
+    return after(checks, values)
 
 
-def axes(rank: int) -> str:
-    """A shape in words, such as `[sentences]`."""
-    return f"[{', '.join(_AXES[:rank])}]"
+def require(condition: Tensor, message: str, received: Tensor) -> Any:
+    """An operator that fails unless a condition holds."""
+    return tf.debugging.Assert(condition, [f"{message}. Received:", received])
 
 
 def after(checks: Iterable[Any], values: Iterable[Tensor]) -> tuple[Tensor, ...]:
@@ -162,68 +232,3 @@ def declare_shapes(
                 shape = tf.TensorShape(i.shape).as_proto()
                 declared[i.name].tensor_shape.CopyFrom(shape)
     write_saved_model(path, saved)
-
-
-def status_of_ids(
-    ids: Tensor, lengths: Tensor, vocabulary_size: int, pad_id: int
-) -> Tensor:
-    """Whether rows of ids can be translated.
-
-    Args:
-        ids: int32 `[B, S]`; what is beyond the lengths is not looked at.
-        lengths: int32 `[B]`.
-        vocabulary_size: ids from 0 to below this are known.
-        pad_id: of padding.
-
-    Returns:
-        int32 `[B]`, the first `Status` that applies.
-    """
-    width = tf.shape(ids)[1]
-    is_read = tf.sequence_mask(lengths, width)
-    problems = {
-        Status.PADDING_INSIDE: tf.reduce_any(is_read & tf.equal(ids, pad_id), axis=1),
-        Status.UNKNOWN_ID: tf.reduce_any(
-            is_read & ((ids < 0) | (ids >= vocabulary_size)), axis=1
-        ),
-        Status.WRONG_LENGTH: (lengths < 0) | (lengths > width),
-    }
-    status = tf.zeros_like(lengths)
-    for code, applies in problems.items():
-        status = tf.where(applies, int(code), status)
-    return status
-
-
-def status_of_search(found: Hypotheses, status: Tensor) -> Tensor:
-    """The status `[B]` of each row after a search, from that before it."""
-    is_missing = tf.equal(found.lengths[:, 0], 0)
-    nothing = tf.where(is_missing, int(Status.NOTHING_FOUND), int(Status.OK))
-    return tf.where(tf.equal(status, int(Status.OK)), nothing, status)
-
-
-def without_failed(found: Hypotheses, status: Tensor, pad_id: int) -> Hypotheses:
-    """Hypotheses, where a row with another status than `OK` has none.
-
-    As in `Hypotheses`, one that is missing consists of padding, with length 0 and
-    `IMPOSSIBLE` as its score.
-    """
-    is_ok = tf.equal(status, int(Status.OK))[:, None]
-    of_tokens = {
-        "alignments": found.alignments,
-        "token_log_probs": found.token_log_probs,
-    }
-    return found._replace(
-        ids=tf.where(is_ok[:, :, None], found.ids, pad_id),
-        scores=tf.where(is_ok, found.scores, IMPOSSIBLE),
-        log_probs=tf.where(is_ok, found.log_probs, IMPOSSIBLE),
-        lengths=tf.where(is_ok, found.lengths, 0),
-        **{
-            name: tf.where(broadcast(is_ok, value), value, 0.0)
-            for name, value in of_tokens.items()
-            if value is not None
-        },
-    )
-
-
-def broadcast(rows: Tensor, values: Tensor) -> Tensor:
-    """`[B, 1]` with as many axes as `values`."""
-    return tf.reshape(rows, [-1] + [1] * (len(values.shape) - 1))

@@ -9,8 +9,10 @@ types of protobuf.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,75 +24,58 @@ from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
 
-# The number of every value, by its name.
-_ENUMS: dict[str, dict[str, int]] = {
-    "DataType": {
-        "DT_INVALID": 0,
-        "DT_FLOAT": 1,
-        "DT_DOUBLE": 2,
-        "DT_INT32": 3,
-        "DT_STRING": 7,
-        "DT_INT64": 9,
-        "DT_BOOL": 10,
-    },
-    "State": {
-        "UNKNOWN": 0,
-        "START": 10,
-        "LOADING": 20,
-        "AVAILABLE": 30,
-        "UNLOADING": 40,
-        "END": 50,
-    },
+_DECLARATIONS = """
+enum DataType {
+  DT_INVALID = 0; DT_FLOAT = 1; DT_DOUBLE = 2; DT_INT32 = 3; DT_STRING = 7;
+  DT_INT64 = 9; DT_BOOL = 10;
 }
-
-# The number and the type of every field, by its name.
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "Int64Value": {"value": (1, "int64")},
-    "Any": {"value": (2, "bytes")},
-    "Dim": {"size": (1, "int64")},
-    "TensorShapeProto": {"dim": (2, "repeated Dim"), "unknown_rank": (3, "bool")},
-    "TensorProto": {
-        "dtype": (1, "DataType"),
-        "tensor_shape": (2, "TensorShapeProto"),
-        "tensor_content": (4, "bytes"),
-        "float_val": (5, "repeated float"),
-        "double_val": (6, "repeated double"),
-        "int_val": (7, "repeated int32"),
-        "string_val": (8, "repeated bytes"),
-        "int64_val": (10, "repeated int64"),
-        "bool_val": (11, "repeated bool"),
-    },
-    "TensorInfo": {
-        "dtype": (2, "DataType"),
-        "tensor_shape": (3, "TensorShapeProto"),
-    },
-    "SignatureDef": {"inputs": (1, "map TensorInfo"), "outputs": (2, "map TensorInfo")},
-    "ModelSpec": {
-        "name": (1, "string"),
-        "version": (2, "Int64Value"),
-        "signature_name": (3, "string"),
-        "version_label": (4, "string"),
-    },
-    "PredictRequest": {
-        "model_spec": (1, "ModelSpec"),
-        "inputs": (2, "map TensorProto"),
-        "output_filter": (3, "repeated string"),
-    },
-    "PredictResponse": {"outputs": (1, "map TensorProto")},
-    "PredictLog": {"request": (1, "PredictRequest")},
-    "PredictionLog": {"predict_log": (6, "PredictLog")},
-    "GetModelMetadataRequest": {
-        "model_spec": (1, "ModelSpec"),
-        "metadata_field": (2, "repeated string"),
-    },
-    "GetModelMetadataResponse": {"metadata": (2, "map Any")},
-    "SignatureDefMap": {"signature_def": (1, "map SignatureDef")},
-    "GetModelStatusRequest": {"model_spec": (1, "ModelSpec")},
-    "ModelVersionStatus": {"version": (1, "int64"), "state": (2, "State")},
-    "GetModelStatusResponse": {
-        "model_version_status": (1, "repeated ModelVersionStatus")
-    },
+enum State {
+  UNKNOWN = 0; START = 10; LOADING = 20; AVAILABLE = 30; UNLOADING = 40; END = 50;
 }
+message Int64Value { int64 value = 1; }
+message Any { bytes value = 2; }
+message Dim { int64 size = 1; }
+message TensorShapeProto { repeated Dim dim = 2; }
+message TensorProto {
+  DataType dtype = 1;
+  TensorShapeProto tensor_shape = 2;
+  bytes tensor_content = 4;
+  repeated float float_val = 5;
+  repeated double double_val = 6;
+  repeated int32 int_val = 7;
+  repeated bytes string_val = 8;
+  repeated int64 int64_val = 10;
+  repeated bool bool_val = 11;
+}
+message TensorInfo { DataType dtype = 2; TensorShapeProto tensor_shape = 3; }
+message SignatureDef {
+  map<string, TensorInfo> inputs = 1;
+  map<string, TensorInfo> outputs = 2;
+}
+message ModelSpec {
+  string name = 1;
+  Int64Value version = 2;
+  string signature_name = 3;
+  string version_label = 4;
+}
+message PredictRequest {
+  ModelSpec model_spec = 1;
+  map<string, TensorProto> inputs = 2;
+  repeated string output_filter = 3;
+}
+message PredictResponse { map<string, TensorProto> outputs = 1; }
+message PredictLog { PredictRequest request = 1; }
+message PredictionLog { PredictLog predict_log = 6; }
+message GetModelMetadataRequest {
+  ModelSpec model_spec = 1;
+  repeated string metadata_field = 2;
+}
+message GetModelMetadataResponse { map<string, Any> metadata = 2; }
+message SignatureDefMap { map<string, SignatureDef> signature_def = 1; }
+message GetModelStatusRequest { ModelSpec model_spec = 1; }
+message ModelVersionStatus { int64 version = 1; State state = 2; }
+message GetModelStatusResponse { repeated ModelVersionStatus model_version_status = 1; }
+"""
 
 # The number of each type in messages, its name in NumPy, and the field that holds its
 # values one by one.
@@ -109,71 +94,54 @@ _PACKAGE = "keras_attnvariants"
 _Field = descriptor_pb2.FieldDescriptorProto
 
 
-def _add_field(
-    message: descriptor_pb2.DescriptorProto, name: str, number: int, kind: str
-) -> None:
-    """Declares a field; `kind` is a type, or `repeated` or `map` and a type."""
-    many, _, kind = kind.rpartition(" ")
+def _add_field(message: Any, many: str, kind: str, name: str, number: int) -> None:
+    """Declares a field; `many` is `"repeated"`, `"map"` or nothing."""
     if many == "map":
         # A map from strings is a list of entries on the wire.
         entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
-        _add_field(entry, "key", 1, "string")
-        _add_field(entry, "value", 2, kind)
+        _add_field(entry, "", "string", "key", 1)
+        _add_field(entry, "", kind, "value", 2)
         kind = f"{message.name}.{entry.name}"
     label = _Field.LABEL_REPEATED if many else _Field.LABEL_OPTIONAL
     field = message.field.add(name=name, number=number, label=label)
-    if kind.partition(".")[0] in _MESSAGES:
-        field.type, field.type_name = _Field.TYPE_MESSAGE, f".{_PACKAGE}.{kind}"
-    elif kind in _ENUMS:
-        field.type, field.type_name = _Field.TYPE_ENUM, f".{_PACKAGE}.{kind}"
-    else:
+    if kind.islower():
         field.type = _Field.Type.Value(f"TYPE_{kind.upper()}")
+    else:
+        field.type_name = f".{_PACKAGE}.{kind}"
 
 
-def _file() -> descriptor_pb2.FileDescriptorProto:
-    """Declares all messages."""
+def _declared() -> dict[str, Any]:
+    """The class of every message, by its name."""
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{_PACKAGE}/serving.proto", package=_PACKAGE, syntax="proto3"
     )
-    for name, numbers in _ENUMS.items():
-        enum = file.enum_type.add(name=name)
-        for value, number in numbers.items():
-            enum.value.add(name=value, number=number)
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field, (number, kind) in fields.items():
-            _add_field(message, field, number, kind)
-    return file
+    field = re.compile(r"(?:(repeated|map)[ <])?(?:string, )?(\w+)>? (\w+) = (\d+);")
+    for kind, name, body in re.findall(r"(\w+) (\w+) {(.*?)}", _DECLARATIONS, re.S):
+        if kind == "enum":
+            enum = file.enum_type.add(name=name)
+            for value, number in re.findall(r"(\w+) = (\d+);", body):
+                enum.value.add(name=value, number=int(number))
+        else:
+            message = file.message_type.add(name=name)
+            for *declared, number in field.findall(body):
+                _add_field(message, *declared, int(number))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClassesForFiles([file.name], pool)
 
 
-_pool = descriptor_pool.DescriptorPool()
-_pool.Add(_file())
-_classes: dict[str, Any] = {
-    name: message_factory.GetMessageClass(
-        _pool.FindMessageTypeByName(f"{_PACKAGE}.{name}")
-    )
-    for name in _MESSAGES
-}
-
-TensorShapeProto: Any = _classes["TensorShapeProto"]
-TensorProto: Any = _classes["TensorProto"]
-ModelSpec: Any = _classes["ModelSpec"]
-PredictRequest: Any = _classes["PredictRequest"]
-PredictResponse: Any = _classes["PredictResponse"]
-PredictionLog: Any = _classes["PredictionLog"]
-GetModelMetadataRequest: Any = _classes["GetModelMetadataRequest"]
-GetModelMetadataResponse: Any = _classes["GetModelMetadataResponse"]
-SignatureDefMap: Any = _classes["SignatureDefMap"]
-GetModelStatusRequest: Any = _classes["GetModelStatusRequest"]
-GetModelStatusResponse: Any = _classes["GetModelStatusResponse"]
+# The classes of messages, by name.
+protos: Any = SimpleNamespace(
+    **{k.partition(".")[2]: c for k, c in _declared().items()}
+)
 
 
 def predict_request(
     spec: Any, signature: str, inputs: Mapping[str, Array], outputs: Sequence[str] = ()
 ) -> Any:
     """A `PredictRequest`; without names of outputs it asks for all."""
-    request = PredictRequest(model_spec=spec, output_filter=outputs)
+    request = protos.PredictRequest(model_spec=spec, output_filter=outputs)
     request.model_spec.signature_name = signature
     for name, array in inputs.items():
         request.inputs[name].CopyFrom(to_proto(array))
@@ -195,7 +163,8 @@ def signatures_of(definitions: Any) -> dict[str, Signature]:
 
 def states_of(response: Any) -> dict[int, str]:
     """The state of each version in a `GetModelStatusResponse`."""
-    names = {number: name for name, number in _ENUMS["State"].items()}
+    field = protos.ModelVersionStatus.DESCRIPTOR.fields_by_name["state"]
+    names = {value.number: value.name for value in field.enum_type.values}
     return {
         status.version: names.get(status.state, "UNKNOWN")
         for status in response.model_version_status
@@ -204,13 +173,13 @@ def states_of(response: Any) -> dict[int, str]:
 
 def to_proto(array: Array) -> Any:
     """An array as a `TensorProto`; one of objects holds bytes."""
-    shape = TensorShapeProto(dim=[{"size": size} for size in array.shape])
+    shape = protos.TensorShapeProto(dim=[{"size": size} for size in array.shape])
     if array.dtype == object:
-        return TensorProto(
+        return protos.TensorProto(
             dtype=_NUMBERS["string"], tensor_shape=shape, string_val=array.ravel()
         )
     little = array.astype(array.dtype.newbyteorder("<"))
-    return TensorProto(
+    return protos.TensorProto(
         dtype=_NUMBERS[array.dtype.name],
         tensor_shape=shape,
         tensor_content=little.tobytes(),
@@ -243,7 +212,5 @@ def from_proto(name: str, proto: Any) -> Array:
 def _spec(info: Any) -> TensorSpec:
     """Type and shape in a `TensorInfo`."""
     name, _ = _TYPES.get(info.dtype, (f"type {info.dtype} of TensorFlow", ""))
-    if info.tensor_shape.unknown_rank:
-        return TensorSpec(name, None)
     sizes = [dim.size for dim in info.tensor_shape.dim]
     return TensorSpec(name, tuple(None if size < 0 else size for size in sizes))

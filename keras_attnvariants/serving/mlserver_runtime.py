@@ -21,6 +21,7 @@ from mlserver.types import RequestInput
 from keras_attnvariants.serving.saved import SavedTranslator
 
 INPUT, OUTPUT = "text", "translations"
+_TEXT = StringCodec.ContentType
 # Sentences of one request: what one user can make the others wait for.
 MAX_SENTENCES = 1024
 
@@ -110,29 +111,19 @@ def texts_of(payload: InferenceRequest) -> list[str]:
             f"A request must have the one input `{INPUT}`. Received: {names!r:.200}"
         )
     [request_input] = payload.inputs
-    kind = request_input.datatype
-    if kind != "BYTES":
-        raise InferenceError(f"`{INPUT}` must be of datatype BYTES. Received: {kind}")
+    kind, shape = request_input.datatype, request_input.shape
     content = request_input.parameters and request_input.parameters.content_type
-    if content not in (None, StringCodec.ContentType):
-        raise InferenceError(
-            f"The content type of `{INPUT}` must be {StringCodec.ContentType}, or "
-            f"none. Received: {content!r:.80}"
-        )
     values = request_input.data.root
-    if not isinstance(values, list):
-        raise InferenceError(f"`{INPUT}` must be a list. Received: {values!r:.80}")
-    shape = request_input.shape
-    if shape not in ([len(values)], [len(values), 1]):
-        raise InferenceError(
-            f"The shape of `{INPUT}` must be [{len(values)}] or [{len(values)}, 1] for "
-            f"{len(values)} values. Received: {shape!r:.200}"
-        )
-    if not 0 < len(values) <= MAX_SENTENCES:
-        raise InferenceError(
-            f"`{INPUT}` must hold from 1 to {MAX_SENTENCES:,} sentences. Received: "
-            f"{len(values):,}"
-        )
+    count = len(values) if isinstance(values, list) else 0
+    for is_right, wanted, received in (
+        (kind == "BYTES", "be of datatype BYTES", kind),
+        (content in (None, _TEXT), f"have the content type {_TEXT}, or none", content),
+        (isinstance(values, list), "be a list", values),
+        (shape in ([count], [count, 1]), f"have the shape [{count}, 1]", shape),
+        (0 < count <= MAX_SENTENCES, f"hold 1 to {MAX_SENTENCES:,} sentences", count),
+    ):
+        if not is_right:
+            raise InferenceError(f"`{INPUT}` must {wanted}. Received: {received!r:.80}")
     return [text_of(value, number) for number, value in enumerate(values)]
 
 

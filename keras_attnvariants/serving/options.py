@@ -65,41 +65,41 @@ class Options:
     shortlist_width: int | None = None
 
     @classmethod
-    def of(cls, model: Any, **given: Unpack[ExportOptions]) -> Self:
+    def of(
+        cls, model: Any, has_shortlist: bool = False, **given: Unpack[ExportOptions]
+    ) -> Self:
         """The options that are given, and those of a model in the place of the others.
+
+        Args:
+            model: any step model.
+            has_shortlist: whether there is a shortlist, which has a width.
+            **given: options; `None` is as if they were left out.
 
         Raises:
             ValueError: one is out of range, or excludes another.
         """
         values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        search = SearchSettings.of(
-            model,
-            beam_size=values.pop("beam_size", None),
-            length_penalty=values.pop("length_penalty", None),
-        )
+        if "shortlist_width" in values and not has_shortlist:
+            raise ValueError(
+                "`shortlist_width` needs `shortlist`. Received: "
+                f"{values['shortlist_width']} without one"
+            )
+        if has_shortlist:
+            values.setdefault("shortlist_width", max(500, model.vocabulary_size // 16))
+        names = values.keys() & {"beam_size", "length_penalty"}
+        search = SearchSettings.of(model, **{name: values.pop(name) for name in names})
         values.setdefault("n_best", search.beam_size)
         values.setdefault("max_tokens", min(_MAX_TOKENS, model.max_length))
         options = cls(search.beam_size, search.length_penalty, **values)
-        options.check(model.max_length)
-        return options
-
-    def check(self, max_length: int) -> None:
-        """Raises unless a model can be exported with these options.
-
-        Args:
-            max_length: number of tokens that the model accepts.
-
-        Raises:
-            ValueError: one is out of range, or excludes another.
-        """
         for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
-            check_integer(name, getattr(self, name))
-        check_optional_integer("shortlist_width", self.shortlist_width)
-        if self.max_tokens > max_length:
+            check_integer(name, getattr(options, name))
+        check_optional_integer("shortlist_width", options.shortlist_width)
+        if options.max_tokens > model.max_length:
             raise ValueError(
-                f"`max_tokens` must be at most that of the model ({max_length}). "
-                f"Received: {self.max_tokens}"
+                f"`max_tokens` must be at most that of the model ({model.max_length}). "
+                f"Received: {options.max_tokens}"
             )
+        return options
 
     @property
     def buckets(self) -> tuple[int, ...]:

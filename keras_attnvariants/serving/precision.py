@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from typing import NamedTuple
 
@@ -13,27 +12,15 @@ from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models.base import TranslationModel
 from keras_attnvariants.models.base import with_policy
-from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import processor
 from keras_attnvariants.utils.machine import shortest_seconds
-from keras_attnvariants.utils.typing import Tensor
 
 # In which precisions `export` writes a model; see its docstring.
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int8-weights")
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
-
-_EXACT = (
-    "Sums are accurate to about seven digits: the translation of a sentence does not "
-    "depend on the others in its request."
-)
-_ROUNDED = (
-    "Intermediate results are rounded to two or three digits, and their last bits "
-    "follow the number of sentences in a request: where two translations score about "
-    "the same, a sentence may have one alone and the other in a batch. Export with the "
-    "precision float32 to avoid that."
-)
 
 
 class Precision(NamedTuple):
@@ -42,14 +29,14 @@ class Precision(NamedTuple):
     Attributes:
         dtype: of intermediate results, such as `"bfloat16"`.
         quantization: the mode in which the weights are quantized, or `None`.
-        exact: whether the translation of a sentence is the same in every batch.
-        doc: the same in words.
+        exact: whether the translation of a sentence is the same in every batch:
+            otherwise intermediate results are rounded to two or three digits, and
+            their last bits follow the number of sentences in a request.
     """
 
     dtype: str
     quantization: str | None
     exact: bool
-    doc: str
 
     @classmethod
     def of(cls, model: Any) -> "Precision":
@@ -57,7 +44,7 @@ class Precision(NamedTuple):
         dtype = getattr(model, "compute_dtype", "float32")
         quantization = getattr(model, "quantization", None)
         exact = dtype in ("float32", "float64") and quantization is None
-        return cls(dtype, quantization, exact, _EXACT if exact else _ROUNDED)
+        return cls(dtype, quantization, exact)
 
 
 def model_in(model: Any, precision: str | None) -> Any:
@@ -77,9 +64,7 @@ def model_in(model: Any, precision: str | None) -> Any:
     check_choice("precision", precision, PRECISIONS)
     found = Precision.of(model)
     if precision == "auto":
-        precision = (
-            fastest_precision() if found.quantization is None else "int8-weights"
-        )
+        precision = "int8-weights" if found.quantization else fastest_precision()
     if precision == "int8":
         check_processor_here()
         return wide_model(quantized_model(model))
@@ -90,9 +75,8 @@ def model_in(model: Any, precision: str | None) -> Any:
             f"`precision` {precision!r} needs a model that is not quantized. Received: "
             f"a model quantized to {found.quantization}"
         )
-    return (
-        model if found.dtype == precision else with_policy(model, POLICIES[precision])
-    )
+    same = found.dtype == precision
+    return model if same else with_policy(model, POLICIES[precision])
 
 
 def quantized_model(model: Any) -> Any:
@@ -102,18 +86,17 @@ def quantized_model(model: Any) -> Any:
         ValueError: it is quantized in another mode.
     """
     quantization = Precision.of(model).quantization
-    if quantization == "int8":
-        return model
-    if quantization is not None:
+    if quantization not in (None, "int8"):
         raise ValueError(
             "`precision` int8 needs a model that is not quantized otherwise. Received: "
             f"a model quantized to {quantization}"
         )
-    quantized = with_policy(model, POLICIES[fastest_precision()])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
-        quantized.quantize("int8")
-    return quantized
+    if quantization is None:
+        model = with_policy(model, POLICIES[fastest_precision()])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+            model.quantize("int8")
+    return model
 
 
 def check_processor_here() -> None:
@@ -139,10 +122,8 @@ def wide_model(model: Any) -> Any:
     Args:
         model: any step model; those that are not of this package remain as they are.
     """
-    if (
-        not isinstance(model, TranslationModel)
-        or Precision.of(model).dtype == "float32"
-    ):
+    is_wide = Precision.of(model).dtype == "float32"
+    if is_wide or not isinstance(model, TranslationModel):
         return model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
@@ -163,23 +144,14 @@ def fastest_precision() -> str:
 
     Many processors have no products of bfloat16, and convert it.
     """
-    precisions = ["float32", "bfloat16"]
-    products = {precision: timed_product(precision) for precision in precisions}
+    products = {precision: timed_product(precision) for precision in POLICIES}
     seconds = shortest_seconds(products, _ROUNDS)
-    return min(precisions, key=seconds.__getitem__)
+    return min(seconds, key=seconds.__getitem__)
 
 
 def timed_product(precision: str) -> Callable[[], float]:
     """A function that computes a product like those of a decoding step."""
-    product = product_of(precision)
-    return partial(_wait_for, product, tf.ones((_ROWS, _INPUTS), precision))
-
-
-def _wait_for(product: Callable[[Tensor], Tensor], rows: Tensor) -> float:
-    return float(tf.cast(product(rows)[0, 0], "float32"))
-
-
-def product_of(precision: str) -> Callable[[Tensor], Tensor]:
-    """A function that multiplies rows by a matrix, in a dtype."""
+    rows = tf.ones((_ROWS, _INPUTS), precision)
     kernel = tf.ones((_INPUTS, _OUTPUTS), precision)
-    return tf.function(lambda rows: tf.matmul(rows, kernel), autograph=False)
+    product = tf.function(tf.matmul, autograph=False)
+    return lambda: float(tf.cast(product(rows, kernel)[0, 0], "float32"))

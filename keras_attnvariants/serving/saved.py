@@ -15,11 +15,11 @@ from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
 from keras_attnvariants.serving.calls import checked_call
+from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.folders import newest_version
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
-from keras_attnvariants.serving.verify import verify as check
-from keras_attnvariants.serving.versions import INFO
-from keras_attnvariants.serving.versions import newest_version
+from keras_attnvariants.serving.verification import verify as check
 from keras_attnvariants.utils.files import read_json
 
 # The operators of the tokenizer, without the rest of TensorFlow Text.

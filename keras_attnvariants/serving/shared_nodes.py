@@ -3,17 +3,15 @@
 import os
 from collections.abc import Hashable
 from collections.abc import Iterable
-from collections.abc import MutableSequence
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tensorflow.core.framework import types_pb2
 
-from keras_attnvariants.serving.operators import PURE
-from keras_attnvariants.serving.operators import node_of
-from keras_attnvariants.serving.operators import read_saved_model
-from keras_attnvariants.serving.operators import write_saved_model
+from keras_attnvariants.serving.graphs import PURE
+from keras_attnvariants.serving.graphs import node_of
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import write_saved_model
 
 TOKENIZER = "SentencepieceOp"
 
@@ -43,13 +41,16 @@ def share_tokenizers(graph: Any) -> None:
     """Lets nodes of a `GraphDef` call the functions that make the same tokenizers.
 
     A tokenizer holds its vocabulary, often the largest part of a small graph. Python
-    makes it by a function, and servers by a node outside of functions.
+    makes it by a function without inputs and with one output, and servers by a node
+    outside of functions.
     """
     makers = {
         content(node): function.signature.name
         for function in graph.library.function
         for node in function.node_def
-        if node.op == TOKENIZER and is_maker(function)
+        if node.op == TOKENIZER
+        and not function.signature.input_arg
+        and [x.type for x in function.signature.output_arg] == [types_pb2.DT_RESOURCE]
     }
     for node in graph.node:
         if node.op == TOKENIZER and (maker := makers.get(content(node))):
@@ -60,35 +61,31 @@ def share_tokenizers(graph: Any) -> None:
             node.attr["f"].func.name = maker
 
 
-def is_maker(function: Any) -> bool:
-    """Whether a `FunctionDef` has no inputs, and one output: a tokenizer."""
-    signature = function.signature
-    types = [argument.type for argument in signature.output_arg]
-    return not signature.input_arg and types == [types_pb2.DT_RESOURCE]
-
-
 def share_in_function(function: Any) -> None:
     """Keeps one of equal nodes and used ones only in a `FunctionDef`, and no shapes."""
     first: dict[Hashable, str] = {}
     replaced: dict[str, str] = {}
-    kept = []
+    kept = {}
     for node in function.node_def:
-        redirect(node.input, replaced)
+        node.input[:] = [redirected(source, replaced) for source in node.input]
         # TensorFlow infers them again.
         node.attr.pop("_output_shapes", None)
         key = content(node) if is_pure(node) else node.name
-        if (same := first.setdefault(key, node.name)) == node.name:
-            kept.append(node)
-        else:
-            replaced[node.name] = same
-    results = function.ret, function.control_ret
-    for outputs in results:
+        replaced[node.name] = first.setdefault(key, node.name)
+        if replaced[node.name] == node.name:
+            kept[node.name] = node
+    used = {name for name, node in kept.items() if not is_pure(node)}
+    for outputs in (function.ret, function.control_ret):
         # A list, since writing into a protobuf map changes its order.
         for name, source in list(outputs.items()):
             outputs[name] = redirected(source, replaced)
-    used = used_nodes(kept, [*results[0].values(), *results[1].values()])
+            used.add(node_of(outputs[name]))
+    # Nodes come after those that they take their inputs from.
+    for name in reversed(kept):
+        if name in used:
+            used.update(map(node_of, kept[name].input))
     del function.node_def[:]
-    function.node_def.extend(node for node in kept if node.name in used)
+    function.node_def.extend(node for name, node in kept.items() if name in used)
 
 
 def is_pure(node: Any) -> bool:
@@ -100,20 +97,6 @@ def is_pure(node: Any) -> bool:
     return not waits and (node.op in PURE or node.op in ("Const", "Identity"))
 
 
-def used_nodes(nodes: Sequence[Any], results: Iterable[str]) -> set[str]:
-    """The names of nodes that results come from, or that do more than compute."""
-    inputs = {node.name: list(map(node_of, node.input)) for node in nodes}
-    queue = [node_of(source) for source in results]
-    queue += [node.name for node in nodes if not is_pure(node)]
-    used: set[str] = set()
-    while queue:
-        name = queue.pop()
-        if name not in used:
-            used.add(name)
-            queue += inputs.get(name, [])  # An argument of the function has none.
-    return used
-
-
 def content(node: Any) -> Hashable:
     """What two nodes have to have in common to be one."""
     attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
@@ -121,13 +104,7 @@ def content(node: Any) -> Hashable:
     return node.op, node.device, tuple(node.input), *values
 
 
-def redirect(inputs: MutableSequence[str], replaced: dict[str, str]) -> None:
-    """Lets the inputs of a node come from the nodes that are kept."""
-    inputs[:] = [redirected(source, replaced) for source in inputs]
-
-
 def redirected(source: str, replaced: dict[str, str]) -> str:
     """`source`, `"^node"` or `"node:output:0"`, from the node that is kept."""
-    caret = "^" if source.startswith("^") else ""
-    node, *output = source.removeprefix("^").split(":")
-    return caret + ":".join([replaced.get(node, node), *output])
+    node = node_of(source)
+    return source.replace(node, replaced.get(node, node), 1)

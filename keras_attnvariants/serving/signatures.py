@@ -3,41 +3,48 @@
 import functools
 from collections.abc import Callable
 from typing import Any
+from typing import TypeAlias
 
 import keras
 import tensorflow as tf
 
+from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.decoding import sample
 from keras_attnvariants.decoding import score_tokens
 from keras_attnvariants.decoding.scoring import TokenScores
+from keras_attnvariants.serving import inputs
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
-from keras_attnvariants.serving.inputs import LENGTHS
-from keras_attnvariants.serving.inputs import SOURCE
-from keras_attnvariants.serving.inputs import SOURCE_IDS
-from keras_attnvariants.serving.inputs import TARGET
-from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
-from keras_attnvariants.serving.inputs import status_of_ids
-from keras_attnvariants.serving.inputs import status_of_search
-from keras_attnvariants.serving.inputs import without_failed
 from keras_attnvariants.serving.options import Options
-from keras_attnvariants.serving.processor import check_in_graph
+from keras_attnvariants.serving.results import Status
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import ShortlistedSteps
+from keras_attnvariants.serving.searches import status_of_ids
+from keras_attnvariants.serving.searches import status_of_search
+from keras_attnvariants.serving.searches import without_failed
+from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.text import GraphTokenizer
+from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
+
+# What servers run unless a request names a signature.
+DEFAULT = "serving_default"
+
+Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 
 
 class Signatures:
-    """Builds the signatures of a model that read token ids.
+    """Builds the signatures of a model.
 
     Args:
         model: a step model, in the precision in which it is exported.
-        options: of the search, and the limits.
+        options: of the searches, and the limits.
+        tokenizer: the tokenizer of the model; `None` for signatures of ids alone.
         shortlist: which tokens translations may have; `None` for all.
         multiplies_integers: whether 8-bit integers are multiplied as such.
     """
@@ -46,39 +53,63 @@ class Signatures:
         self,
         model: keras.Model,
         options: Options,
+        tokenizer: Tokenizer | None = None,
         shortlist: Shortlist | None = None,
         multiplies_integers: bool = False,
     ) -> None:
-        self.model = model
-        self.options = options
-        self.shortlist = shortlist
+        self.model, self.options = model, options
         self.multiplies_integers = multiplies_integers
         self.weights = StoredWeights(model, multiplies_integers)
-        # Floats that are made of integers at loading are no constants.
-        is_constant = not self.weights.dequantized
-        # What translates, as fast as it can; the other does everything else, in a
-        # smaller graph.
-        self.searched = ExportedModel(model, self.weights, constant=is_constant)
-        self.exported: Any = ExportedModel(model, self.weights, constant=False)
-        self.best: Callable[[Tensor, Tensor], Hypotheses]
-        self.best = BucketedSearch(self.limited(self.searched), options)
 
-    def limited(self, steps: Any) -> Any:
-        """A step model that chooses among the tokens of the shortlist, if any."""
-        if self.shortlist is None or self.options.shortlist_width is None:
-            return steps
-        return ShortlistedSteps(steps, self.shortlist, self.options.shortlist_width)
+        def limited(steps: Any) -> Any:
+            if shortlist is None or options.shortlist_width is None:
+                return steps
+            return ShortlistedSteps(steps, shortlist, options.shortlist_width)
+
+        # What translates is as fast as it can be; floats that are made of integers at
+        # loading are no constants. The other does everything else, in a smaller graph.
+        is_constant = not self.weights.dequantized
+        fast = limited(ExportedModel(model, self.weights, constant=is_constant))
+        self.exported: Any = ExportedModel(model, self.weights, constant=False)
+        # The best one and several come from the same graph.
+        n_best = 1 if tokenizer is None else options.n_best
+        self.several = BucketedSearch(fast, options, n_best)
+        self.best = functools.partial(self.several, count=1)
+        self.aligned = BucketedSearch(limited(self.exported), options, of_tokens=True)
+        self.tokenizer: Any = None
+        if tokenizer is not None:
+            self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
+        self.search_options = inputs.search_options(
+            options.length_penalty, model.max_length
+        )
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""
-        translate_ids = self.signature(self.translate_ids, SOURCE_IDS, LENGTHS)
-        return {"serving_default": translate_ids, "translate_ids": translate_ids}
+        translate_ids = self.signature(
+            self.translate_ids, inputs.SOURCE_IDS, inputs.LENGTHS
+        )
+        if self.tokenizer is None:
+            return {DEFAULT: translate_ids, "translate_ids": translate_ids}
+        text, unknown = inputs.TEXT, inputs.BLOCK_UNKNOWN
+        return {
+            DEFAULT: self.signature(self.translate, text),
+            "translate_ids": translate_ids,
+            "nbest": self.signature(self.nbest, text),
+            "align": self.signature(self.align, text),
+            "score": self.signature(self.score, inputs.SOURCE, inputs.TARGET),
+            "translate_with": self.signature(
+                self.translate_with, text, inputs.PREFIX, unknown, *self.search_options
+            ),
+            "sample": self.signature(self.sample, text, *inputs.SAMPLE_OPTIONS),
+        }
 
     def signature(
         self, function: Callable[..., dict[str, Tensor]], *inputs: Input
     ) -> Signature:
         """A method of this class as a signature that checks its inputs."""
-        exact = check_in_graph if self.multiplies_integers else None
+        exact = check_integers if self.multiplies_integers else None
         return Signature(function, inputs, self.options.max_batch, exact)
 
     def resources(self) -> tf.Module:
@@ -87,10 +118,12 @@ class Signatures:
         # Tracking the model would store Keras' own functions and metadata too.
         module.weights = self.weights.variables
         module.dequantized = self.weights.dequantized
+        if self.tokenizer is not None:
+            module.sentencepiece = self.tokenizer.sentencepiece
         return module
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        """The best translation of each row of ids; padding may hold anything."""
+        """The best translation of each row of token ids; needs no TensorFlow Text."""
         limit = self.options.max_tokens
         size, pad_id = self.model.source_vocabulary_size, self.model.pad_id
         status = status_of_ids(source_ids, lengths, size, pad_id)
@@ -106,82 +139,12 @@ class Signatures:
             "status": status,
         }
 
-    def find(
-        self,
-        search: Callable[[Tensor, Tensor], Hypotheses],
-        ids: Tensor,
-        lengths: Tensor,
-        status: Tensor | None = None,
-    ) -> tuple[Hypotheses, Tensor]:
-        """What a search finds, nothing for rows that fail, and the status of each.
-
-        Args:
-            search: takes ids and lengths.
-            ids: int32 `[B, S]`.
-            lengths: int32 `[B]`, 0 for rows that have failed already.
-            status: int32 `[B]`, of each row so far; by default all are well.
-        """
-        found = search(ids, lengths)
-        status = tf.zeros_like(lengths) if status is None else status
-        status = status_of_search(found, status)
-        return without_failed(found, status, self.model.pad_id), status
-
-
-class TextSignatures(Signatures):
-    """Builds all signatures of a model: of texts and of token ids.
-
-    Args:
-        model: a step model.
-        options: of the searches, and the limits.
-        tokenizer: the tokenizer of the model.
-        shortlist, multiplies_integers: as of `Signatures`.
-    """
-
-    def __init__(
-        self,
-        model: keras.Model,
-        options: Options,
-        tokenizer: Tokenizer,
-        shortlist: Shortlist | None = None,
-        multiplies_integers: bool = False,
-    ) -> None:
-        super().__init__(model, options, shortlist, multiplies_integers)
-        self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
-        # The best one and several come from the same graph.
-        searched = self.limited(self.searched)
-        self.several = BucketedSearch(searched, options, options.n_best)
-        self.best = functools.partial(self.several, count=1)
-        aligned = self.limited(self.exported)
-        self.aligned = BucketedSearch(aligned, options, of_tokens=True)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
-
-    def functions(self) -> dict[str, Signature]:
-        return super().functions() | {
-            "serving_default": self.signature(self.translate, TEXT),
-            "nbest": self.signature(self.nbest, TEXT),
-            "align": self.signature(self.align, TEXT),
-            "score": self.signature(self.score, SOURCE, TARGET),
-        }
-
-    def resources(self) -> tf.Module:
-        module = super().resources()
-        module.sentencepiece = self.tokenizer.sentencepiece
-        return module
-
     def translate(self, text: Tensor) -> dict[str, Tensor]:
-        """The best translation of each text."""
-        ids, lengths, is_cut = self.encode(text)
-        found, status = self.find(self.best, ids, lengths)
-        return {
-            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
-            "scores": found.scores[:, 0],
-            "truncated": is_cut,
-            "status": status,
-        }
+        """The best translation of each sentence."""
+        return self.translated(text, self.best)[0]
 
     def nbest(self, text: Tensor) -> dict[str, Tensor]:
-        """The `N` best translations of each text."""
+        """The best translations of each text."""
         ids, lengths, is_cut = self.encode(text)
         found, status = self.find(self.several, ids, lengths)
         batch, count, width = tf.unstack(tf.shape(found.ids))
@@ -197,23 +160,18 @@ class TextSignatures(Signatures):
         }
 
     def align(self, text: Tensor) -> dict[str, Tensor]:
-        """The best translation of each text: its tokens, and what each comes from."""
-        ids, lengths, is_cut = self.encode(text)
-        found, status = self.find(self.aligned, ids, lengths)
-        best = found.ids[:, 0]
+        """The best translation of each text: its tokens and what they come from."""
+        outputs, found, ids = self.translated(text, self.aligned)
         return {
-            "translations": self.tokenizer.decode(best, found.lengths[:, 0]),
-            "scores": found.scores[:, 0],
-            "pieces": self.tokenizer.pieces(best),
+            **outputs,
+            "pieces": self.tokenizer.pieces(found.ids[:, 0]),
             "source_pieces": self.tokenizer.pieces(ids),
             "alignments": tf.identity(found.alignments)[:, 0],
             "token_log_probs": tf.identity(found.token_log_probs)[:, 0],
-            "truncated": is_cut,
-            "status": status,
         }
 
     def score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
-        """Log probability of each target, and of its tokens, given its source."""
+        """The probability of each target as a translation of its source."""
         source_ids, _, source_is_cut = self.encode(source)
         target_ids, _, target_is_cut = self.encode(target)
         scored = self.score_tokens(source_ids, target_ids)
@@ -229,8 +187,100 @@ class TextSignatures(Signatures):
         """The scores of the tokens of targets, given their sources."""
         return score_tokens(self.exported.inference_copy(), source_ids, target_ids)
 
+    def translate_with(
+        self, text: Tensor, prefix: Tensor, block_unknown: Tensor, **values: Tensor
+    ) -> dict[str, Tensor]:
+        """The best translation of each text, under constraints of its own."""
+        options, is_valid = inputs.read_options(self.search_options, values)
+        lowest, highest = options["min_length"], options["max_length"]
+        is_valid &= tf.equal(highest, 0) | (lowest < highest)
+        prefix_ids, _, prefix_is_cut = self.encode(prefix)
+
+        def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
+            return beam_search(
+                self.exported,
+                self.several.padded(ids, lengths),
+                beam_size=self.options.beam_size,
+                prefix=prefix_ids,
+                block_unknown=block_unknown,
+                **options,
+            )
+
+        outputs, found, _ = self.translated(text, search, is_valid)
+        truncated = tf.logical_or(outputs["truncated"], prefix_is_cut)
+        return {**outputs, **sums_of(found), "truncated": truncated}
+
+    def sample(self, text: Tensor, **values: Tensor) -> dict[str, Tensor]:
+        """A translation of each text, drawn by its seed."""
+        options, is_valid = inputs.read_options(inputs.SAMPLE_OPTIONS, values)
+
+        def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
+            return sample(self.exported, self.several.padded(ids, lengths), **options)
+
+        outputs, found, _ = self.translated(text, search, is_valid)
+        steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
+        return {
+            **outputs,
+            **sums_of(found),
+            "pieces": self.tokenizer.pieces(found.ids[:, 0, :steps]),
+            "token_log_probs": tf.identity(found.token_log_probs)[:, 0, :steps],
+        }
+
+    def translated(
+        self, text: Tensor, search: Search, is_valid: Tensor | None = None
+    ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
+        """The best translation of each text: outputs, hypotheses and ids of the text.
+
+        Args:
+            text: string `[B]`.
+            search: takes ids and lengths.
+            is_valid: bool `[B]`, which sentences have options in range; by default all.
+        """
+        ids, lengths, is_cut = self.encode(text)
+        status = None
+        if is_valid is not None:
+            codes = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
+            lengths, status = tf.where(is_valid, lengths, 0), tf.cast(codes, tf.int32)
+        found, status = self.find(search, ids, lengths, status)
+        outputs = {
+            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
+            "scores": found.scores[:, 0],
+            "truncated": is_cut,
+            "status": status,
+        }
+        return outputs, found, ids
+
     def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`."""
         # A target has BOS or EOS besides its tokens.
         limit = min(self.options.max_tokens, self.model.max_length - 1)
         return self.tokenizer.encode(text, limit)
+
+    def find(
+        self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None
+    ) -> tuple[Hypotheses, Tensor]:
+        """What a search finds, nothing for rows that fail, and the status of each.
+
+        Args:
+            search: takes ids and lengths.
+            ids: int32 `[B, S]`.
+            lengths: int32 `[B]`, 0 for rows that have failed already.
+            status: int32 `[B]`, of each row so far; by default all are well.
+        """
+        found = search(ids, lengths)
+        status = tf.zeros_like(lengths) if status is None else status
+        status = status_of_search(found, status)
+        return without_failed(found, status, self.model.pad_id), status
+
+
+def sums_of(found: Hypotheses) -> dict[str, Tensor]:
+    """The log probability and the length of the best hypotheses, `[B]`."""
+    return {"log_probs": found.log_probs[:, 0], "lengths": found.lengths[:, 0]}
+
+
+def check_integers() -> Any:
+    """An operator that fails where integers are not multiplied exactly.
+
+    TensorFlow computes the products once, when it loads the graph.
+    """
+    return tf.debugging.Assert(backend.sums_exactly(), [WRONG_PROCESSOR])

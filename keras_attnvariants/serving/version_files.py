@@ -1,22 +1,51 @@
-"""Files in the folder of a version that TensorFlow Serving reads beside the graph.
+"""Files in the folder of a version beside the graph: for users and for servers.
 
-`batching_params.pbtxt` says how it merges requests. Warm-up requests are those that it
-answers for itself before it takes a version: the first request to a bucket of a
-signature is slow, and it should not be a user's.
+`assets.extra/model_info.json` describes the version. TensorFlow Serving reads the
+others: `batching_params.pbtxt` says how it merges requests; warm-up requests are those
+that it answers for itself before it takes a version, since the first request to a
+bucket of a signature is slow, and it should not be a user's.
 """
 
+import json
 from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.serving.messages import ModelSpec
-from keras_attnvariants.serving.messages import PredictionLog
+from keras_attnvariants.decoding import IMPOSSIBLE
+from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.graphs import operators_per_step
+from keras_attnvariants.serving.inputs import Input
+from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
+from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.precision import Precision
+from keras_attnvariants.serving.results import STATUS_DOCS
+
+OUTPUTS = {
+    "translations": "best first; empty for an empty text",
+    "scores": "log probability, EOS included, normalised by length; "
+    f"{IMPOSSIBLE:g} if there is no translation",
+    "alignments": "attention of each token to each source token; 0 if there is none",
+    "pieces": "tokens of the translation or target with EOS, padded with empty strings",
+    "source_pieces": "tokens of each text, padded with empty strings",
+    "log_probs": "log probability of the translation or target and EOS, not normalised",
+    "token_log_probs": "log probability of each token after those before it; 0 for "
+    "padding",
+    "ids": "tokens with EOS, padded",
+    "lengths": "number of tokens, EOS included",
+    "truncated": "whether a limit cut the text",
+    "status": "0 if the sentence was translated; the other codes are under `status`",
+}
+
 
 # `--enable_per_model_batching_parameters` makes the server read it, version by version.
 BATCHING = "batching_params.pbtxt"
@@ -40,17 +69,67 @@ _SENTENCES = ("text", "source", "target")
 _LARGEST_RECORDS = 1000  # of TensorFlow Serving
 
 
-def write_batching(folder: Path, max_batch: int, signatures: dict[str, Any]) -> None:
+def write_info(
+    folder: Path,
+    options: Options,
+    precision: Precision,
+    signatures: dict[str, Signature],
+    tokenizer: Tokenizer | None,
+) -> None:
+    """Writes `assets.extra/model_info.json` into the folder of a version."""
+    info: dict[str, Any] = {
+        "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
+        "options": asdict(options),
+        "precision": precision._asdict(),
+        "operators_per_step": operators_per_step(folder),
+        "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
+        "signatures": {name: signature_info(each) for name, each in signatures.items()},
+    }
+    if tokenizer is not None:
+        import tensorflow_text
+
+        info["versions"]["tensorflow_text"] = tensorflow_text.__version__
+        info["tokenizer_sha256"] = tokenizer.sha256
+    path = folder / INFO
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(info, indent=2) + "\n", "utf-8")
+
+
+def signature_info(signature: Signature) -> dict[str, Any]:
+    """Type, shape and meaning of what a signature takes and returns.
+
+    `null` in a shape stands for a size that varies.
+    """
+    outputs = signature.graph.get_concrete_function().structured_outputs
+    return {
+        "doc": signature.doc,
+        "inputs": {
+            i.name: {"doc": i.doc, "dtype": i.dtype.name, "shape": i.shape}
+            for i in signature.inputs
+        },
+        "outputs": {
+            name: {
+                "doc": OUTPUTS[name],
+                "dtype": spec.dtype.name,
+                "shape": spec.shape.as_list(),
+            }
+            for name, spec in outputs.items()
+        },
+    }
+
+
+def write_batching(
+    folder: Path, max_batch: int, signatures: Mapping[str, Signature]
+) -> None:
     """Writes `batching_params.pbtxt` into the folder of a version.
 
     Args:
         folder: of the version.
         max_batch: sentences in a request, at most.
-        signatures: what `assets.extra/model_info.json` says of them.
+        signatures: those of the version.
     """
-    inputs = [i for each in signatures.values() for i in each["inputs"].values()]
     # Only where it is needed: it does not check that ranks agree.
-    pads = any(len(i["shape"]) > 1 for i in inputs)
+    pads = any(i.rank > 1 for each in signatures.values() for i in each.inputs)
     sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in batch_sizes(max_batch))
     text = _BATCHING.format(max_batch=max_batch, pads=str(pads).lower(), sizes=sizes)
     (folder / BATCHING).write_text(text, "utf-8")
@@ -71,39 +150,34 @@ def batch_sizes(max_batch: int) -> list[int]:
 def write_warm_up(
     folder: Path,
     options: Options,
-    signatures: dict[str, Any],
+    signatures: Mapping[str, Signature],
     tokenizer: Tokenizer | None,
     token: int,
-) -> int:
+) -> None:
     """Writes the requests into the folder of a version: one a signature and bucket.
 
     Args:
         folder: of the version.
         options: with the widths of the buckets.
-        signatures: what `assets.extra/model_info.json` says of them.
+        signatures: those of the version.
         tokenizer: of the model, if it reads text.
         token: an id of the vocabulary, for signatures that read ids.
-
-    Returns:
-        The number of requests.
     """
     requests = [
-        PredictionLog(
-            predict_log={"request": predict_request(ModelSpec(), name, inputs)}
-        )
+        predict_request(protos.ModelSpec(), name, inputs)
         for name, signature in signatures.items()
-        for inputs in examples(signature["inputs"], options, tokenizer, token)
+        for inputs in examples(signature.inputs, options, tokenizer, token)
     ]
     path = folder / WARM_UP
     path.parent.mkdir(exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for request in requests[:_LARGEST_RECORDS]:
-            writer.write(request.SerializeToString())
-    return len(requests)
+            log = protos.PredictionLog(predict_log={"request": request})
+            writer.write(log.SerializeToString())
 
 
 def examples(
-    inputs: dict[str, Any], options: Options, tokenizer: Tokenizer | None, token: int
+    inputs: Sequence[Input], options: Options, tokenizer: Tokenizer | None, token: int
 ) -> Iterator[dict[str, Any]]:
     """Inputs of one sentence for every bucket; options have their defaults."""
     for width in options.buckets:
@@ -113,24 +187,12 @@ def examples(
             "source_ids": np.full((1, width), token, "int32"),
             "lengths": np.array([width], "int32"),
         }
-        yield {name: values.get(name, neutral(spec)) for name, spec in inputs.items()}
-
-
-def neutral(spec: dict[str, Any]) -> Any:
-    """What leaves an option to the export: -1, NaN, false or `""`, for one sentence."""
-    shape = [1 if size is None else size for size in spec["shape"]]
-    if spec["dtype"] == "string":
-        return np.full(shape, b"", object)
-    dtype = np.dtype(spec["dtype"])
-    return np.full(shape, {"i": -1, "f": np.nan, "b": False}[dtype.kind], dtype)
+        yield {i.name: values.get(i.name, i.omitted) for i in inputs}
 
 
 def text_of(tokenizer: Tokenizer, tokens: int) -> str:
     """The longest text of equal words that has at most so many tokens."""
     texts = [" ".join(["a"] * count) for count in range(1, tokens + 1)]
-    fitting = [
-        text
-        for text, ids in zip(texts, tokenizer.encode(texts), strict=True)
-        if len(ids) <= tokens
-    ]
+    lengths = map(len, tokenizer.encode(texts))
+    fitting = [t for t, n in zip(texts, lengths, strict=True) if n <= tokens]
     return fitting[-1] if fitting else texts[0]

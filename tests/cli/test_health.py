@@ -9,7 +9,7 @@ import pytest
 from keras_attnvariants.cli import health
 from keras_attnvariants.cli.doctor import DAMAGED
 from keras_attnvariants.cli.doctor import NOTE
-from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.folders import new_folder
 from tests.training import toy
 

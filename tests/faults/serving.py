@@ -1,6 +1,7 @@
 """A served model in a process of its own, and clients that keep it busy."""
 
 import asyncio
+import os
 import random
 import shutil
 import subprocess
@@ -28,8 +29,9 @@ class ServerProcess:
         address: of gRPC, known once it serves.
     """
 
-    def __init__(self, folder: Path, model: str = MODEL):
+    def __init__(self, folder: Path, model: str = MODEL, **environment: str):
         self.folder = folder
+        self.environment = {**os.environ, **environment}
         self.model = model
         self.ports = ("0", "0")
         self.address = ""
@@ -42,6 +44,7 @@ class ServerProcess:
             + [str(self.folder), "--port", self.ports[0], "--rest-port", self.ports[1]],
             stdout=subprocess.PIPE,
             text=True,
+            env=self.environment,
         )
         words = self.process.stdout.readline().split()
         assert words[:1] == ["serving"], "the server did not start"

@@ -22,23 +22,23 @@ class Echo(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(method)
 
     def predict(self, body: bytes, context) -> bytes:
-        request = messages.PredictRequest.FromString(body)
+        request = messages.protos.PredictRequest.FromString(body)
         spec = request.model_spec
         texts = from_proto("text", request.inputs["text"])
         shouts = [f"{spec.name} {spec.version_label} {t.upper()}" for t in texts]
         shouts = [shout if t else "" for shout, t in zip(shouts, texts, strict=True)]
-        reply = messages.PredictResponse()
+        reply = messages.protos.PredictResponse()
         array = np.array([shout.encode() for shout in shouts], object)
         reply.outputs["translations"].CopyFrom(to_proto(array))
         return reply.SerializeToString()
 
     def metadata(self, body: bytes, context) -> bytes:
-        found = messages.SignatureDefMap()
+        found = messages.protos.SignatureDefMap()
         signature = found.signature_def["serving_default"]
         for info in (signature.inputs["text"], signature.outputs["translations"]):
             info.dtype = STRING
             info.tensor_shape.dim.add(size=-1)
-        reply = messages.GetModelMetadataResponse()
+        reply = messages.protos.GetModelMetadataResponse()
         reply.metadata["signature_def"].value = found.SerializeToString()
         return reply.SerializeToString()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.graphs import read_saved_model
 
 LOADER = Path(__file__).with_name("c_loader.py")
 

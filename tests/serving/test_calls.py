@@ -14,7 +14,7 @@ TEXTS = Signature(
     {
         "source": TensorSpec("string", (None,)),
         "target": TensorSpec("string", (None,)),
-        "seed": TensorSpec("int32", ()),
+        "seed": TensorSpec("int32", (None,)),
     },
     {
         "x": TensorSpec("int64", (None,)),
@@ -34,12 +34,12 @@ IDS = Signature(
 
 def test_rows_of_equal_length_go_together_and_come_back_in_order():
     source = ["aaaa", "b", "cccccc", "", "dd"]
-    inputs = {"source": source, "target": [""] * 5, "seed": 7}
+    inputs = {"source": source, "target": [""] * 5, "seed": range(5)}
     call = checked_call(TEXTS, inputs, ["x"])
     parts = list(call.batches(2))
     assert [rows.tolist() for rows, _ in parts] == [[3, 1], [4, 0], [2]]
     assert parts[1][1]["source"].tolist() == [b"dd", b"aaaa"]
-    assert all(part["seed"] == 7 for _, part in parts)
+    assert [part["seed"].tolist() for _, part in parts] == [[3, 1], [4, 0], [2]]
     whole = call.joined(
         [rows for rows, _ in parts],
         [{"x": np.array([len(t) for t in part["source"]])} for _, part in parts],
@@ -55,7 +55,7 @@ def test_ids_are_sorted_by_their_lengths():
 
 
 def test_no_rows_are_one_batch():
-    call = checked_call(TEXTS, {"source": [], "target": [], "seed": 1}, None)
+    call = checked_call(TEXTS, {"source": [], "target": [], "seed": []}, None)
     [(rows, part)] = call.batches(4)
     assert rows.tolist() == part["source"].tolist() == []
 
@@ -98,10 +98,13 @@ def test_what_a_refusal_says_about_sentences():
     ("inputs", "message"),
     [
         ({"source": ["a"]}, "'pair' takes `seed`, `source`, `target`.*`source`$"),
-        ({"source": ["a"], "target": ["a", "b"], "seed": 1}, "equally many rows"),
-        ({"source": "a", "target": ["a"], "seed": 1}, "`source` must have 1 axes"),
-        ({"source": [["a"]], "target": ["a"], "seed": 1}, "`source` must have 1 axes"),
-        ({"source": ["a"], "target": ["a"], "seed": "x"}, "`seed` must be int32"),
+        ({"source": ["a"], "target": ["a", "b"], "seed": [1]}, "equally many rows"),
+        ({"source": "a", "target": ["a"], "seed": [1]}, "`source` must have 1 axes"),
+        (
+            {"source": [["a"]], "target": ["a"], "seed": [1]},
+            "`source` must have 1 axes",
+        ),
+        ({"source": ["a"], "target": ["a"], "seed": ["x"]}, "`seed` must be int32"),
     ],
 )
 def test_wrong_inputs_are_refused_by_name(inputs, message):
@@ -121,9 +124,9 @@ def test_wrong_inputs_are_refused_by_name(inputs, message):
 )
 def test_values_of_other_types_are_refused_by_name(dtype, value, message):
     with pytest.raises(ValueError, match=message):
-        TensorSpec(dtype, None).array("x", value)
+        TensorSpec(dtype, (None,)).array("x", value)
 
 
 def test_integers_fit_any_number():
-    assert TensorSpec("int32", None).array("x", [1, 2]).dtype == np.int32
-    assert TensorSpec("float32", None).array("x", [1, 2]).dtype == np.float32
+    assert TensorSpec("int32", (None,)).array("x", [1, 2]).dtype == np.int32
+    assert TensorSpec("float32", (None,)).array("x", [1, 2]).dtype == np.float32

@@ -19,11 +19,10 @@ from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
-from keras_attnvariants.serving.exported import quantized_matrices
-from keras_attnvariants.serving.info import INFO
-from keras_attnvariants.serving.operators import read_saved_model
+from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.precision import wide_model
-from keras_attnvariants.serving.processor import ProcessorError
+from keras_attnvariants.serving.verification import ProcessorError
 from tests.quantization import quantizing
 from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
@@ -174,7 +173,7 @@ def test_an_export_is_as_large_as_its_precision_and_translates_as_here(
 def test_integers_become_floats_where_they_are_stored():
     model = model_in("int8")
     weights = StoredWeights(model)
-    assert len(weights.dequantized) == len(quantized_matrices(model)) > 10
+    assert len(weights.dequantized) > 10
     ids = as_batch(ROWS)
     rounded = model({"source_ids": ids, "target_ids": ids})
     copy = inference_copy(model, weights.read)
@@ -182,13 +181,11 @@ def test_integers_become_floats_where_they_are_stored():
     assert exact.dtype == tf.bfloat16
     both = [np.asarray(logits, "float32").ravel() for logits in (exact, rounded)]
     assert 0.95 < np.corrcoef(*both)[0, 1] < 1
-    for matrix, floats in zip(
-        quantized_matrices(model), weights.dequantized, strict=True
-    ):
+    for floats in weights.dequantized:
         assert floats.values.dtype == tf.bfloat16
-        scale = np.asarray(matrix.scale)
-        scale = scale[:, None] if matrix.transposed else scale
-        expected = np.asarray(matrix.integers) / scale
+        integers, scale = np.asarray(floats.integers), np.asarray(floats.scale)
+        # One scale for each output, or for each token.
+        expected = integers / (scale[:, None] if floats.by_row else scale)
         np.testing.assert_allclose(
             tf.cast(floats.values, "float32"), expected, rtol=0.01
         )
@@ -229,7 +226,7 @@ def test_integers_that_are_not_exact_are_not_exported(precision, tmp_path, monke
 def test_exports_in_one_process_keep_their_weights_apart(tmp_path):
     model = model_in("int8")
     first = export(model, None, tmp_path / "first", **LIMITS)
-    for matrix in quantized_matrices(model):
+    for matrix in StoredWeights(model).dequantized:
         matrix.integers.assign(-matrix.integers.value)
     second = export(model, None, tmp_path / "second", **LIMITS)
     expected, loaded = served(first)

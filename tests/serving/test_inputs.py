@@ -1,22 +1,14 @@
 """Shapes of requests: refused by name where they are wrong, declared for clients."""
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attnvariants.decoding import IMPOSSIBLE
-from keras_attnvariants.decoding import Hypotheses
-from keras_attnvariants.serving import Status
+from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import SOURCE_IDS
 from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
-from keras_attnvariants.serving.inputs import status_of_ids
-from keras_attnvariants.serving.inputs import status_of_search
-from keras_attnvariants.serving.inputs import without_failed
-from keras_attnvariants.serving.operators import read_saved_model
-from keras_attnvariants.serving.results import STATUS_DOCS
 
 
 @pytest.fixture(scope="module")
@@ -113,74 +105,3 @@ def test_clients_read_the_shapes_in_the_signatures(folder):
     assert sizes("count", "text") == [-1]
     assert sizes("add", "source_ids") == [-1, -1]
     assert sizes("add", "lengths") == [-1]
-
-
-PAD = 0
-
-
-def hypotheses(lengths):
-    """One hypothesis for each sentence, of ones."""
-    count = len(lengths)
-    return Hypotheses(
-        ids=tf.cast(tf.sequence_mask(lengths, 3), tf.int32)[:, None],
-        scores=tf.fill((count, 1), -2.0),
-        log_probs=tf.fill((count, 1), -4.0),
-        lengths=tf.constant(lengths)[:, None],
-        alignments=tf.ones((count, 1, 3, 2)),
-        token_log_probs=tf.fill((count, 1, 3), -1.0),
-    )
-
-
-def test_each_row_has_the_first_status_that_applies():
-    rows = {
-        (4, 5, 6): (3, Status.OK),
-        (4, -7, 99): (1, Status.OK),  # nobody looks beyond the length
-        (99, 99, 99): (0, Status.OK),
-        (4, 5, 7): (4, Status.WRONG_LENGTH),
-        (4, 5, 8): (-1, Status.WRONG_LENGTH),
-        (4, 10, 5): (2, Status.UNKNOWN_ID),
-        (-1, 4, 5): (3, Status.UNKNOWN_ID),
-        (10, 0, 4): (3, Status.UNKNOWN_ID),
-        (4, PAD, 5): (3, Status.PADDING_INSIDE),
-    }
-    lengths, expected = zip(*rows.values(), strict=True)
-    status = status_of_ids(tf.constant(list(rows)), tf.constant(lengths), 10, PAD)
-    assert status.numpy().tolist() == list(expected)
-
-
-def test_no_row_has_no_status():
-    ids, lengths = tf.zeros((0, 3), tf.int32), tf.zeros(0, tf.int32)
-    assert status_of_ids(ids, lengths, 10, PAD).shape == (0,)
-    ids, lengths = tf.zeros((2, 0), tf.int32), tf.constant([0, 1])
-    found = status_of_ids(ids, lengths, 10, PAD).numpy().tolist()
-    assert found == [Status.OK, Status.WRONG_LENGTH]
-
-
-def test_a_search_without_a_result_is_reported():
-    before = tf.constant([Status.OK, Status.OK, Status.UNKNOWN_ID])
-    after = status_of_search(hypotheses([1, 0, 0]), before)
-    assert after.numpy().tolist() == [
-        Status.OK,
-        Status.NOTHING_FOUND,
-        Status.UNKNOWN_ID,
-    ]
-
-
-def test_a_sentence_that_failed_has_no_hypothesis():
-    found = hypotheses([3, 1])
-    left = without_failed(found, tf.constant([Status.OK, Status.UNKNOWN_ID]), PAD)
-    for all_of, some in zip(found, left, strict=True):
-        np.testing.assert_array_equal(some[0], all_of[0])
-    assert not left.ids[1].numpy().any()
-    assert left.lengths.numpy().tolist() == [[3], [0]]
-    impossible = np.float32(IMPOSSIBLE)
-    assert left.scores[1, 0] == left.log_probs[1, 0] == impossible
-    assert not left.alignments[1].numpy().any()
-    assert not left.token_log_probs[1].numpy().any()
-    alone = found._replace(alignments=None, token_log_probs=None)
-    alone = without_failed(alone, tf.constant([Status.OK] * 2), PAD)
-    assert alone.alignments is None
-
-
-def test_every_code_is_documented():
-    assert STATUS_DOCS.keys() == set(Status)

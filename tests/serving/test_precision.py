@@ -10,10 +10,10 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import precision
+from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.precision import wide_model
-from keras_attnvariants.serving.versions import INFO
 from tests.quantization import quantizing
 from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import as_batch

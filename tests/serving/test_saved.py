@@ -8,7 +8,7 @@ import pytest
 from keras_attnvariants import Translator
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import Status
-from keras_attnvariants.serving.operators import tokenizer_models
+from keras_attnvariants.serving.graphs import tokenizer_models
 from keras_attnvariants.utils.files import DamagedFolderError
 from tests.serving.tools import LIMITS
 from tests.serving.tools import sign

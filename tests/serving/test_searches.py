@@ -1,26 +1,19 @@
 """Searches of exported models, by the width of their sources."""
 
-import dataclasses
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attnvariants.data import Shortlist
-from keras_attnvariants.decoding import Ensemble
+from keras_attnvariants.decoding import IMPOSSIBLE
+from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving import verify
-from keras_attnvariants.serving.export import chosen_options
-from keras_attnvariants.serving.info import INFO
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import ShortlistedSteps
-from tests.selection import mostly_slow
-from tests.serving.test_exported import ROWS
-from tests.serving.test_exported import served
-from tests.serving.tools import LIMITS
-from tests.serving.tools import VOCABULARY_SIZE
+from keras_attnvariants.serving.searches import status_of_ids
+from keras_attnvariants.serving.searches import status_of_search
+from keras_attnvariants.serving.searches import without_failed
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here
@@ -57,128 +50,72 @@ def test_one_graph_finds_the_best_and_the_n_best_in_every_bucket():
     assert search.shared.experimental_get_tracing_count() == 1
 
 
-OPTIONS = Options(4, 0.6, 2, 64, 4096, 30)
-LENGTHS = tf.constant([len(row) for row in ROWS])
+PAD = 0
 
 
-def found_by(steps, options=OPTIONS, n_best=2):
-    """The best translations of `ROWS`."""
-    search = BucketedSearch(steps, options, n_best, of_tokens=True)
-    return search(tf.constant(as_batch(ROWS)), LENGTHS)
-
-
-def shortlist_of(*proposals: dict[int, list[int]], common=()) -> Shortlist:
-    by_source = np.full((VOCABULARY_SIZE, 3), -1, "int32")
-    for proposal in proposals:
-        for source, targets in proposal.items():
-            by_source[source, : len(targets)] = targets
-    return Shortlist(np.array(common, "int32"), by_source)
-
-
-@pytest.mark.parametrize("variant", mostly_slow(["hc-sa", "lstm"], ["hc-sa"]))
-def test_a_list_of_all_tokens_changes_nothing(variant):
-    model = sharp_model(variant)
-    expected = found_by(model)
-    found = found_by(ShortlistedSteps(model, shortlist_of(), VOCABULARY_SIZE))
-    for name in ("ids", "lengths"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    for name in ("scores", "token_log_probs", "alignments"):
-        np.testing.assert_allclose(
-            getattr(found, name), getattr(expected, name), rtol=1e-4, atol=1e-4
-        )
-
-
-def test_a_list_has_what_the_tokens_of_its_source_propose():
-    shortlist = shortlist_of(
-        {5: [50, 51, 52], 6: [60, 61], 7: [50, 70]}, common=[90, 91]
+def hypotheses(lengths):
+    """One hypothesis for each sentence, of ones."""
+    count = len(lengths)
+    return Hypotheses(
+        ids=tf.cast(tf.sequence_mask(lengths, 3), tf.int32)[:, None],
+        scores=tf.fill((count, 1), -2.0),
+        log_probs=tf.fill((count, 1), -4.0),
+        lengths=tf.constant(lengths)[:, None],
+        alignments=tf.ones((count, 1, 3, 2)),
+        token_log_probs=tf.fill((count, 1, 3), -1.0),
     )
-    steps = ShortlistedSteps(sharp_model("hc-sa"), shortlist, 10)
-    lists = steps.tokens(tf.constant([[5, 6, 0], [7, 0, 0]])).numpy().tolist()
-    assert lists[0][:4] == lists[1][:4] == [0, 1, 2, 3]
-    assert {50, 51, 60, 61, 90, 91} == set(lists[0][4:])  # the best of each first
-    assert {50, 70, 90, 91} < set(lists[1]) and not {51, 60} & set(lists[1])
-    alone = steps.tokens(tf.constant([[7]])).numpy().tolist()
-    assert alone[0] == lists[1] == sorted(lists[1])
 
 
-def test_translations_are_among_the_list_and_do_not_depend_on_neighbours():
-    model = sharp_model("hc-sa")
-    best = found_by(model).ids.numpy()
-    rng = np.random.default_rng(0)
-    proposals = {s: rng.integers(4, 100, 3).tolist() for s in range(4, 13)}
-    steps = ShortlistedSteps(model, shortlist_of(proposals), 12)
-    found = found_by(steps).ids.numpy()
-    assert (found != best[:, :, : found.shape[2]]).any()
-    lists = steps.tokens(tf.constant(as_batch(ROWS))).numpy()
-    for row, tokens in zip(found, lists, strict=True):
-        assert set(row.ravel()) <= set(tokens)
-    search = BucketedSearch(steps, OPTIONS, n_best=2)
-    for row, own in zip(ROWS[:3], found, strict=False):
-        alone = search(tf.constant([row]), tf.constant([len(row)])).ids.numpy()[0]
-        np.testing.assert_array_equal(alone, own[:, : alone.shape[1]])
+def test_each_row_has_the_first_status_that_applies():
+    rows = {
+        (4, 5, 6): (3, Status.OK),
+        (4, -7, 99): (1, Status.OK),  # nobody looks beyond the length
+        (99, 99, 99): (0, Status.OK),
+        (4, 5, 7): (4, Status.WRONG_LENGTH),
+        (4, 5, 8): (-1, Status.WRONG_LENGTH),
+        (4, 10, 5): (2, Status.UNKNOWN_ID),
+        (-1, 4, 5): (3, Status.UNKNOWN_ID),
+        (10, 0, 4): (3, Status.UNKNOWN_ID),
+        (4, PAD, 5): (3, Status.PADDING_INSIDE),
+    }
+    lengths, expected = zip(*rows.values(), strict=True)
+    status = status_of_ids(tf.constant(list(rows)), tf.constant(lengths), 10, PAD)
+    assert status.numpy().tolist() == list(expected)
 
 
-def test_a_learned_list_gives_the_translations_that_it_was_learned_from():
-    model = sharp_model("hc-sa")
-    # The most probable token is the same among fewer; sums of probabilities are not.
-    greedy = dataclasses.replace(OPTIONS, beam_size=1)
-    expected = found_by(model, greedy, n_best=1).ids.numpy()[:, 0]
-    pairs = list(zip(ROWS, expected.tolist(), strict=True))
-    size = VOCABULARY_SIZE
-    shortlist = Shortlist.learn(pairs, size, size, candidates=20, common=5)
-    steps = ShortlistedSteps(model, shortlist, 60)
-    found = found_by(steps, greedy, n_best=1).ids.numpy()[:, 0]
-    np.testing.assert_array_equal(found, expected)
+def test_no_row_has_no_status():
+    ids, lengths = tf.zeros((0, 3), tf.int32), tf.zeros(0, tf.int32)
+    assert status_of_ids(ids, lengths, 10, PAD).shape == (0,)
+    ids, lengths = tf.zeros((2, 0), tf.int32), tf.constant([0, 1])
+    found = status_of_ids(ids, lengths, 10, PAD).numpy().tolist()
+    assert found == [Status.OK, Status.WRONG_LENGTH]
 
 
-@pytest.mark.slow
-def test_an_export_has_the_shortlist_and_says_so(tmp_path):
-    model = sharp_model("base")
-    shortlist = shortlist_of({5: [50, 51]}, common=[90])
-    path = export(
-        model,
-        None,
-        tmp_path,
-        shortlist=shortlist,
-        shortlist_width=40,
-        **LIMITS,
-    )
-    verify(path)
-    info = json.loads((path / INFO).read_text())
-    assert info["options"]["shortlist_width"] == 40
-    found, _ = served(path)
-    expected = found_by(ShortlistedSteps(model, shortlist, 40)).ids[:, 0]
-    ids = np.asarray(found["ids"])
-    np.testing.assert_array_equal(ids, expected[:, : ids.shape[1]])
+def test_a_search_without_a_result_is_reported():
+    before = tf.constant([Status.OK, Status.OK, Status.UNKNOWN_ID])
+    after = status_of_search(hypotheses([1, 0, 0]), before)
+    assert after.numpy().tolist() == [
+        Status.OK,
+        Status.NOTHING_FOUND,
+        Status.UNKNOWN_ID,
+    ]
 
 
-def test_a_width_needs_a_list(tmp_path):
-    model = sharp_model("hc-sa")
-    with pytest.raises(ValueError, match=r"`shortlist_width` needs `shortlist`.* 9 "):
-        export(model, None, tmp_path, shortlist_width=9, **LIMITS)
-    assert not list(tmp_path.iterdir())
+def test_a_sentence_that_failed_has_no_hypothesis():
+    found = hypotheses([3, 1])
+    left = without_failed(found, tf.constant([Status.OK, Status.UNKNOWN_ID]), PAD)
+    for all_of, some in zip(found, left, strict=True):
+        np.testing.assert_array_equal(some[0], all_of[0])
+    assert not left.ids[1].numpy().any()
+    assert left.lengths.numpy().tolist() == [[3], [0]]
+    impossible = np.float32(IMPOSSIBLE)
+    assert left.scores[1, 0] == left.log_probs[1, 0] == impossible
+    assert not left.alignments[1].numpy().any()
+    assert not left.token_log_probs[1].numpy().any()
+    alone = found._replace(alignments=None, token_log_probs=None)
+    alone = without_failed(alone, tf.constant([Status.OK] * 2), PAD)
+    assert alone.alignments is None
 
 
-@pytest.mark.parametrize(
-    ("given", "vocabulary", "width"),
-    [({}, 4_000, 500), ({"shortlist_width": None}, 32_000, 2_000)],
-)
-def test_a_list_has_a_width_without_being_told(monkeypatch, given, vocabulary, width):
-    """`None`, as of an option that is not given, would leave the list out."""
-    model = sharp_model("hc-sa")
-    monkeypatch.setattr(model, "vocabulary_size", vocabulary)
-    chosen = chosen_options(model, shortlist_of(), given)
-    assert chosen.shortlist_width == width
-
-
-def test_what_does_not_fit_is_refused():
-    model = sharp_model("hc-sa")
-    with pytest.raises(ValueError, match="`shortlist_width` must be at least 6"):
-        ShortlistedSteps(model, shortlist_of(common=[90, 91]), 5)
-    with pytest.raises(ValueError, match="vocabularies of the model"):
-        ShortlistedSteps(model, shortlist_of(common=[VOCABULARY_SIZE]), 50)
-    with pytest.raises(TypeError, match=r"one matrix.* Received: Ensemble"):
-        ShortlistedSteps(Ensemble([model, model]), shortlist_of(), 50)
-    moved = sharp_model("hc-sa", eos_id=50)
-    with pytest.raises(ValueError, match="special tokens below 16"):
-        ShortlistedSteps(moved, shortlist_of(), 90)
+def test_every_code_is_documented():
+    assert STATUS_DOCS.keys() == set(Status)

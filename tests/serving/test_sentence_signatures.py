@@ -14,8 +14,8 @@ from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.version_files import WARM_UP
-from keras_attnvariants.serving.versions import INFO
 from tests.serving.tools import as_batch
 
 COUNT = 24

@@ -9,16 +9,27 @@ import pytest
 import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
+from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.graphs import operators_per_step
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.inputs import LENGTHS
+from keras_attnvariants.serving.inputs import PREFIX
+from keras_attnvariants.serving.inputs import SOURCE_IDS
+from keras_attnvariants.serving.inputs import TEXT
+from keras_attnvariants.serving.inputs import Input
+from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.version_files import BATCHING
+from keras_attnvariants.serving.version_files import OUTPUTS
 from keras_attnvariants.serving.version_files import WARM_UP
 from keras_attnvariants.serving.version_files import batch_sizes
 from keras_attnvariants.serving.version_files import examples
+from keras_attnvariants.serving.version_files import signature_info
 from keras_attnvariants.serving.version_files import text_of
 from keras_attnvariants.serving.version_files import write_batching
-from keras_attnvariants.serving.versions import INFO
-from tests.serving.deployment.configs import BatchingParameters
-from tests.serving.deployment.configs import read
+from tests.serving.configs import BatchingParameters
+from tests.serving.configs import read
 from tests.serving.tools import LIMITS
 
 
@@ -41,21 +52,21 @@ def test_a_text_has_as_many_tokens_as_it_may(tokenizer, wide):
 
 
 def test_every_bucket_has_an_example(tokenizer, wide):
-    inputs = {
-        "source_ids": {"dtype": "int32", "shape": [None, None]},
-        "lengths": {"dtype": "int32", "shape": [None]},
-        "text": {"dtype": "string", "shape": [None]},
-        "prefix": {"dtype": "string", "shape": [None]},
-        "length_penalty": {"dtype": "float32", "shape": [None]},
-        "seed": {"dtype": "int64", "shape": []},
-    }
+    inputs = [
+        SOURCE_IDS,
+        LENGTHS,
+        TEXT,
+        PREFIX,
+        Input("length_penalty", tf.float32, "", default=0.6),
+        Input("seed", tf.int32, "", default=0),
+    ]
     found = list(examples(inputs, wide, tokenizer, 9))
     assert [row["lengths"].tolist() for row in found] == [[n] for n in wide.buckets]
     assert [row["source_ids"].shape[1] for row in found] == list(wide.buckets)
     for row in found:
         assert row["prefix"].tolist() == [b""]
         np.testing.assert_array_equal(row["length_penalty"], [np.nan])
-        assert row["seed"].shape == ()
+        assert row["seed"].tolist() == [-1]
 
 
 def test_an_export_answers_its_own_requests(exported):
@@ -85,11 +96,10 @@ def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
         assert size < following <= max(size * 1.5, size + 1)
 
 
-@pytest.mark.parametrize(("shape", "pads"), [([None], False), ([None, None], True)])
-def test_the_server_reads_it(shape, pads, tmp_path):
-    write_batching(
-        tmp_path, 33, {"serving_default": {"inputs": {"x": {"shape": shape}}}}
-    )
+@pytest.mark.parametrize(("given", "pads"), [(TEXT, False), (SOURCE_IDS, True)])
+def test_the_server_reads_it(given, pads, tmp_path):
+    signature = Signature(lambda **inputs: inputs, [given], max_batch=33)
+    write_batching(tmp_path, 33, {"serving_default": signature})
     parameters = read(BatchingParameters, tmp_path / BATCHING)
     assert parameters.max_batch_size.value == 33
     assert list(parameters.allowed_batch_sizes) == batch_sizes(33)
@@ -98,9 +108,53 @@ def test_the_server_reads_it(shape, pads, tmp_path):
 
 def test_they_are_written_without_the_client():
     code = (
-        "import sys, keras_attnvariants.serving.version_files\n"
+        "import sys, keras_attnvariants as kav\n"
+        "kav.serving.export, kav.serving.write_deployment\n"
         "found = [n for n in sys.modules if n.startswith(('grpc.', 'httpx.'))\n"
         "         or n == 'keras_attnvariants.serving.client']\n"
         "assert not found, found"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_function_is_described_by_its_inputs_and_outputs():
+    def function(text):
+        """The lengths of texts."""
+        return {"lengths": tf.strings.length(text)}
+
+    info = signature_info(Signature(function, [TEXT], max_batch=3))
+    assert info["doc"] == "The lengths of texts."
+    assert info["inputs"] == {
+        "text": {"doc": TEXT.doc, "dtype": "string", "shape": [None]}
+    }
+    assert info["outputs"]["lengths"] == {
+        "doc": OUTPUTS["lengths"],
+        "dtype": "int32",
+        "shape": [None],
+    }
+
+
+def test_the_info_describes_the_signatures(exported, tokenizer):
+    info = json.loads((exported["hc-sa"] / INFO).read_text())
+    assert info["versions"]["tensorflow"] == tf.__version__
+    assert info["versions"]["tensorflow_text"]
+    assert info["tokenizer_sha256"] == tokenizer.sha256
+    assert {name: info["options"][name] for name in LIMITS} == LIMITS
+    assert info["operators_per_step"] == operators_per_step(exported["hc-sa"])
+    assert info["precision"]["dtype"] == "float32"
+    assert info["precision"]["exact"]
+    assert info["status"] == {str(int(n)): doc for n, doc in STATUS_DOCS.items()}
+    declared = read_saved_model(exported["hc-sa"]).meta_graphs[0].signature_def
+    written = {"serving_default", "translate_ids", "nbest", "align", "score"}
+    assert info["signatures"].keys() == written
+    assert set(declared) == {*written, "__saved_model_init_op"}
+    for name, described in info["signatures"].items():
+        for kind in ("inputs", "outputs"):
+            tensors = getattr(declared[name], kind)
+            assert described[kind].keys() == set(tensors)
+            for key, tensor in tensors.items():
+                entry = described[kind][key]
+                assert entry["dtype"] == tf.as_dtype(tensor.dtype).name
+                shape = tf.TensorShape(tensor.tensor_shape).as_list()
+                assert entry["shape"] == shape
+                assert entry["doc"]

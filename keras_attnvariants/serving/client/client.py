@@ -2,65 +2,50 @@
 
 import asyncio
 import contextlib
-import re
+import itertools
 import time
+from abc import ABC
+from abc import abstractmethod
+from collections.abc import Callable
+from collections.abc import Coroutine
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 from typing import Any
 from typing import Self
-from urllib.parse import urlsplit
-
-from google.protobuf.json_format import ParseError
-from google.protobuf.message import DecodeError
 
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
-from keras_attnvariants.serving.calls import chosen
 from keras_attnvariants.serving.calls import limit_in
 from keras_attnvariants.serving.calls import listed
+from keras_attnvariants.serving.client.addresses import check_address
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
+from keras_attnvariants.serving.client.exchange import MessageTooLargeError
 from keras_attnvariants.serving.client.exchange import Request
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import ServingError
 from keras_attnvariants.serving.client.exchange import T
-from keras_attnvariants.serving.client.exchange import Tries
 from keras_attnvariants.serving.client.exchange import one_line
+from keras_attnvariants.serving.client.exchange import pause_after
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
 
-if TYPE_CHECKING:
-    from keras_attnvariants.serving.client.grpc_api import GrpcServer
-    from keras_attnvariants.serving.client.rest_api import RestServer
-
 _MAX_BATCH = 64  # as models are exported unless told otherwise
-_SCHEMES = ("", "grpc", "grpcs", "http", "https")
-_PLACE = re.compile(
-    r"(?P<address>(?:[a-z]+://)?[^/]+)/(?P<model>[^/:@]+)"
-    r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/]+))?"
-)
-# What reading a reply raises that is not what it should be.
-_UNREADABLE = (
-    ArithmeticError,
-    AttributeError,
-    DecodeError,
-    LookupError,
-    ParseError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
-class _BaseClient:
-    """The arguments of both clients, and what neither waits for."""
+class _BaseClient(ABC):
+    """All that clients do, as coroutines, which `Client` runs to their end.
+
+    A subclass says how to wait: in a thread or in an event loop.
+    """
 
     _is_async: bool
 
@@ -85,77 +70,121 @@ class _BaseClient:
             )
         if not model:
             raise ValueError(f"`model` must be a name. Received: {model!r}")
-        self.address = address
         self.learns_max_batch = max_batch is None
-        self.max_batch = check_integer(
-            "max_batch", _MAX_BATCH if max_batch is None else max_batch
-        )
+        limit = _MAX_BATCH if max_batch is None else max_batch
+        self.max_batch = check_integer("max_batch", limit)
         self.timeout = check_positive("timeout", timeout)
         self.retries = check_integer("retries", retries, minimum=0)
         self.together = check_integer("together", together)
         self.max_message_bytes = check_integer("max_message_bytes", max_message_bytes)
-        self.headers = dict(headers or {})
-        self._signatures: dict[str, Signature] = {}
-        self._server = self._open(model, version, label)
-
-    def _open(
-        self, model: str, version: int | None, label: str | None
-    ) -> "GrpcServer | RestServer":
-        scheme, target = _checked_address(self.address)
-        options: dict[str, Any] = {
-            "headers": self.headers,
-            "max_bytes": self.max_message_bytes,
-            "is_async": self._is_async,
-        }
+        self._known: dict[str, Signature] = {}
+        scheme, _ = check_address(address)
         # Each brings a library that the other does not need.
         if scheme in ("http", "https"):
-            from keras_attnvariants.serving.client.rest_api import RestServer
+            from keras_attnvariants.serving.client.rest_api import RestServer as Server
+        else:
+            from keras_attnvariants.serving.client.grpc_api import GrpcServer as Server
+        place = address, model, version, label
+        how = headers or {}, max_message_bytes, self._is_async
+        self._server: Any = Server(Connection(*place, *how))
 
-            shown = without_password(self.address)
-            return RestServer(self.address, shown, model, version, label, **options)
-        from keras_attnvariants.serving.client.grpc_api import GrpcServer
+    @abstractmethod
+    async def _sleep(self, seconds: float) -> None:
+        """Waits."""
 
-        return GrpcServer(target, scheme == "grpcs", model, version, label, **options)
+    @abstractmethod
+    async def _all(
+        self, ask: Callable[[Arrays], Coroutine[Any, Any, T]], parts: Sequence[Arrays]
+    ) -> list[T]:
+        """The answers for all parts, `together` of them asked for at once."""
 
-    def _call(
+    async def _ask_signatures(self) -> dict[str, Signature]:
+        if not self._known:
+            self._known = await self._ask(self._server.signatures())
+        return dict(self._known)
+
+    async def _ask_versions(self) -> dict[int, str]:
+        return await self._ask(self._server.versions())
+
+    async def _predict(
         self,
-        known: Mapping[str, Signature],
         inputs: Mapping[str, Any],
         signature: str,
         outputs: Sequence[str] | None,
-    ) -> Call:
-        return checked_call(chosen("signature", signature, known), inputs, outputs)
-
-    @contextlib.contextmanager
-    def _forgetting(self) -> Iterator[None]:
-        """Asks for signatures again after an error: a new version may have others."""
+    ) -> dict[str, Array]:
+        """The outputs, from the batches that the server accepts."""
         try:
-            yield
+            known = await self._ask_signatures()
+            found = known[check_choice("signature", signature, sorted(known))]
+            call = checked_call(found, inputs, outputs)
+            while True:
+                size = self.max_batch
+                try:
+                    return await self._predict_batches(call, size)
+                except InvalidRequestError as refusal:
+                    limit = limit_in(str(refusal))
+                    if not self.learns_max_batch or not 0 < limit < size:
+                        raise
+                    self.max_batch = limit
         except (ValueError, InvalidRequestError):
-            self._signatures = {}
+            # A new version may have other signatures.
+            self._known = {}
             raise
+
+    async def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
+        """Calls with so many sentences at a time, several at once."""
+
+        async def ask(inputs: Arrays) -> dict[str, Array]:
+            return await self._ask(self._server.predict(call, inputs))
+
+        rows, parts = zip(*call.batches(size), strict=True)
+        found = await self._all(ask, parts)
+        with self._reading():
+            return call.joined(rows, found)
+
+    async def _ask(self, request: Request[T]) -> T:
+        """The answer to a request, which is sent until somebody is there."""
+        size, limit = len(request.body or b""), self.max_message_bytes
+        if size > limit:
+            raise MessageTooLargeError(
+                f"The request has {size:,} bytes, more than `max_message_bytes` "
+                f"({limit:,}): send fewer sentences at once"
+            )
+        end = time.monotonic() + self.timeout
+        for failed in itertools.count(1):
+            left = max(end - time.monotonic(), 1e-3)
+            try:
+                body = await self._server.send(request, left)
+                break
+            except ServerUnavailableError as error:
+                if failed > self.retries:
+                    raise
+                left = end - time.monotonic()
+                pause = pause_after(error, failed, self.timeout, left)
+            await self._sleep(pause)
+        with self._reading():
+            return request.read(body)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Gives every error of reading a reply one name."""
         try:
             yield
-        except _UNREADABLE as error:
+        except Exception as error:
             what = one_line(f"{type(error).__name__}: {error}")
             raise ServingError(
                 f"{self._server.address}: the reply is not what was asked for ({what})"
             ) from error
 
-    def _learn(self, refusal: InvalidRequestError, size: int) -> None:
-        """Takes fewer sentences than `size` at once if the server says how many.
 
-        Raises:
-            InvalidRequestError: it does not, or the client was told how many.
-        """
-        limit = limit_in(str(refusal))
-        if not self.learns_max_batch or not 0 < limit < size:
-            raise refusal
-        self.max_batch = limit
+def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that blocks where others would wait."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise RuntimeError("a blocking client must not wait for an event loop")
 
 
 class Client(_BaseClient, BaseTranslator):
@@ -198,13 +227,11 @@ class Client(_BaseClient, BaseTranslator):
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model, by name."""
-        if not self._signatures:
-            self._signatures = self._ask(self._server.signatures())
-        return dict(self._signatures)
+        return _finished(self._ask_signatures())
 
     def versions(self) -> dict[int, str]:
         """The state of every version on the server, such as `{1: "AVAILABLE"}`."""
-        return self._ask(self._server.versions())
+        return _finished(self._ask_versions())
 
     def predict(
         self,
@@ -213,18 +240,11 @@ class Client(_BaseClient, BaseTranslator):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """See `BaseTranslator.predict`."""
-        with self._forgetting():
-            call = self._call(self.signatures(), inputs, signature, outputs)
-            while True:
-                size = self.max_batch
-                try:
-                    return self._predict_batches(call, size)
-                except InvalidRequestError as refusal:
-                    self._learn(refusal, size)
+        return _finished(self._predict(inputs, signature, outputs))
 
     def close(self) -> None:
         """Ends the connections."""
-        self._server.close()
+        _finished(self._server.close())
 
     def __enter__(self) -> Self:
         return self
@@ -233,37 +253,20 @@ class Client(_BaseClient, BaseTranslator):
         self.close()
 
     def _signature(self, name: str) -> Signature:
-        return chosen("signature", name, self.signatures())
+        known = self.signatures()
+        return known[check_choice("signature", name, sorted(known))]
 
-    def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
-        """Calls with so many sentences at a time, several at once."""
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
-        def run(inputs: Arrays) -> dict[str, Array]:
-            return self._ask(self._server.predict(call, inputs))
-
-        rows, parts = zip(*call.batches(size), strict=True)
+    async def _all(
+        self, ask: Callable[[Arrays], Coroutine[Any, Any, T]], parts: Sequence[Arrays]
+    ) -> list[T]:
         if len(parts) == 1:
-            found = [run(parts[0])]
-        else:
-            with ThreadPoolExecutor(self.together) as pool:
-                # After a failure those that wait do not begin.
-                found = list(pool.map(run, parts))
-        with self._reading():
-            return call.joined(rows, found)
-
-    def _ask(self, request: Request[T]) -> T:
-        body = self._send(request)
-        with self._reading():
-            return request.read(body)
-
-    def _send(self, request: Request[Any]) -> bytes:
-        """The body of the reply to a request that is sent until somebody is there."""
-        tries = Tries(self.timeout, self.retries)
-        while True:
-            try:
-                return self._server.send(request, tries.left())
-            except ServerUnavailableError as error:
-                time.sleep(tries.pause(error))
+            return [await ask(parts[0])]
+        with ThreadPoolExecutor(self.together) as pool:
+            # After a failure those that wait do not begin.
+            return list(pool.map(lambda part: _finished(ask(part)), parts))
 
 
 class AsyncClient(_BaseClient):
@@ -292,13 +295,11 @@ class AsyncClient(_BaseClient):
 
     async def signatures(self) -> dict[str, Signature]:
         """As `Client.signatures`."""
-        if not self._signatures:
-            self._signatures = await self._ask(self._server.signatures())
-        return dict(self._signatures)
+        return await self._ask_signatures()
 
     async def versions(self) -> dict[int, str]:
         """As `Client.versions`."""
-        return await self._ask(self._server.versions())
+        return await self._ask_versions()
 
     async def predict(
         self,
@@ -307,18 +308,11 @@ class AsyncClient(_BaseClient):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """As `Client.predict`."""
-        with self._forgetting():
-            call = self._call(await self.signatures(), inputs, signature, outputs)
-            while True:
-                size = self.max_batch
-                try:
-                    return await self._predict_batches(call, size)
-                except InvalidRequestError as refusal:
-                    self._learn(refusal, size)
+        return await self._predict(inputs, signature, outputs)
 
     async def close(self) -> None:
         """Ends the connections."""
-        await self._server.close_async()
+        await self._server.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -326,88 +320,21 @@ class AsyncClient(_BaseClient):
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
-        """Calls with so many sentences at a time, several at once."""
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _all(
+        self, ask: Callable[[Arrays], Coroutine[Any, Any, T]], parts: Sequence[Arrays]
+    ) -> list[T]:
         places = asyncio.Semaphore(self.together)
 
-        async def run(inputs: Arrays) -> dict[str, Array]:
+        async def run(inputs: Arrays) -> T:
             async with places:
-                return await self._ask(self._server.predict(call, inputs))
+                return await ask(inputs)
 
-        rows, parts = zip(*call.batches(size), strict=True)
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(part)) for part in parts]
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        with self._reading():
-            return call.joined(rows, [task.result() for task in tasks])
-
-    async def _ask(self, request: Request[T]) -> T:
-        body = await self._send(request)
-        with self._reading():
-            return request.read(body)
-
-    async def _send(self, request: Request[Any]) -> bytes:
-        """The body of the reply to a request that is sent until somebody is there."""
-        tries = Tries(self.timeout, self.retries)
-        while True:
-            try:
-                return await self._server.send_async(request, tries.left())
-            except ServerUnavailableError as error:
-                await asyncio.sleep(tries.pause(error))
-
-
-def parse_place(place: str) -> dict[str, Any]:
-    """The arguments of a `Client` for a model on a server, given in one string.
-
-    Args:
-        place: address and model, with a version or label if any: `host:port/en-de`,
-            `http://host:port/en-de/versions/2`, `host:port/en-de/labels/stable`.
-
-    Raises:
-        ValueError: it is something else.
-
-    >>> parse_place("localhost:8500/en-de/labels/stable")
-    {'address': 'localhost:8500', 'model': 'en-de', 'label': 'stable'}
-    """
-    found = _PLACE.fullmatch(place)
-    if not found:
-        raise ValueError(
-            "A served model is host:port/model, with /versions/N or /labels/NAME if "
-            "it shall not be the newest version. Received: "
-            f"{without_password(place)}"
-        )
-    parts: dict[str, Any] = {k: v for k, v in found.groupdict().items() if v}
-    if "version" in parts:
-        parts["version"] = int(parts["version"])
-    return parts
-
-
-def without_password(address: str) -> str:
-    """An address for messages, without user and password."""
-    return re.sub(r"^([a-z]+://)?.*@", r"\1", address)
-
-
-def _checked_address(address: str) -> tuple[str, str]:
-    """The scheme of an address, or `""`, and what gRPC is told.
-
-    Raises:
-        ValueError: it has no host, an impossible port, or a password that gRPC cannot
-            send.
-    """
-    scheme, _, target = address.rpartition("://")
-    if scheme not in _SCHEMES:
-        return scheme, address  # a kind of name that gRPC resolves
-    try:
-        parts = urlsplit(f"//{target}")
-        is_wrong = not parts.hostname or parts.port == 0
-    except ValueError:
-        is_wrong = True
-    if is_wrong or ("@" in target and not scheme.startswith("http")):
-        raise ValueError(
-            "`address` must be host:port, or http://host:port, with a port up to "
-            f"65535 and without a password over gRPC. Received: "
-            f"{without_password(address)}"
-        )
-    return scheme, target
+        return [task.result() for task in tasks]

@@ -4,10 +4,11 @@ Every failure is an exception of its own with a message of one line.
 """
 
 import random
-import time
 from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic
+from typing import NamedTuple
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -50,46 +51,38 @@ class DeadlineError(ServingError):
     """There was no answer in time."""
 
 
-BY_CODE: dict[str, type[ServingError]] = {
+# By the status in gRPC, or in HTTP as TensorFlow Serving and a proxy before it have it.
+_KINDS: dict[str | int, type[ServingError]] = {
     "INVALID_ARGUMENT": InvalidRequestError,
     "FAILED_PRECONDITION": InvalidRequestError,
     "OUT_OF_RANGE": InvalidRequestError,
+    400: InvalidRequestError,
     "NOT_FOUND": ModelNotFoundError,
     "UNIMPLEMENTED": ModelNotFoundError,
+    404: ModelNotFoundError,
+    501: ModelNotFoundError,
     "UNAUTHENTICATED": AccessError,
     "PERMISSION_DENIED": AccessError,
-    "RESOURCE_EXHAUSTED": ServerBusyError,
-    "UNAVAILABLE": ServerUnavailableError,
-    "DEADLINE_EXCEEDED": DeadlineError,
-}
-
-# What TensorFlow Serving, and a proxy before it, answers over HTTP.
-BY_STATUS: dict[int, type[ServingError]] = {
-    400: InvalidRequestError,
     401: AccessError,
     403: AccessError,
-    404: ModelNotFoundError,
     413: MessageTooLargeError,
+    "RESOURCE_EXHAUSTED": ServerBusyError,
     429: ServerBusyError,
-    501: ModelNotFoundError,
+    "UNAVAILABLE": ServerUnavailableError,
     502: ServerUnavailableError,
     503: ServerUnavailableError,
+    "DEADLINE_EXCEEDED": DeadlineError,
     504: DeadlineError,
 }
 
 
-def error_of_code(address: str, code: str, details: str) -> ServingError:
-    """The exception for a status of gRPC."""
-    kind = BY_CODE.get(code, ServingError)
+def error_of(address: str, status: str | int, details: str) -> ServingError:
+    """The exception for a status of gRPC, by its name, or of HTTP."""
+    kind = _KINDS.get(status, ServingError)
     if kind is ServerBusyError and "larger than max" in details:
         kind = MessageTooLargeError
-    return kind(f"{address}: {one_line(details)} ({code})")
-
-
-def error_of_status(address: str, status: int, details: str) -> ServingError:
-    """The exception for a status of HTTP."""
-    kind = BY_STATUS.get(status, ServingError)
-    return kind(f"{address}: {one_line(details)} (HTTP {status})")
+    shown = f"HTTP {status}" if isinstance(status, int) else status
+    return kind(f"{address}: {one_line(details)} ({shown})")
 
 
 def one_line(text: str) -> str:
@@ -97,6 +90,24 @@ def one_line(text: str) -> str:
     text = " ".join(text.split())
     text = "".join(character for character in text if character.isprintable())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+class Connection(NamedTuple):
+    """A model on a server, and how it is asked.
+
+    Attributes:
+        address, model, version, label, headers: as for `Client`.
+        max_bytes: of a message in either direction.
+        is_async: whether coroutines ask, or threads.
+    """
+
+    address: str
+    model: str
+    version: int | None
+    label: str | None
+    headers: Mapping[str, str]
+    max_bytes: int
+    is_async: bool
 
 
 @dataclass(frozen=True)
@@ -113,55 +124,28 @@ class Request(Generic[T]):
     body: bytes | None
     read: Callable[[bytes], T]
 
-    def check_size(self, max_bytes: int) -> None:
-        """Check that the request may be sent.
 
-        Raises:
-            MessageTooLargeError: it has too many bytes.
-        """
-        size = len(self.body or b"")
-        if size > max_bytes:
-            raise MessageTooLargeError(
-                f"The request has {size:,} bytes, more than `max_message_bytes` "
-                f"({max_bytes:,}): send fewer sentences at once"
-            )
+def pause_after(
+    error: ServerUnavailableError, failed: int, timeout: float, left: float
+) -> float:
+    """The seconds to wait before a request is sent again, over gRPC and REST alike.
 
-
-class Tries:
-    """The tries of one request, over gRPC and REST alike.
-
-    Pauses between them double, and vary by chance so that clients do not come back
-    together. gRPC's own policy of retries ends after four, whatever it is told.
+    Pauses double, and vary by chance so that clients do not come back together. gRPC's
+    own policy of retries ends after four, whatever it is told.
 
     Args:
+        error: how the last try failed.
+        failed: number of tries that failed.
         timeout: seconds for all tries and pauses.
-        retries: times that the request is sent again.
+        left: seconds until the deadline.
+
+    Raises:
+        DeadlineError: there is no time for another try.
     """
-
-    def __init__(self, timeout: float, retries: int) -> None:
-        self._timeout = timeout
-        self._retries = retries
-        self._failed = 0
-        self._end = time.monotonic() + timeout
-
-    def left(self) -> float:
-        """Seconds until the deadline, at least a millisecond."""
-        return max(self._end - time.monotonic(), 1e-3)
-
-    def pause(self, error: ServerUnavailableError) -> float:
-        """Seconds to wait after a try that failed.
-
-        Raises:
-            ServerUnavailableError: that was the last try.
-            DeadlineError: there is no time for another.
-        """
-        if self._failed == self._retries:
-            raise error
-        longest = _FIRST_PAUSE * 2 ** min(self._failed, _DOUBLINGS)
-        pause = random.uniform(longest / 2, longest)
-        self._failed += 1
-        if pause >= self.left():
-            raise DeadlineError(
-                f"{error}; tried {self._failed} times in {self._timeout:g} seconds"
-            ) from error
-        return pause
+    longest = _FIRST_PAUSE * 2 ** min(failed - 1, _DOUBLINGS)
+    pause = random.uniform(longest / 2, longest)
+    if pause >= left:
+        raise DeadlineError(
+            f"{error}; tried {failed} times in {timeout:g} seconds"
+        ) from error
+    return pause

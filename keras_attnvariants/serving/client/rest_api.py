@@ -2,11 +2,9 @@
 
 import asyncio
 import base64
-import contextlib
 import json
 import ssl
 import time
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -20,64 +18,42 @@ from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.client.addresses import without_password
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import DeadlineError
 from keras_attnvariants.serving.client.exchange import MessageTooLargeError
 from keras_attnvariants.serving.client.exchange import Request
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
-from keras_attnvariants.serving.client.exchange import error_of_status
+from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import one_line
 
-# The types of JSON in which the numbers and texts of a type come.
-_JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "bool": (bool,),
-    "int32": (int,),
-    "int64": (int,),
-    "float32": (float, int),
-    "float64": (float, int),
-}
+# The types of JSON in which values come, by the kind of their arrays.
+_JSON_TYPES = {"O": (str,), "b": (bool,), "i": (int,), "f": (float, int)}
 
 
 class RestServer:
     """Asks for one model over HTTP, from any thread or from one event loop.
 
-    Args:
-        url: `http://host:port` or `https://host:port`, with or without a path, and a
-            user and a password for a proxy that wants them.
-        address: the same for messages.
-        model, version, label: as for `Client`.
-        headers: sent with every request.
-        max_bytes: of a body in either direction.
-        is_async: whether coroutines use it.
+    The address may have a path, and a user and a password for a proxy that wants them.
+
+    Attributes:
+        address: for messages, without the password.
     """
 
-    def __init__(
-        self,
-        url: str,
-        address: str,
-        model: str,
-        version: int | None,
-        label: str | None,
-        *,
-        headers: dict[str, str],
-        max_bytes: int,
-        is_async: bool,
-    ) -> None:
-        self.address = address
-        self._model = f"{url.rstrip('/')}/v1/models/{quote(model, safe='')}"
+    def __init__(self, to: Connection) -> None:
+        self.address = without_password(to.address)
+        self._model = f"{to.address.rstrip('/')}/v1/models/{quote(to.model, safe='')}"
         self._version = self._model
-        if version is not None:
-            self._version += f"/versions/{version}"
-        if label is not None:
-            self._version += f"/labels/{quote(label, safe='')}"
-        self._max_bytes = max_bytes
-        library: Any = httpx.AsyncClient if is_async else httpx.Client
+        if to.version is not None:
+            self._version += f"/versions/{to.version}"
+        if to.label is not None:
+            self._version += f"/labels/{quote(to.label, safe='')}"
+        self._max_bytes = to.max_bytes
+        self._is_async = to.is_async
+        library: Any = httpx.AsyncClient if to.is_async else httpx.Client
+        usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = library(
-            headers={
-                "Content-Type": "application/json",
-                "Accept-Encoding": "identity",
-                **headers,
-            },
+            headers={**usual, **to.headers},
             limits=httpx.Limits(),
             # Neither proxies nor passwords that nobody named, and the system's CAs.
             trust_env=False,
@@ -89,9 +65,7 @@ class RestServer:
 
         def read(body: bytes) -> dict[str, Signature]:
             found = json.loads(body)["metadata"]["signature_def"]
-            return messages.signatures_of(
-                _message(messages.SignatureDefMap, "signature_def", found)
-            )
+            return messages.signatures_of(_message("SignatureDefMap", found))
 
         return Request(f"{self._version}/metadata", None, read)
 
@@ -99,13 +73,8 @@ class RestServer:
         """Asks for the state of each version."""
 
         def read(body: bytes) -> dict[int, str]:
-            return messages.states_of(
-                _message(
-                    messages.GetModelStatusResponse,
-                    "model_version_status",
-                    json.loads(body),
-                )
-            )
+            found = _message("GetModelStatusResponse", json.loads(body))
+            return messages.states_of(found)
 
         return Request(self._model, None, read)
 
@@ -126,63 +95,29 @@ class RestServer:
 
         return Request(f"{self._version}:predict", json.dumps(value).encode(), read)
 
-    def send(self, request: Request[Any], timeout: float) -> bytes:
-        """The body of the reply.
+    async def send(self, request: Request[Any], timeout: float) -> bytes:
+        """The body of the reply; only if coroutines use it, others work meanwhile.
 
         Raises:
             ServingError: there is none in time, or it says that something is wrong.
         """
         end = time.monotonic() + timeout
-        body = bytearray()
-        with self._failures(timeout), self._stream(request, timeout) as reply:
-            for chunk in reply.iter_raw():
-                self._append(body, chunk)
-                if time.monotonic() > end:
-                    raise TimeoutError
-        return self._checked(reply.status_code, body)
-
-    async def send_async(self, request: Request[Any], timeout: float) -> bytes:
-        """As `send`, while others work."""
-        body = bytearray()
-        with self._failures(timeout):
-            async with asyncio.timeout(timeout), self._stream(request) as reply:
-                async for chunk in reply.aiter_raw():
-                    self._append(body, chunk)
-        return self._checked(reply.status_code, body)
-
-    def close(self) -> None:
-        """Ends the connections."""
-        self._client.close()
-
-    async def close_async(self) -> None:
-        """As `close`."""
-        await self._client.aclose()
-
-    def _stream(self, request: Request[Any], timeout: float | None = None) -> Any:
-        request.check_size(self._max_bytes)
         method = "GET" if request.body is None else "POST"
-        return self._client.stream(
+        stream = self._client.stream(
             method, request.path, content=request.body, timeout=timeout
         )
-
-    def _append(self, body: bytearray, chunk: bytes) -> None:
-        body += chunk
-        if len(body) > self._max_bytes:
-            raise MessageTooLargeError(
-                f"{self.address}: the reply has more bytes than `max_message_bytes` "
-                f"({self._max_bytes:,})"
-            )
-
-    def _checked(self, status: int, body: bytearray) -> bytes:
-        if status != 200:
-            raise error_of_status(self.address, status, _reason(bytes(body)))
-        return bytes(body)
-
-    @contextlib.contextmanager
-    def _failures(self, timeout: float) -> Iterator[None]:
-        """Gives errors of HTTP their names."""
+        body = bytearray()
         try:
-            yield
+            if self._is_async:
+                async with asyncio.timeout(timeout), stream as reply:
+                    async for chunk in reply.aiter_raw():
+                        self._append(body, chunk)
+            else:
+                with stream as reply:
+                    for chunk in reply.iter_raw():
+                        self._append(body, chunk)
+                        if time.monotonic() > end:
+                            raise TimeoutError
         except (httpx.TimeoutException, TimeoutError) as error:
             raise DeadlineError(
                 f"{self.address}: no reply in {timeout:.3g} seconds"
@@ -192,12 +127,32 @@ class RestServer:
         except httpx.TransportError as error:
             what = one_line(str(error)) or type(error).__name__
             raise ServerUnavailableError(f"{self.address}: {what}") from error
+        if reply.status_code != 200:
+            raise error_of(self.address, reply.status_code, _reason(bytes(body)))
+        return bytes(body)
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        if self._is_async:
+            await self._client.aclose()
+        else:
+            self._client.close()
+
+    def _append(self, body: bytearray, chunk: bytes) -> None:
+        body += chunk
+        if len(body) > self._max_bytes:
+            raise MessageTooLargeError(
+                f"{self.address}: the reply has more bytes than `max_message_bytes` "
+                f"({self._max_bytes:,})"
+            )
 
 
-def _message(kind: Any, field: str, value: Any) -> Any:
-    """A message from its JSON, with one field of it."""
-    found = {field: value[field]}
-    return json_format.ParseDict(found, kind(), ignore_unknown_fields=True)
+def _message(kind: str, value: Any) -> Any:
+    """A message from its JSON, with its only field, which must be there."""
+    message = getattr(messages.protos, kind)()
+    [field] = message.DESCRIPTOR.fields
+    found = {field.name: value[field.name]}
+    return json_format.ParseDict(found, message, ignore_unknown_fields=True)
 
 
 def _listed(array: Array) -> Any:
@@ -205,27 +160,27 @@ def _listed(array: Array) -> Any:
     if array.dtype != object:
         return array.tolist()
     flat = np.empty(array.size, object)
-    for index, text in enumerate(array.ravel()):
-        try:
-            flat[index] = text.decode("utf-8")
-        except UnicodeDecodeError:
-            flat[index] = {"b64": base64.b64encode(text).decode()}
+    flat[:] = [_text(text) for text in array.ravel()]
     return flat.reshape(array.shape).tolist()
+
+
+def _text(text: bytes) -> Any:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(text).decode()}
 
 
 def _array(name: str, value: Any, spec: TensorSpec) -> Array:
     """JSON as an array of the type of an output."""
     array = np.array(value, object)
-    types = _JSON_TYPES[spec.dtype]
     for leaf in array.ravel():
-        if type(leaf) not in types:
+        if type(leaf) not in _JSON_TYPES[spec.array_type.kind]:
             raise ValueError(f"`{name}` must be {spec.dtype}. Received: {leaf!r:.80}")
-    if spec.dtype != "string":
-        array = array.astype(spec.dtype)
-    if array.size == 0 and spec.shape is not None:
+    if array.size == 0:
         # An empty list has no axes after the first.
         array = array.reshape([size or 0 for size in spec.shape])
-    return array
+    return array.astype(spec.array_type)
 
 
 def _reason(body: bytes) -> str:

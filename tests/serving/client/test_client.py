@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import client as clients
 from keras_attnvariants.serving.client import TensorSpec
-from keras_attnvariants.serving.client.client import parse_place
 from tests.serving.tools import LIMITS
 from tests.serving.tools import SENTENCES
 
@@ -244,30 +244,12 @@ def test_a_single_text_is_no_list():
             client.translate("Good morning.")
 
 
-@pytest.mark.parametrize(
-    ("place", "expected"),
-    [
-        ("localhost:8500/en-de", ("localhost:8500", "en-de", None, None)),
-        ("grpcs://a.b:443/m", ("grpcs://a.b:443", "m", None, None)),
-        ("http://h:1/m/versions/12", ("http://h:1", "m", 12, None)),
-        ("[::1]:8500/m/labels/stable", ("[::1]:8500", "m", None, "stable")),
-    ],
-)
-def test_parts_of_a_place(place, expected):
-    found = parse_place(place)
-    names = ("address", "model", "version", "label")
-    assert tuple(found.get(name) for name in names) == expected
-
-
-@pytest.mark.parametrize(
-    "place",
-    ["", "localhost:8500", "localhost:8500/", "/m", "h:1/m/versions/x", "h:1/m/x"],
-)
-def test_what_is_no_place_is_refused(place):
-    with pytest.raises(ValueError, match="host:port/model"):
-        parse_place(place)
-
-
-def test_no_password_is_shown():
-    with pytest.raises(ValueError, match="Received: http://host:1$"):
-        parse_place("http://me:se/cret@host:1")
+@BOTH
+def test_a_request_is_sent_again_as_often_as_it_may(protocol, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    address = "localhost:1" if protocol == "grpc" else "http://localhost:1"
+    with Client(address, "en-de", retries=2) as client:
+        with pytest.raises(clients.ServerUnavailableError):
+            client.versions()
+    assert len(pauses) == 2 and pauses[0] < pauses[1]

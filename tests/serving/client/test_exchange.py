@@ -1,9 +1,8 @@
-"""The tries of a request, and failures by name, in one line."""
+"""Pauses between the tries of a request, and failures by name, in one line."""
 
 import pytest
 
 from keras_attnvariants.serving.client import exchange as errors
-from keras_attnvariants.serving.client.exchange import Tries
 
 
 @pytest.mark.parametrize(
@@ -19,14 +18,14 @@ from keras_attnvariants.serving.client.exchange import Tries
     ],
 )
 def test_a_status_of_grpc_has_its_exception(code, kind):
-    error = errors.error_of_code("here:1", code, "first\n\tsecond  line")
+    error = errors.error_of("here:1", code, "first\n\tsecond  line")
     assert type(error) is kind
     assert str(error) == f"here:1: first second line ({code})"
 
 
 def test_a_message_that_is_too_large_has_a_name_of_its_own():
     details = "CLIENT: Received message larger than max (9 vs. 4)"
-    error = errors.error_of_code("here:1", "RESOURCE_EXHAUSTED", details)
+    error = errors.error_of("here:1", "RESOURCE_EXHAUSTED", details)
     assert type(error) is errors.MessageTooLargeError
 
 
@@ -42,7 +41,7 @@ def test_a_message_that_is_too_large_has_a_name_of_its_own():
     ],
 )
 def test_a_status_of_http_has_its_exception(status, kind):
-    error = errors.error_of_status("http://here", status, "no")
+    error = errors.error_of("http://here", status, "no")
     assert type(error) is kind
     assert str(error) == f"http://here: no (HTTP {status})"
 
@@ -57,25 +56,11 @@ GONE = errors.ServerUnavailableError("x: gone")
 
 
 def test_pauses_double_up_to_the_longest_and_vary():
-    drawn = []
-    for _ in range(50):
-        tries = Tries(timeout=60, retries=6)
-        drawn.append([tries.pause(GONE) for _ in range(6)])
-    for number, longest in enumerate([0.25, 0.5, 1, 2, 4, 4]):
-        pauses = [draw[number] for draw in drawn]
+    for failed, longest in enumerate([0.25, 0.5, 1, 2, 4, 4], start=1):
+        pauses = [errors.pause_after(GONE, failed, 60, left=60) for _ in range(50)]
         assert longest / 2 <= min(pauses) < max(pauses) <= longest
 
 
-def test_there_are_as_many_pauses_as_retries():
-    tries = Tries(timeout=60, retries=2)
-    tries.pause(GONE)
-    tries.pause(GONE)
-    with pytest.raises(errors.ServerUnavailableError, match="x: gone"):
-        tries.pause(GONE)
-
-
 def test_no_pause_outlasts_the_deadline():
-    tries = Tries(timeout=0.1, retries=5)
-    assert 0 < tries.left() <= 0.1
     with pytest.raises(errors.DeadlineError, match="gone; tried 1 times in 0.1 sec"):
-        tries.pause(GONE)
+        errors.pause_after(GONE, 1, 0.1, left=0.1)

@@ -40,7 +40,7 @@ def odd_server(predict):
 
 
 def reply_of(**arrays):
-    reply = messages.PredictResponse()
+    reply = messages.protos.PredictResponse()
     for name, array in arrays.items():
         reply.outputs[name].CopyFrom(messages.to_proto(array))
     return reply.SerializeToString()
@@ -51,7 +51,7 @@ def test_a_version_or_label_is_asked_for(way):
     asked = []
 
     def predict(body, context):
-        asked.append(messages.PredictRequest.FromString(body).model_spec)
+        asked.append(messages.protos.PredictRequest.FromString(body).model_spec)
         return reply_of(translations=np.array([b"x"], object))
 
     with odd_server(predict) as address:

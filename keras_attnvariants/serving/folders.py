@@ -1,4 +1,7 @@
-"""The folder from which an exported model is run: containers, limits, rollout."""
+"""Folders of exported models: their versions, and files with which they are run.
+
+Nothing here loads a model.
+"""
 
 import os
 import re
@@ -6,9 +9,11 @@ import string
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.serving.versions import INFO
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+
+# TensorFlow leaves this folder of a SavedModel to its users.
+INFO = Path("assets.extra") / "model_info.json"
 
 # The oldest release that exports of this package were seen to work with.
 SERVING_VERSION = "2.19.1"
@@ -17,6 +22,29 @@ _TEMPLATES = Path(__file__).with_name("templates")
 _BYTES_OF_CHARACTER = 4
 _BYTES_OF_ID = 11
 _MEGABYTE = 1_000_000
+
+
+def versions(path: str | os.PathLike[str]) -> list[int]:
+    """The versions in a folder, in ascending order."""
+    names = (entry.name for entry in Path(path).glob("[0-9]*") if entry.is_dir())
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def newest_version(path: str | os.PathLike[str]) -> Path:
+    """The folder of the newest version in a folder, or that folder if it is a version.
+
+    Raises:
+        FileNotFoundError: it is no SavedModel of this package.
+    """
+    folder = Path(path)
+    if numbers := versions(folder):
+        folder /= str(numbers[-1])
+    if not (folder / INFO).is_file():
+        raise FileNotFoundError(
+            "A SavedModel of this package is a folder with saved_model.pb and "
+            f"{INFO}, or a folder of such versions. Received: {path}"
+        )
+    return folder
 
 
 class _Template(string.Template):
@@ -97,7 +125,7 @@ def values_of(path: Path, folder: Path) -> dict[str, Any]:
 def megabytes(options: dict[str, Any], signatures: dict[str, Any]) -> int:
     """Size of the largest request that makes sense, rounded up."""
     row = options["max_tokens"] * _BYTES_OF_ID
-    if len(signatures) > 2 or "text" in signatures["serving_default"]["inputs"]:
+    if "text" in signatures["serving_default"]["inputs"]:
         # Source and target; JSON may take three bytes for one.
         row = max(row, 2 * options["max_characters"] * _BYTES_OF_CHARACTER)
     return 1 + options["max_batch"] * row // _MEGABYTE

@@ -7,13 +7,13 @@ import shutil
 import pytest
 import yaml
 
-from keras_attnvariants.serving.deployment.files import megabytes
-from keras_attnvariants.serving.deployment.files import templates
-from keras_attnvariants.serving.deployment.files import write_deployment
-from keras_attnvariants.serving.versions import INFO
-from tests.serving.deployment.configs import ModelServerConfig
-from tests.serving.deployment.configs import MonitoringConfig
-from tests.serving.deployment.configs import read
+from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.folders import megabytes
+from keras_attnvariants.serving.folders import templates
+from keras_attnvariants.serving.folders import write_deployment
+from tests.serving.configs import ModelServerConfig
+from tests.serving.configs import MonitoringConfig
+from tests.serving.configs import read
 
 OPTIONS = {"max_batch": 64, "max_characters": 4096, "max_tokens": 256}
 TEXT = {"serving_default": {"inputs": {"text": {}}}}

@@ -54,29 +54,25 @@ from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models.positions import limited_positions
-from keras_attnvariants.serving.info import write_info
+from keras_attnvariants.serving.folders import versions
+from keras_attnvariants.serving.graphs import operators
+from keras_attnvariants.serving.graphs import unservable
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
-from keras_attnvariants.serving.operators import operators
-from keras_attnvariants.serving.operators import unservable
 from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
-from keras_attnvariants.serving.sentence_signatures import SentenceSignatures
 from keras_attnvariants.serving.shared_nodes import share_nodes
+from keras_attnvariants.serving.signatures import DEFAULT
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.version_files import write_batching
+from keras_attnvariants.serving.version_files import write_info
 from keras_attnvariants.serving.version_files import write_warm_up
-from keras_attnvariants.serving.versions import INFO
-from keras_attnvariants.serving.versions import versions
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
-
-# What servers run unless a request names a signature.
-DEFAULT = "serving_default"
 
 # Searches of their own, which a graph holds on request.
 LARGE_SIGNATURES = {"translate_with", "sample"}
@@ -130,52 +126,17 @@ def export(
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
     """
-    chosen = chosen_options(model, shortlist, options)
+    chosen = Options.of(model, shortlist is not None, **options)
     check_tokenizer(model, tokenizer)
     model = model_in(model, precision)
-    given = (chosen, tokenizer, shortlist, precision == "int8")
     with limited_positions(model, longest_sequence(model, chosen, signatures or ())):
-        builder = builder_of(model, *given)
+        builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
         wanted = wanted_signatures(builder, signatures)
         with lock_folder(Path(path)):
             folder = new_version(Path(path), version)
             with new_folder(folder, replace=False) as draft:
                 write_version(draft.path, builder, wanted, tokenizer)
     return folder
-
-
-def chosen_options(
-    model: keras.Model, shortlist: Shortlist | None, given: ExportOptions
-) -> Options:
-    """The options of an export, with the width of its shortlist if it has one.
-
-    Raises:
-        ValueError: an option is out of range or excludes another, or there is a width
-            without a shortlist.
-    """
-    width = given.get("shortlist_width")
-    if shortlist is None and width is not None:
-        raise ValueError(
-            f"`shortlist_width` needs `shortlist`. Received: {width} without one"
-        )
-    if shortlist is not None and width is None:
-        width = max(500, model.vocabulary_size // 16)
-    options: ExportOptions = {**given, "shortlist_width": width}
-    return Options.of(model, **options)
-
-
-def builder_of(
-    model: keras.Model,
-    options: Options,
-    tokenizer: Tokenizer | None,
-    shortlist: Shortlist | None,
-    multiplies_integers: bool,
-) -> Signatures:
-    """What builds the signatures: without a tokenizer those of ids alone."""
-    last = (shortlist, multiplies_integers)
-    if tokenizer is None:
-        return Signatures(model, options, *last)
-    return SentenceSignatures(model, options, tokenizer, *last)
 
 
 def wanted_signatures(
@@ -190,11 +151,7 @@ def wanted_signatures(
     if names is None:
         names = offered.keys() - LARGE_SIGNATURES
     for name in names:
-        if name not in offered:
-            listed = ", ".join(repr(other) for other in offered)
-            raise ValueError(
-                f"`signatures` must be some of {listed}. Received: {name!r}"
-            )
+        check_choice("signatures", name, offered)
     return {name: s for name, s in offered.items() if name in {DEFAULT, *names}}
 
 
@@ -216,14 +173,16 @@ def write_version(
     tf.saved_model.save(builder.resources(), str(folder), functions)
     declare_shapes(folder, signatures)
     share_nodes(folder)
-    if missing := unservable(operators(folder)):
+    if missing := unservable(set().union(*operators(folder).values())):
         raise ValueError(
             "`model` must use only operators that TensorFlow Serving has. "
             f"Received: {', '.join(sorted(missing))}"
         )
     model, options = builder.model, builder.options
     write_info(folder, options, Precision.of(model), signatures, tokenizer)
-    write_server_files(folder, options, model, tokenizer)
+    write_batching(folder, options.max_batch, signatures)
+    token = model.source_vocabulary_size - 1  # any that is not padding
+    write_warm_up(folder, options, signatures, tokenizer, token)
 
 
 def longest_sequence(
@@ -248,16 +207,6 @@ def check_tokenizer(model: keras.Model, tokenizer: Tokenizer | None) -> None:
             "`tokenizer` must not have more pieces than `model` has embeddings "
             f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
         )
-
-
-def write_server_files(
-    folder: Path, options: Options, model: keras.Model, tokenizer: Tokenizer | None
-) -> None:
-    """Writes what TensorFlow Serving reads besides the model: see docs/serving.md."""
-    signatures = read_json(folder / INFO)["signatures"]
-    token = model.source_vocabulary_size - 1  # any that is not padding
-    write_batching(folder, options.max_batch, signatures)
-    write_warm_up(folder, options, signatures, tokenizer, token)
 
 
 def new_version(path: Path, version: int | None) -> Path:

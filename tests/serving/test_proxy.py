@@ -14,7 +14,7 @@ import pytest
 
 from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import client as clients
-from keras_attnvariants.serving.deployment.files import write_deployment
+from keras_attnvariants.serving.folders import write_deployment
 from tests.serving.tools import LIMITS
 
 NGINX = Path(shutil.which("nginx") or "/usr/sbin/nginx")

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 import keras_attnvariants as kav
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.export import new_version
-from keras_attnvariants.serving.versions import versions
+from keras_attnvariants.serving.exporting import new_version
+from keras_attnvariants.serving.folders import versions
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
 from tests.serving.tools import LIMITS
