@@ -130,7 +130,10 @@ class Stream:
         for index, (source, target, _) in enumerate(chunk):
             longest = max(len(source), len(target) + 1)
             if source and target and longest <= self.model.max_length:
-                buckets.setdefault(self._bucket(longest), []).append(index)
+                # The next power of two: few shapes, and little padding.
+                length = max(SHORTEST, 1 << (longest - 1).bit_length())
+                length = min(length, self.model.max_length)
+                buckets.setdefault(length, []).append(index)
             else:
                 self.skipped += 1
         for length, indices in sorted(buckets.items()):
@@ -144,13 +147,6 @@ class Stream:
                     examples,
                     self._layers(examples, size, length),
                 )
-
-    def _bucket(self, length: int) -> int:
-        """The length that a pair is padded to."""
-        bucket = SHORTEST
-        while bucket < length:
-            bucket *= 2
-        return min(bucket, self.model.max_length)
 
     def _layers(
         self, examples: list[Example], size: int, length: int

@@ -116,12 +116,11 @@ def alignment_html(
     rules, items = [], []
     for number, hypothesis in enumerate(hypotheses):
         here = words(hypothesis.pieces)
-        weights = word_weights(hypothesis.weights, here, there)
         buttons = []
-        for row, text in enumerate(here.texts):
-            key = f"{number}-{row}"
-            rules += shades(f"#{name}", key, weights[row])
-            told = html.escape(spoken(text, there.texts, weights[row]))
+        for row, weights in enumerate(word_weights(hypothesis.weights, here, there)):
+            key, text = f"{number}-{row}", here.texts[row]
+            rules += shades(f"#{name}", key, weights)
+            told = html.escape(spoken(text, there.texts, weights))
             buttons.append(
                 f'<button type="button" data-t="{key}" aria-label="{told}">'
                 f"{html.escape(text)}</button>"

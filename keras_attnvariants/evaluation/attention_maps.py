@@ -3,6 +3,7 @@
 The pictures need matplotlib, which only those who draw have to install.
 """
 
+import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -34,8 +35,8 @@ INK = "0.25"
 DOTS_PER_INCH = 110
 COLORS = 128
 
-# Sizes in inches: a cell, the labels of an axis, the title, a gap, the color scale.
-CELL, WORDS, TITLE, GAP, SCALE = 0.17, 0.6, 0.45, 0.25, 0.6
+# In inches: a cell, a gap; labels of an axis with a title, or the scale, beside them.
+CELL, GAP, WORDS = 0.17, 0.25, 1.05
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Reading:
         for found in layer_weights(self.model, self.scores):
             yield found._replace(weights=found.of_tokens()[0])
 
-    def rows(self, depth: int | None = None, across: int = 4) -> list[list[Panel]]:
+    def rows(self, depth: int | None = None, across: int = 4) -> list[Sequence[Panel]]:
         """Panels of all heads of one layer for each place, in rows.
 
         Args:
@@ -170,20 +171,16 @@ class Reading:
                 f"Received: a {type(self.model).__name__}"
             )
         rows = []
-        for place in TITLES:
-            if place not in chosen:
-                continue
-            layer = chosen[place]
-            for start in range(0, len(layer.weights), across):
-                heads = layer.weights[start : start + across]
-                where = f"layer {layer.depth}, head {start + 1}"
-                first = self.panel(place, where, heads[0])
+        for place in filter(chosen.__contains__, TITLES):
+            depth, heads = chosen[place].depth, chosen[place].weights
+            panels = [
                 # Panels may be narrow: the others say only what differs.
-                others = [
-                    Panel(f"\nhead {number}", weights, *self.axes[place])
-                    for number, weights in enumerate(heads[1:], start=start + 2)
-                ]
-                rows.append([first, *others])
+                Panel(f"\nhead {number}", weights, *self.axes[place])
+                if (number - 1) % across
+                else self.panel(place, f"layer {depth}, head {number}", weights)
+                for number, weights in enumerate(heads, start=1)
+            ]
+            rows += rows_of(panels, across)
         return rows
 
 
@@ -219,50 +216,35 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
     """Rows of panels, all with the same colors."""
     from matplotlib.figure import Figure
 
-    highest = max(panel.weights.max() for row in grid for panel in row)
-    heights = [TITLE + WORDS + CELL * max(len(p.rows) for p in row) for row in grid]
-    width = max(sum(widths(row)) for row in grid) + SCALE
-    figure = Figure(figsize=(width, sum(heights)))
-    for number, row in enumerate(grid):
-        left, top = 0.0, sum(heights[number:]) - TITLE
-        for panel, taken in zip(row, widths(row), strict=True):
-            left += taken
-            size = CELL * len(panel.columns), CELL * len(panel.rows)
-            axis = add_axes(figure, left - size[0], top, *size)
-            image = fill(axis, panel, highest, with_rows=taken - size[0] > GAP)
-    scale = add_axes(figure, width - SCALE + 0.1, sum(heights) - TITLE, 0.07, 1.2)
-    bar = figure.colorbar(image, cax=scale)
+    panels = [panel for row in grid for panel in row]
+    highest = max(panel.weights.max() for panel in panels)
+    rows, across = [max(len(p.rows) for p in row) for row in grid], max(map(len, grid))
+    width = across * (GAP + CELL * max(len(panel.columns) for panel in panels))
+    size = WORDS + width, WORDS * len(rows) + CELL * sum(rows)
+    figure = Figure(figsize=size, layout="compressed")
+    axes = figure.subplots(len(rows), across, squeeze=False, height_ratios=rows)
+    for row, places in zip(grid, axes, strict=True):
+        before = None
+        for panel, axis in itertools.zip_longest(row, places):
+            if panel is None:
+                axis.remove()
+                continue
+            image = fill(axis, panel, highest, with_rows=panel.rows != before)
+            before = panel.rows
+    bar = figure.colorbar(image, ax=list(axes[0, : len(grid[0])]), shrink=0.6)
     bar.outline.set_visible(False)
-    scale.tick_params(length=0, labelsize=7, labelcolor=INK)
+    bar.ax.tick_params(length=0, labelsize=7, labelcolor=INK)
     return figure
-
-
-def widths(row: Sequence[Panel]) -> list[float]:
-    """The width of each panel, with row labels unless they repeat those on its left."""
-    found = []
-    for left, panel in zip((None, *row), row, strict=False):
-        is_new = left is None or left.rows != panel.rows
-        found.append((WORDS if is_new else GAP) + CELL * len(panel.columns))
-    return found
-
-
-def add_axes(
-    figure: "Figure", left: float, top: float, width: float, height: float
-) -> Any:
-    """Adds axes at a position in inches, from the lower left corner of the figure."""
-    across, up = figure.get_size_inches()
-    place = (left / across, (top - height) / up, width / across, height / up)
-    return figure.add_axes(place)
 
 
 def fill(axis: Any, panel: Panel, highest: float, with_rows: bool) -> Any:
     """Draws one panel and returns its image."""
     image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
+    axis.set_anchor("N")
     axis.set_title(panel.title, fontsize=9, color=INK)
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)
-    axis.set_yticks(range(len(panel.rows)) if with_rows else [])
-    if with_rows:
-        axis.set_yticklabels(panel.rows)
+    labels = panel.rows if with_rows else []
+    axis.set_yticks(range(len(labels)), labels)
     axis.tick_params(length=0, labelsize=8, labelcolor=INK)
     axis.spines[:].set_color("0.8")
     return image

@@ -5,6 +5,7 @@ Needs matplotlib, which only those who draw have to install.
 
 import html
 import io
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,13 +90,8 @@ def draw_curves(runs: Mapping[str, Events]) -> Figure:
             for name, style in plot.lines.items():
                 steps, values = series(events, name)
                 if steps:
-                    axis.plot(
-                        steps,
-                        values,
-                        color=COLORS[color % len(COLORS)],
-                        label=label,
-                        **style,
-                    )
+                    style = {"color": COLORS[color % len(COLORS)], **style}
+                    axis.plot(steps, values, label=label, **style)
                     label = None  # one entry of the legend for each run
         decorate(axis, plot.title)
     if len(runs) > 1:
@@ -131,35 +127,20 @@ def save_page(figure: Figure, runs: Mapping[str, Events], path: Path) -> None:
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curves"}):
         figure.savefig(drawing, format="svg", metadata={"Date": None})
     svg = drawing.getvalue()
-    header, *rows = [list(SUMMARY), *(summary(run).values() for run in runs.values())]
-    names = ["run", *runs]
-    table = "\n".join(
-        f"<tr>{''.join(cell(tag, value) for value in (name, *row))}</tr>"
-        for tag, name, row in zip(
-            ["th", *["td"] * len(rows)], names, [header, *rows], strict=True
-        )
+    lines = [row_of("th", ("run", *SUMMARY))]
+    lines += [row_of("td", (name, *summary(run))) for name, run in runs.items()]
+    page = PAGE.format(
+        title=html.escape(", ".join(runs)),
+        table="\n".join(lines),
+        svg=svg[svg.index("<svg") :],
     )
-    path.write_text(
-        PAGE.format(
-            title=html.escape(", ".join(runs)),
-            table=table,
-            svg=svg[svg.index("<svg") :],
-        ),
-        "utf-8",
-    )
+    path.write_text(page, "utf-8")
 
 
-def summary(events: Events) -> dict[str, str]:
-    """The progress of a run, for people to read."""
-    steps = [event["step"] for event in events]
-    speeds = sorted(series(events, "tokens_per_second")[1])
-    return {
-        "updates": f"{max(steps):,}",
-        "time": clock(max(event.get("seconds", 0.0) for event in events)),
-        "lowest validation loss": best(events, "val_loss", min, 3),
-        "highest validation BLEU": best(events, "val_bleu", max, 2),
-        "tokens per second": f"{speeds[len(speeds) // 2]:,.0f}" if speeds else "–",
-    }
+def row_of(tag: str, cells: Iterable[str]) -> str:
+    """One row of a table in HTML."""
+    escaped = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
+    return f"<tr>{''.join(escaped)}</tr>"
 
 
 SUMMARY = (
@@ -171,6 +152,18 @@ SUMMARY = (
 )
 
 
+def summary(events: Events) -> tuple[str, ...]:
+    """The progress of a run for people to read, as `SUMMARY` names it."""
+    _, speeds = series(events, "tokens_per_second")
+    return (
+        f"{max(event['step'] for event in events):,}",
+        clock(max(event.get("seconds", 0.0) for event in events)),
+        best(events, "val_loss", min, 3),
+        best(events, "val_bleu", max, 2),
+        f"{sorted(speeds)[len(speeds) // 2]:,.0f}" if speeds else "–",
+    )
+
+
 def best(events: Events, name: str, choose: Any, decimals: int) -> str:
     """The best value of an entry, and its update."""
     steps, values = series(events, name)
@@ -178,11 +171,6 @@ def best(events: Events, name: str, choose: Any, decimals: int) -> str:
         return "–"
     value = choose(values)
     return f"{value:.{decimals}f} at {steps[values.index(value)]:,}"
-
-
-def cell(tag: str, text: str) -> str:
-    """One cell of a table."""
-    return f"<{tag}>{html.escape(text)}</{tag}>"
 
 
 PAGE = """<!DOCTYPE html>

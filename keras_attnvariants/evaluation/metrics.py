@@ -264,16 +264,10 @@ def check_references(references: Any, count: int) -> list[list[str]]:
     Raises:
         ValueError: they are not, or there is nothing in them.
     """
-    several = (
-        isinstance(references, Sequence)
-        and not isinstance(references, str)
-        and len(references) > 0
-        and not isinstance(references[0], str)
-    )
-    sets = [
-        check_texts("references", entry)
-        for entry in (references if several else [references])
-    ]
+    several = isinstance(references, list | tuple) and references
+    if not several or isinstance(references[0], str):
+        references = [references]
+    sets = [check_texts("references", entry) for entry in references]
     for entry in sets:
         if len(entry) != count:
             raise ValueError(
@@ -289,9 +283,7 @@ def check_pairs(hypotheses: object, references: object) -> tuple[list[str], list
     Raises:
         ValueError: they are not two sequences of as many strings, or they are empty.
     """
-    checked = (
-        check_texts("hypotheses", hypotheses),
-        check_texts("references", references),
-    )
-    check_references(checked[1], len(checked[0]))
-    return checked
+    texts = check_texts("hypotheses", hypotheses)
+    wanted = check_texts("references", references)
+    check_references(wanted, len(texts))
+    return texts, wanted

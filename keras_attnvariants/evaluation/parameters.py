@@ -1,26 +1,27 @@
 """Parameters of a model by place and kind of layer."""
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import keras
 import numpy as np
 from rich.table import Table
 
-from keras_attnvariants.attention import BaseAttention
-
-PLACES = ("embeddings", "encoder", "decoder", "other")
-KINDS = ("embeddings", "attention", "feed-forward", "normalization", "other")
-
-# The end of a class name says what the layer is for, in Keras as well as here.
-KIND_OF_CLASS = {
-    "Attention": "attention",
-    "Embedding": "embeddings",
-    "Embeddings": "embeddings",
-    "Positions": "embeddings",
-    "FeedForward": "feed-forward",
-    "Normalization": "normalization",
+# What the names of layers say about their place and kind, in Keras as well as here.
+PLACES = {
+    "embeddings": "embedding|position",
+    "encoder": "encoder",
+    "decoder": "decoder",
+    "other": "$",
+}
+KINDS = {
+    "embeddings": "embedding|position",
+    "attention": "attention",
+    "feed-forward": "feed_forward",
+    "normalization": "norm",
+    "other": "$",
 }
 
 
@@ -85,10 +86,9 @@ class ParameterSummary:
 def parameter_summary(model: keras.Model) -> ParameterSummary:
     """Counts the parameters of a model by place and by kind.
 
-    The place follows from the names of attributes, layers and classes
-    (`encoder_blocks`, `DecoderBlock`, …), the kind from the class: every
-    `BaseAttention`, and any layer whose class name ends in `Attention`, `Embedding`,
-    `FeedForward`, `Normalization`, …, with all layers inside it.
+    Place and kind follow from the names of the layers around a weight, which Keras
+    makes from their classes: `encoder_0/self_attention/query/kernel`. The first name
+    that tells decides.
 
     Args:
         model: a built Keras model or layer. Its weights need no values.
@@ -110,61 +110,17 @@ def parameter_summary(model: keras.Model) -> ParameterSummary:
             f"`model` must be a built Keras model or layer. Received: {model!r}"
         )
     counts: Counter[tuple[str, str]] = Counter()
-    for weight, place, kind in owned_weights(model, None, None, set()):
+    for weight in model.weights:
+        path = weight.path.removeprefix(f"{model.name}/")
+        kind = told(path, KINDS)
+        place = kind if kind == "embeddings" else told(path, PLACES)
         counts[place, kind] += int(np.prod(weight.shape))
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
     return ParameterSummary(dict(counts), trainable)
 
 
-def owned_weights(
-    layer: keras.layers.Layer, place: str | None, kind: str | None, seen: set[int]
-) -> Iterator[tuple[keras.Variable, str, str]]:
-    """Each weight once, with its place and kind.
-
-    Args:
-        layer: a built layer.
-        place, kind: those of the layers around it, if known.
-        seen: ids of layers and weights that were found before; is added to.
-    """
-    seen.add(id(layer))
-    for name, child in children(layer):
-        if id(child) not in seen:
-            yield from owned_weights(
-                child, place or place_of(name, child), kind or kind_of(child), seen
-            )
-    for weight in layer.weights:
-        if id(weight) not in seen:
-            seen.add(id(weight))
-            yield weight, place or "other", kind or "other"
-
-
-def children(
-    layer: keras.layers.Layer,
-) -> Iterator[tuple[str, keras.layers.Layer]]:
-    """The layers directly inside a layer, with the attribute that holds them."""
-    # The names of public attributes say more than those of private ones. The layers of
-    # a functional model have none.
-    attributes = sorted(vars(layer).items(), key=lambda item: item[0].startswith("_"))
-    for name, value in [*attributes, ("", getattr(layer, "layers", ()))]:
-        if isinstance(value, dict):
-            value = list(value.values())
-        for entry in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(entry, keras.layers.Layer):
-                yield name, entry
-
-
-def place_of(attribute: str, layer: keras.layers.Layer) -> str | None:
-    """Embeddings, encoder or decoder, if a name says so."""
-    if kind_of(layer) == "embeddings":
-        return "embeddings"
-    names = f"{attribute} {layer.name} {type(layer).__name__}".lower()
-    return next((place for place in ("encoder", "decoder") if place in names), None)
-
-
-def kind_of(layer: keras.layers.Layer) -> str | None:
-    """The purpose of a layer, if its class says so."""
-    if isinstance(layer, BaseAttention):
-        return "attention"
-    name = type(layer).__name__
-    ends = KIND_OF_CLASS.items()
-    return next((kind for end, kind in ends if name.endswith(end)), None)
+def told(path: str, patterns: Mapping[str, str]) -> str:
+    """The pattern that occurs first in the path of a weight, by its name."""
+    found = {name: re.search(pattern, path) for name, pattern in patterns.items()}
+    first = {name: match.start() for name, match in found.items() if match}
+    return min(first, key=first.__getitem__)

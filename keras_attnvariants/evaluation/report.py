@@ -15,7 +15,6 @@ from typing import Any
 
 import keras
 from rich.console import Group
-from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -68,11 +67,9 @@ class Speed:
 
     def to_dict(self) -> dict[str, float | list[float]]:
         """A JSON-able dict, without the translations."""
+        names = ("sentences_per_second", "tokens_per_second", "sentences", "tokens")
         return {
-            "sentences_per_second": self.sentences_per_second,
-            "tokens_per_second": self.tokens_per_second,
-            "sentences": self.sentences,
-            "tokens": self.tokens,
+            **{name: getattr(self, name) for name in names},
             "seconds": list(self.seconds),
             "warm_up_seconds": self.warm_up_seconds,
         }
@@ -123,23 +120,15 @@ class Report:
         path.write_text(text + "\n", encoding="utf-8")
         return path
 
-    def to_table(self) -> Table:
-        """The scores with their signatures, for `rich`."""
+    def __rich__(self) -> Group:
         table = Table("Metric", title=f"Quality on {len(self.translations)} sentences")
         table.add_column("Score", justify="right")
         table.add_column("Signature", overflow="fold")
         for score in self.scores:
             # `Text`, because rich would interpret square brackets as markup.
             table.add_row(score.name, f"{score.value:.2f}", Text(score.signature))
-        return table
-
-    def __rich__(self) -> Group:
-        parts: list[RenderableType] = [self.to_table()]
-        if self.speed is not None:
-            parts.append(self.speed)
-        if self.parameters is not None:
-            parts.append(self.parameters)
-        return Group(*parts)
+        parts = table, self.speed, self.parameters
+        return Group(*(part for part in parts if part is not None))
 
 
 def measure_speed(
@@ -252,13 +241,13 @@ def evaluate(
     if speed_runs:
         speed = measure_speed(translate, sources, speed_runs, count_tokens)
     translations = speed.translations if speed else timed(translate, sources)[1]
-    return Report(
-        scores=corpus_scores(translations, references, tokenize),
-        translations=translations,
-        speed=speed,
-        parameters=None if model is None else parameter_summary(model),
-        environment=environment(),
+    scores = (
+        corpus_bleu(translations, references, tokenize=tokenize),
+        corpus_chrf(translations, references),
+        corpus_ter(translations, references),
     )
+    parameters = None if model is None else parameter_summary(model)
+    return Report(scores, translations, speed, parameters, environment())
 
 
 def load_system(folder: str | os.PathLike[str]) -> tuple[Translate, keras.Model]:
@@ -271,17 +260,6 @@ def load_system(folder: str | os.PathLike[str]) -> tuple[Translate, keras.Model]
         )
     # Without XLA: compiling for every shape takes longer than a test set.
     return Translator(model, tokenizer, xla=False).translate, model
-
-
-def corpus_scores(
-    hypotheses: Sequence[str], references: References, tokenize: str = "13a"
-) -> tuple[Score, Score, Score]:
-    """BLEU, chrF and TER of a corpus; arguments as for `evaluate`."""
-    return (
-        corpus_bleu(hypotheses, references, tokenize=tokenize),
-        corpus_chrf(hypotheses, references),
-        corpus_ter(hypotheses, references),
-    )
 
 
 def environment() -> dict[str, str]:

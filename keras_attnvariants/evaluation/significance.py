@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 from typing import NamedTuple
 
 from rich.table import Table
@@ -20,6 +19,7 @@ from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import check_references
 from keras_attnvariants.evaluation.metrics import check_texts
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 
 
@@ -103,11 +103,9 @@ def paired_bootstrap(
     with sacrebleu_seed(seed):
         test = PairedTest(named, chosen, references, "bs", n_samples=samples)
     signatures, columns = test()
-    # The first column has names, all others results.
-    results: Mapping[str, Sequence[Any]] = columns
     rows = []
     for metric, signature in signatures.items():
-        for (name, texts), result in zip(named, results[metric], strict=True):
+        for (name, texts), result in zip(named, columns[metric], strict=True):
             p_value = result.p_value
             if p_value is not None and texts == named[0][1]:
                 # sacrebleu counts the samples that differ by more than the test set
@@ -146,10 +144,10 @@ def check_systems(
         ValueError: there are fewer than two, or they cannot be paired.
     """
     if not isinstance(systems, Mapping) or len(systems) < 2:
+        names = list(systems) if isinstance(systems, Mapping) else systems
         raise ValueError(
             "`systems` must map the names of two or more systems to their "
-            f"translations. Received: {type(systems).__name__} with "
-            f"{list(systems) if isinstance(systems, Mapping) else systems!r}"
+            f"translations. Received: {type(systems).__name__} with {names}"
         )
     named: list[tuple[str, Sequence[str]]] = [
         (name, check_texts(f"systems[{name!r}]", texts))
@@ -167,12 +165,7 @@ def make_metric(metric: str | Metric) -> Metric:
     """The metric of this name; a metric of sacrebleu is returned as it is."""
     if isinstance(metric, Metric):
         return metric
-    if metric not in METRICS:
-        raise ValueError(
-            f"`metrics` must be among {sorted(METRICS)}, or metrics of sacrebleu. "
-            f"Received: {metric!r}"
-        )
-    return METRICS[metric]()
+    return METRICS[check_choice("metrics", metric, METRICS)]()
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import inspect
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.tuning.dimensions import Range
-from keras_attnvariants.tuning.dimensions import chosen
+from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 
@@ -30,8 +29,6 @@ PLACES = {
 NONE = "none"
 # In the place of a list: every registered variant that can serve there.
 ALL = "all"
-# Name of the choice between examples.
-EXAMPLES = "options"
 
 # Arguments that follow from the sizes of the model, and from the corpus.
 FROM_MODEL = {"num_heads": "num_heads", "hidden_dim": "intermediate_dim"}
@@ -53,24 +50,16 @@ class Candidate:
     options: Mapping[str, Range | Sequence[Any]]
     examples: tuple[Mapping[str, Any], ...] = ()
 
-    def dimensions(self, name: str) -> dict[str, Range | Sequence[Any]]:
-        """The options by the names of dimensions below the choice `name`."""
+    def draw(self, hyperparameters: Any, name: str) -> Any:
+        """Add the options below the choice `name`, and return their values there."""
         start = f"{name}/{self.variant}"
-        found: dict[str, Range | Sequence[Any]] = {
-            f"{start}/{key}": values for key, values in self.options.items()
-        }
         if len(self.examples) > 1:
-            found[f"{start}/{EXAMPLES}"] = self.examples
-        return found
-
-    def arguments(self, name: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """The constructor arguments that were chosen."""
-        arguments = dict(self.examples[0]) if len(self.examples) == 1 else {}
-        for option, values in self.dimensions(name).items():
-            value = chosen(values, stored[option])
-            last = option.rpartition("/")[2]
-            arguments |= value if last == EXAMPLES else {last: value}
-        return arguments
+            return draw(hyperparameters, f"{start}/options", self.examples)
+        fixed = dict(self.examples[0]) if self.examples else {}
+        return fixed | {
+            option: draw(hyperparameters, f"{start}/{option}", values)
+            for option, values in self.options.items()
+        }
 
     def corners(self) -> list[dict[str, Any]]:
         """Arguments in which every value of an option, and every example, occurs."""
@@ -123,7 +112,7 @@ def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
             f"{', '.join(variants(role))}. Received: {name!r} in `attention.{role}`"
         )
     if table:
-        known = constructor_arguments(found.cls)
+        known = constructor_arguments(name)
         if unknown := sorted(table.keys() - known):
             raise ValueError(
                 f"{name} has no such argument, only {', '.join(sorted(known))}. "
@@ -203,15 +192,10 @@ def fitting(
 
 
 @functools.cache
-def constructor_arguments(cls: Any) -> frozenset[str]:
-    """The names of all arguments that the constructor of a layer takes."""
-    return frozenset(
-        name
-        for ancestor in cls.__mro__
-        if ancestor.__module__.startswith("keras_attnvariants")
-        for name in inspect.signature(ancestor.__init__).parameters
-        if name not in ("self", "args", "kwargs")
-    )
+def constructor_arguments(name: str) -> frozenset[str]:
+    """The names of all arguments of a variant that Keras serializes."""
+    found = get(name)
+    return frozenset(found.cls(**found.examples[0]).get_config())
 
 
 def configuration(
@@ -227,7 +211,7 @@ def configuration(
     """
     if name == NONE:
         return None
-    known = constructor_arguments(get(name).cls)
+    known = constructor_arguments(name)
     sizes = {**preset.options, **sizes}
     config = {
         argument: sizes[size]

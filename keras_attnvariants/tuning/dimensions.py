@@ -90,30 +90,32 @@ def choices(values: Sequence[Any]) -> list[Any]:
     return [label(value) for value in values]
 
 
-def declare(hyperparameters: Any, name: str, values: Range | Sequence[Any]) -> None:
-    """Add a dimension to `keras_tuner.HyperParameters`."""
+def draw(hyperparameters: Any, name: str, values: Range | Sequence[Any]) -> Any:
+    """Add a dimension to `keras_tuner.HyperParameters`, and return its value there.
+
+    Returns:
+        One of the values; `None` where the conditions of the dimension are not met.
+    """
     if not isinstance(values, Range):
-        hyperparameters.Choice(name, choices(values))
-        return
+        forms = choices(values)
+        stored = hyperparameters.Choice(name, forms)
+        if stored is None:
+            return None
+        if isinstance(forms[0], float):
+            # Workers receive numbers in single precision.
+            return min(values, key=lambda value: abs(value - stored))
+        return values[forms.index(stored)]
     kind = hyperparameters.Int if values.is_whole else hyperparameters.Float
-    kind(
+    stored = kind(
         name,
         values.minimum,
         values.maximum,
         step=values.step or (1 if values.is_whole and not values.log else None),
         sampling="log" if values.log else "linear",
     )
-
-
-def chosen(values: Range | Sequence[Any], stored: Any) -> Any:
-    """The value that keras-tuner has stored for a dimension."""
-    if isinstance(values, Range):
-        # Workers receive numbers in single precision.
-        return int(stored) if values.is_whole else float(f"{stored:.6g}")
-    forms = choices(values)
-    if isinstance(forms[0], float):
-        return min(values, key=lambda value: abs(value - stored))
-    return values[forms.index(stored)]
+    if stored is None:
+        return None
+    return int(stored) if values.is_whole else float(f"{stored:.6g}")
 
 
 def ends(values: Range | Sequence[Any]) -> Sequence[Any]:

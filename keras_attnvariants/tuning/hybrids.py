@@ -3,10 +3,16 @@
 A hybrid is named after the cheapest kind of attention that its layers may have.
 """
 
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
+import numpy as np
+
+from keras_attnvariants.analysis.heads import NEAREST
+from keras_attnvariants.analysis.heads import HeadLocality
 from keras_attnvariants.models.templates import per_layer
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.tuning.candidates import PLACES
@@ -21,6 +27,8 @@ HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (
 )
 # The variant that is replaced.
 REPLACED = "DotProductAttention"
+# Share of the rows in which a head must keep to its offset to be hard-coded.
+MOST = 0.5
 
 # Place and number of a layer, from 1 at the bottom.
 Where = tuple[str, int]
@@ -135,3 +143,74 @@ def with_layers(preset: Preset, chosen: Mapping[Where, Any]) -> dict[str, Any]:
 def class_of(entry: Mapping[str, Any] | None) -> str:
     """The name of a variant in serialized form; empty for no sub-layer."""
     return str(entry["class_name"]).rpartition(">")[2] if entry else ""
+
+
+class Share(NamedTuple):
+    """Share of the weight of a layer within a distance.
+
+    Attributes:
+        weight: the share.
+        even: the same if all weights of a row were equal.
+    """
+
+    weight: float
+    even: float
+
+    @property
+    def excess(self) -> float:
+        """The share on a scale from that of even weights, 0, to everything, 1."""
+        return (self.weight - self.even) / (1 - self.even) if self.even < 1 else 0.0
+
+
+def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> str:
+    """The cheapest kind of attention for a layer.
+
+    Args:
+        place: of the layer.
+        is_near, is_near_in_wide: whether its heads look near, and in a window twice as
+            wide.
+        kept: see `kept_offsets`.
+    """
+    if is_near and kept >= MOST:
+        return HARD_CODED
+    if place == "cross":
+        return LEARNED
+    if is_near:
+        return NGRAM
+    return LOCAL if is_near_in_wide else LEARNED
+
+
+def kept_offsets(heads: Sequence[HeadLocality]) -> tuple[list[int], float]:
+    """The most frequent offset of each head, and how far the heads keep to them.
+
+    Returns:
+        Offsets from -3 to 3; and the smallest, over the heads, share of rows whose
+        largest weight is at most one token from its offset.
+    """
+    offsets, kept = [], []
+    for head in heads:
+        shares = dict(zip(NEAREST, head.shares, strict=True))
+        offset = max(shares, key=shares.__getitem__)
+        offsets.append(offset)
+        kept.append(sum(shares.get(offset + step, 0.0) for step in (-1, 0, 1)))
+    return offsets, min(kept)
+
+
+def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) -> float:
+    """Share of the weight within a distance if all weights of a row are equal.
+
+    Args:
+        place: `"encoder"`, `"decoder"` or `"cross"`.
+        lengths: of sources and targets, in tokens; a target has BOS before it.
+        distance: in tokens.
+    """
+    near = rows = 0.0
+    for source, target in lengths:
+        queries = source if place == "encoder" else target + 1
+        keys = target + 1 if place == "decoder" else source
+        offsets = np.arange(keys) - np.arange(queries)[:, None]
+        seen = offsets <= 0 if place == "decoder" else np.full(offsets.shape, True)
+        within = (abs(offsets) <= distance) & seen
+        near += (within.sum(-1) / seen.sum(-1)).sum()
+        rows += queries
+    return near / rows

@@ -47,7 +47,7 @@ class HybridScore(NamedTuple):
     def describe(self, metric: str) -> str:
         """The score and its interval in words."""
         seeds = "one seed, so without an interval"
-        if self.low is not None and self.high is not None:
+        if self.low is not None:
             seeds = f"95 % interval {self.low:+.2%} to {self.high:+.2%}"
         return (
             f"`{self.hybrid}`, {metric} {self.score:.4g}, {self.worse:+.2%} ({seeds})"
@@ -73,46 +73,39 @@ class Judgement:
     @property
     def sentence(self) -> str:
         """The judgement in one sentence: confirmed, refuted or open."""
-        hybrids = [row for row in self.rows if row.verdict != "baseline"]
-        [baseline] = [row for row in self.rows if row.verdict == "baseline"]
+        *hybrids, baseline = self.rows
         bound = f"at most {self.tolerance:.0%} worse than the baseline"
-        end = f"; the baseline has {baseline.score:.4g}, after {self.budget} each."
-        for row in hybrids:
-            if row.verdict == "confirmed":
-                saved = f"saves {row.saved:,} of {baseline.parameters:,} parameters"
-                saved = saved if row.saved > 0 else "saves no parameters"
-                return (
-                    f"Confirmed: a hybrid is {bound} and {saved}: "
-                    f"{row.describe(self.metric)}{end}"
-                )
-        nearest = min(hybrids, key=lambda row: row.worse)
+        found = min(hybrids, key=lambda row: row.worse)
+        start = f"Neither confirmed nor refuted that a hybrid is {bound}: more seeds"
         if all(row.verdict == "refuted" for row in hybrids):
             start = f"Refuted: no hybrid is {bound}"
-        else:
-            start = (
-                f"Neither confirmed nor refuted that a hybrid is {bound}: more seeds"
-            )
-        return f"{start}; the nearest is {nearest.describe(self.metric)}{end}"
+        start = f"{start}; the nearest is "
+        if confirmed := [row for row in hybrids if row.verdict == "confirmed"]:
+            found = confirmed[0]
+            saved = f"{found.saved:,} of {baseline.parameters:,}"
+            saved = f"saves {saved if found.saved > 0 else 'no'} parameters"
+            start = f"Confirmed: a hybrid is {bound} and {saved}: "
+        end = f"the baseline has {baseline.score:.4g}, after {self.budget} each."
+        return f"{start}{found.describe(self.metric)}; {end}"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the table, one hybrid a line."""
         write_csv(Path(path), [HybridScore._fields, *self.rows])
 
     def __rich__(self) -> Table:
-        table = Table(title=f"Hybrids and baseline after {self.budget} each")
-        for name in ("hybrid", self.metric, "parameters", "saved", "worse by"):
-            table.add_column(name, justify="left" if name == "hybrid" else "right")
+        table = Table("hybrid", title=f"Hybrids and baseline after {self.budget} each")
+        for name in (self.metric, "parameters", "saved", "worse by"):
+            table.add_column(name, justify="right")
         table.add_column(f"{CONFIDENCE:.0%} interval")
         table.add_column("")
         for row in self.rows:
-            interval = "" if row.low is None else f"{row.low:+.2%} … {row.high:+.2%}"
             table.add_row(
                 row.hybrid,
                 f"{row.score:.4g}",
                 f"{row.parameters:,}",
                 f"{row.saved:,}",
                 f"{row.worse:+.2%}",
-                interval,
+                "" if row.low is None else f"{row.low:+.2%} … {row.high:+.2%}",
                 row.verdict,
             )
         return table
@@ -142,14 +135,13 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
             f"Received: {sorted(map(str, found))} and failures {result.failed}"
         )
     metric, higher_is_better = OBJECTIVES[result.objective]
-    sign = -1 if higher_is_better else 1
+    scale = (-1 if higher_is_better else 1) / abs(baseline.score)
+    records = sorted(found.items(), key=lambda item: item[1].parameters)
     rows = [
-        hybrid_score(str(name), record, baseline, sign, tolerance)
-        for name, record in found.items()
+        hybrid_score(str(name), record, baseline, scale, tolerance)
+        for name, record in (*records, (LEARNED, baseline))
     ]
-    base = hybrid_score(LEARNED, baseline, baseline, sign, tolerance)
-    rows = sorted(rows, key=lambda row: row.parameters)
-    rows.append(base._replace(low=None, high=None, verdict="baseline"))
+    rows[-1] = rows[-1]._replace(low=None, high=None, verdict="baseline")
     return Judgement(tuple(rows), metric, result.budget, tolerance)
 
 
@@ -157,7 +149,7 @@ def hybrid_score(
     name: str,
     record: TrialRecord,
     baseline: TrialRecord,
-    sign: int,
+    scale: float,
     tolerance: float,
 ) -> HybridScore:
     """A hybrid beside the baseline.
@@ -165,10 +157,9 @@ def hybrid_score(
     Args:
         name: of the hybrid.
         record, baseline: their trials, over the same seeds.
-        sign: 1 if a high score is bad, otherwise -1.
+        scale: one over the baseline's score; negative if a low score is bad.
         tolerance: see `judge`.
     """
-    scale = sign / abs(baseline.score)
     pairs = zip(record.scores, baseline.scores, strict=True)
     worse = [scale * (own - other) for own, other in pairs]
     mean, _, low, high = mean_interval(worse, CONFIDENCE)
@@ -177,13 +168,6 @@ def hybrid_score(
         verdict = "confirmed"
     elif (mean if low is None else low) > tolerance:
         verdict = "refuted"
-    return HybridScore(
-        name,
-        record.score,
-        record.parameters,
-        baseline.parameters - record.parameters,
-        mean,
-        low,
-        high,
-        verdict,
-    )
+    saved = baseline.parameters - record.parameters
+    score, parameters = record.score, record.parameters
+    return HybridScore(name, score, parameters, saved, mean, low, high, verdict)

@@ -1,7 +1,9 @@
 """Search spaces by name: those that papers explored, and starting points of ours."""
 
+import functools
 import itertools
 from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 from keras_attnvariants.presets import Preset
@@ -19,21 +21,16 @@ from keras_attnvariants.utils.checks import check_known
 LETTERS = {"l": LEFT, "c": CENTER, "r": RIGHT}
 # Offsets of the lowest and the highest layer, encoder | decoder.
 TABLE_6 = ("ll | ll", "ll | cc", "ll | lc", "lr | lc")
+# All pairs of left, center and right there; a decoder has no right.
+ALL_OFFSETS = [
+    f"{''.join(encoder)} | {''.join(decoder)}"
+    for encoder in itertools.combinations_with_replacement("lcr", 2)
+    for decoder in itertools.combinations_with_replacement("lc", 2)
+]
 
 
-def offsets(preset: Preset) -> SearchSpace:
-    """You et al. 2020, Table 6: offsets of the lowest and the highest layer."""
-    return SearchSpace(systems={"offsets": {n: outer(preset, n) for n in TABLE_6}})
-
-
-def all_offsets(preset: Preset) -> SearchSpace:
-    """All pairs of left, center and right there; a decoder has no right."""
-    encoder = itertools.combinations_with_replacement("lcr", 2)
-    decoder = itertools.combinations_with_replacement("lc", 2)
-    names = [
-        f"{''.join(first)} | {''.join(second)}"
-        for first, second in itertools.product(encoder, decoder)
-    ]
+def offsets(names: Iterable[str], preset: Preset) -> SearchSpace:
+    """Offsets of the lowest and the highest layer, by names such as in `TABLE_6`."""
     return SearchSpace(systems={"offsets": {n: outer(preset, n) for n in names}})
 
 
@@ -74,14 +71,14 @@ def self_attention(arguments: dict[str, Any]) -> dict[str, Any]:
     return {place: arguments[place] for place in list(PLACES.values())[:2]}
 
 
-def attention(preset: Preset) -> SearchSpace:
-    """Every registered variant, in every place that it can serve in."""
-    return SearchSpace(attention=dict.fromkeys(PLACES, ALL))
+def attention(preset: Preset, per_layer: bool = False) -> SearchSpace:
+    """Every registered variant, in every place that it can serve in.
 
-
-def attention_per_layer(preset: Preset) -> SearchSpace:
-    """The same, chosen for every layer by itself."""
-    return SearchSpace(attention=dict.fromkeys(PLACES, ALL), per_layer=True)
+    Args:
+        preset: what is searched.
+        per_layer: whether each layer has a variant of its own.
+    """
+    return SearchSpace(attention=dict.fromkeys(PLACES, ALL), per_layer=per_layer)
 
 
 def training(preset: Preset) -> SearchSpace:
@@ -98,11 +95,11 @@ def training(preset: Preset) -> SearchSpace:
 
 
 SPACES: dict[str, Callable[[Preset], SearchSpace]] = {
-    "you2020/offsets": offsets,
-    "you2020/all-offsets": all_offsets,
+    "you2020/offsets": functools.partial(offsets, TABLE_6),
+    "you2020/all-offsets": functools.partial(offsets, ALL_OFFSETS),
     "loem2022/layer-hybrids": layer_hybrids,
     "attention": attention,
-    "attention-per-layer": attention_per_layer,
+    "attention-per-layer": functools.partial(attention, per_layer=True),
     "training": training,
 }
 

@@ -7,7 +7,6 @@ window, attention to a window where it must be twice as wide. The others stay le
 
 import dataclasses
 import os
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +16,11 @@ from typing import Any
 from typing import ClassVar
 from typing import NamedTuple
 
-import numpy as np
-
 from keras_attnvariants import presets
 from keras_attnvariants.analysis import Table
 from keras_attnvariants.analysis import locality
 from keras_attnvariants.analysis import read_pairs
 from keras_attnvariants.analysis import weight_by_distance
-from keras_attnvariants.analysis.heads import NEAREST
-from keras_attnvariants.analysis.heads import HeadLocality
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.data import Corpus
@@ -33,12 +28,13 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.runs import describe_data
 from keras_attnvariants.training.settings import read_settings
-from keras_attnvariants.tuning.hybrids import HARD_CODED
-from keras_attnvariants.tuning.hybrids import LEARNED
 from keras_attnvariants.tuning.hybrids import LOCAL
-from keras_attnvariants.tuning.hybrids import NGRAM
+from keras_attnvariants.tuning.hybrids import Share
+from keras_attnvariants.tuning.hybrids import cheapest
 from keras_attnvariants.tuning.hybrids import class_of
+from keras_attnvariants.tuning.hybrids import even_share
 from keras_attnvariants.tuning.hybrids import hybrids
+from keras_attnvariants.tuning.hybrids import kept_offsets
 from keras_attnvariants.tuning.hybrids import learned_layers
 from keras_attnvariants.tuning.hybrids import replacements
 from keras_attnvariants.tuning.hybrids import stacks
@@ -51,8 +47,6 @@ from keras_attnvariants.utils.checks import check_share
 DISTANCE = 2
 NEARNESS = 0.25
 SENTENCES = 1000
-# Share of the rows in which a head must keep to its offset to be hard-coded.
-MOST = 0.5
 # The dimension of the space.
 DIMENSION = "hybrid"
 
@@ -206,77 +200,6 @@ def propose(
         preset=preset,
         hybrids=hybrids(preset, proposed),
     )
-
-
-class Share(NamedTuple):
-    """Share of the weight of a layer within a distance.
-
-    Attributes:
-        weight: the share.
-        even: the same if all weights of a row were equal.
-    """
-
-    weight: float
-    even: float
-
-    @property
-    def excess(self) -> float:
-        """The share on a scale from that of even weights, 0, to everything, 1."""
-        return (self.weight - self.even) / (1 - self.even) if self.even < 1 else 0.0
-
-
-def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> str:
-    """The cheapest kind of attention for a layer.
-
-    Args:
-        place: of the layer.
-        is_near, is_near_in_wide: whether its heads look near, and in a window twice as
-            wide.
-        kept: see `kept_offsets`.
-    """
-    if is_near and kept >= MOST:
-        return HARD_CODED
-    if place == "cross":
-        return LEARNED
-    if is_near:
-        return NGRAM
-    return LOCAL if is_near_in_wide else LEARNED
-
-
-def kept_offsets(heads: Sequence[HeadLocality]) -> tuple[list[int], float]:
-    """The most frequent offset of each head, and how far the heads keep to them.
-
-    Returns:
-        Offsets from -3 to 3; and the smallest, over the heads, share of rows whose
-        largest weight is at most one token from its offset.
-    """
-    offsets, kept = [], []
-    for head in heads:
-        shares = dict(zip(NEAREST, head.shares, strict=True))
-        offset = max(shares, key=shares.__getitem__)
-        offsets.append(offset)
-        kept.append(sum(shares.get(offset + step, 0.0) for step in (-1, 0, 1)))
-    return offsets, min(kept)
-
-
-def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) -> float:
-    """Share of the weight within a distance if all weights of a row are equal.
-
-    Args:
-        place: `"encoder"`, `"decoder"` or `"cross"`.
-        lengths: of sources and targets, in tokens; a target has BOS before it.
-        distance: in tokens.
-    """
-    near = rows = 0.0
-    for source, target in lengths:
-        queries = source if place == "encoder" else target + 1
-        keys = target + 1 if place == "decoder" else source
-        offsets = np.arange(keys) - np.arange(queries)[:, None]
-        seen = offsets <= 0 if place == "decoder" else np.full(offsets.shape, True)
-        within = (abs(offsets) <= distance) & seen
-        near += (within.sum(-1) / seen.sum(-1)).sum()
-        rows += queries
-    return near / rows
 
 
 def fitting_lengths(

@@ -1,5 +1,6 @@
 """A search space: the dimensions of a search, declared as data."""
 
+import contextlib
 import itertools
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -19,9 +20,8 @@ from keras_attnvariants.tuning.candidates import check_layer
 from keras_attnvariants.tuning.candidates import configuration
 from keras_attnvariants.tuning.candidates import fitting
 from keras_attnvariants.tuning.dimensions import Range
-from keras_attnvariants.tuning.dimensions import chosen
 from keras_attnvariants.tuning.dimensions import count_points
-from keras_attnvariants.tuning.dimensions import declare
+from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
@@ -53,7 +53,7 @@ class TrialArguments(NamedTuple):
 
     sizes: dict[str, Any]
     settings: dict[str, Any]
-    batch_tokens: int | None
+    batch_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,8 @@ class SearchSpace:
             check_known("`attention`", place, PLACES)
         if not any((self.sizes, self.training, self.attention, self.systems)):
             raise ValueError("A search space must have a dimension. Received: none")
-        for part in (self.sizes, self.training):
-            for name, values in part.items():
-                to_values(name, values)
+        for name, values in (*self.sizes.items(), *self.training.items()):
+            to_values(name, values)
         for role, given in self.attention.items():
             candidates(role, given)
 
@@ -143,17 +142,7 @@ class SearchSpace:
         from keras_tuner import HyperParameters
 
         hyperparameters = HyperParameters()
-        for name, systems in self.systems.items():
-            declare(hyperparameters, name, tuple(systems))
-        for name, values in self._numbers().items():
-            declare(hyperparameters, name, values)
-        for role, given in self._candidates(preset).items():
-            for name, condition in self._layers(role, preset):
-                if condition is None:
-                    declare_attention(hyperparameters, name, given)
-                    continue
-                with hyperparameters.conditional_scope(*condition):
-                    declare_attention(hyperparameters, name, given)
+        self.draw(preset, hyperparameters)
         return hyperparameters
 
     def arguments(self, preset: Preset, stored: Mapping[str, Any]) -> TrialArguments:
@@ -163,24 +152,37 @@ class SearchSpace:
             preset: the preset that is searched.
             stored: values by the names of `hyperparameters`.
         """
+        from keras_tuner import HyperParameters
+
+        hyperparameters = HyperParameters()
+        hyperparameters.values = dict(stored)
+        return self.draw(preset, hyperparameters)
+
+    def draw(self, preset: Preset, hyperparameters: Any) -> TrialArguments:
+        """Add all dimensions to hyperparameters, and return the point of their values.
+
+        Args:
+            preset: the preset that is searched.
+            hyperparameters: `keras_tuner.HyperParameters`.
+        """
         sizes: dict[str, Any] = {}
         for name, systems in self.systems.items():
-            sizes.update(systems[stored[name]])
-        values = {
-            name: chosen(dimension, stored[name])
-            for name, dimension in self._numbers().items()
-        }
-        sizes |= {name: values[name] for name in self.sizes}
-        training = {name: values[name] for name in self.training}
+            sizes.update(systems[hyperparameters.Choice(name, list(systems))])
+        drawn = [
+            {name: draw(hyperparameters, name, to_values(name, v)) for name, v in part}
+            for part in (self.sizes.items(), self.training.items())
+        ]
+        sizes, training = sizes | drawn[0], drawn[1]
         for role, given in self._candidates(preset).items():
             layers = []
-            for name, condition in self._layers(role, preset):
-                if condition and stored[condition[0]] not in condition[1]:
-                    continue
-                found = {entry.variant: entry for entry in given}[stored[name]]
-                arguments = found.arguments(name, stored)
-                layer = configuration(found.variant, arguments, sizes, preset)
-                layers.append(layer)
+            for name, conditions in self._layers(role, preset):
+                with contextlib.ExitStack() as scopes:
+                    for condition in conditions:
+                        scope = hyperparameters.conditional_scope(*condition)
+                        scopes.enter_context(scope)
+                    layer = draw_attention(hyperparameters, name, given)
+                if layer is not None:
+                    layers.append(configuration(*layer, sizes, preset))
             sizes[PLACES[role]] = layers if self.per_layer else layers[0]
         batch_tokens = training.pop("batch_tokens", None)
         if {"learning_rate", "warmup_steps"} & training.keys():
@@ -211,10 +213,6 @@ class SearchSpace:
                     layer = entry.variant, arguments, some[0]
                     check_layer(preset, role, *layer, vocabulary_size)
 
-    def _numbers(self) -> dict[str, Any]:
-        given = {**self.sizes, **self.training}
-        return {name: to_values(name, values) for name, values in given.items()}
-
     def _candidates(self, preset: Preset) -> dict[str, tuple[Candidate, ...]]:
         """The candidates of each place, with those of their examples that fit."""
         some = self._some_sizes()
@@ -240,34 +238,36 @@ class SearchSpace:
 
     def _layers(
         self, role: str, preset: Preset
-    ) -> list[tuple[str, tuple[str, list[Any]] | None]]:
-        """Name and condition of the choices of a place, one or one per layer."""
+    ) -> list[tuple[str, list[tuple[str, list[int]]]]]:
+        """Names and conditions of the choices of a place, one or one per layer."""
         if not self.per_layer:
-            return [(role, None)]
+            return [(role, [])]
         depth = "num_layers"
         if role != "encoder" and preset.options.get("num_decoder_layers"):
             depth = "num_decoder_layers"
         if depth not in self.sizes:
-            return [(f"{role}/{i}", None) for i in range(preset.options[depth])]
+            return [(f"{role}/{i}", []) for i in range(preset.options[depth])]
         values = to_values(depth, self.sizes[depth])
-        counts = (
-            range(int(values.minimum), int(values.maximum) + 1)
-            if isinstance(values, Range)
-            else values
-        )
+        counts: Sequence[int] = ends(values)
+        if isinstance(values, Range):
+            counts = range(counts[0], counts[1] + 1)
         return [
-            (f"{role}/{i}", (depth, [n for n in counts if n > i]))
+            (f"{role}/{i}", [(depth, [n for n in counts if n > i])])
             for i in range(max(counts))
         ]
 
 
-def declare_attention(
+def draw_attention(
     hyperparameters: Any, name: str, given: Sequence[Candidate]
-) -> None:
-    """Add the choice between variants, and their options where they are chosen."""
-    declare(hyperparameters, name, [entry.variant for entry in given])
+) -> tuple[str, dict[str, Any]] | None:
+    """Add the choice between variants, and their options where they are chosen.
+
+    Returns:
+        The variant and its options; `None` where there is no such layer.
+    """
+    chosen = hyperparameters.Choice(name, [entry.variant for entry in given])
+    found = {}
     for entry in given:
-        if dimensions := entry.dimensions(name):
-            with hyperparameters.conditional_scope(name, [entry.variant]):
-                for option, values in dimensions.items():
-                    declare(hyperparameters, option, values)
+        with hyperparameters.conditional_scope(name, [entry.variant]):
+            found[entry.variant] = entry.draw(hyperparameters, name)
+    return None if chosen is None else (chosen, found[chosen])

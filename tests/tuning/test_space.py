@@ -1,13 +1,13 @@
 """Search spaces, their points, and the arguments that these stand for."""
 
 import pytest
+from keras_tuner import HyperParameters
 
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants import tuning
 from keras_attnvariants.tuning.dimensions import Range
-from keras_attnvariants.tuning.dimensions import choices
-from keras_attnvariants.tuning.dimensions import chosen
+from keras_attnvariants.tuning.dimensions import draw
 from tests.tuning.toy import toy_preset
 
 PRESET = presets.get("kav/hc-sa/multi30k")
@@ -112,12 +112,19 @@ def test_training_is_searched():
     assert arguments.settings["learning_rate"].peak == pytest.approx(2e-3)
 
 
-def test_values_that_workers_receive_in_single_precision_are_found():
-    values = (0.1, 0.3)
-    assert chosen(values, 0.30000001192092896) == 0.3
-    assert chosen(Range(0.1, 0.9), 0.30000001192092896) == 0.3
-    assert choices([[1, 2], [3]]) == ["[1, 2]", "[3]"]
-    assert chosen([[1, 2], [3]], "[3]") == [3]
+@pytest.mark.parametrize(
+    "values, stored, expected",
+    [
+        ((0.1, 0.3), 0.30000001192092896, 0.3),
+        (Range(0.1, 0.9), 0.30000001192092896, 0.3),
+        (([1, 2], [3]), "[3]", [3]),
+    ],
+)
+def test_values_that_workers_receive_are_found(values, stored, expected):
+    """Numbers come in single precision, other values as their labels."""
+    hyperparameters = HyperParameters()
+    hyperparameters.values = {"x": stored}
+    assert draw(hyperparameters, "x", values) == expected
 
 
 @pytest.mark.parametrize(
