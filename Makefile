@@ -43,7 +43,7 @@ ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 \
 WITHOUT_AVX512 := TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2 \
 	KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST) --xla_cpu_max_isa=AVX2" $(PYTEST)
 # What multiplies integers or bfloat16, chooses a precision, or exports.
-PRECISION_TESTS := tests/backend tests/serving tests/training/test_precision.py \
+PRECISION_TESTS := tests/backend tests/serving tests/training/test_training_config.py \
 	tests/cli/test_export.py tests/cli/test_models.py tests/models/test_ensemble.py \
 	tests/models/test_base.py tests/models/test_transformer_training.py \
 	tests/models/test_seq2seq_training.py tests/attention/test_conformance_keras.py

@@ -21,7 +21,7 @@ import typer
 from measuring import Report
 from measuring import TableRow
 
-from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.tuning.chief import free_address
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import keras_attnvariants as kav
-from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.tuning.chief import free_address
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import toy_preset

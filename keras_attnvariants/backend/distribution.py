@@ -252,22 +252,27 @@ def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
     return keras.StatelessScope([(v, local_value(v)) for v in model.variables])
 
 
-def weigh_batches(model: keras.Model, count: Callable[[Tensor], Tensor]) -> None:
-    """Weighs the loss of a batch, in what `fit` and `evaluate` report, by `count`.
+def weigh_batches(model: keras.Model) -> Callable[[Tensor], Tensor] | None:
+    """Weighs the loss of a batch, as `fit` and `evaluate` report it, by what counts.
 
     Keras weighs it by the number of rows, and so by those that were added for the sake
     of several devices.
 
     Args:
-        model: compiled, on JAX.
-        count: gives a scalar for the sample weights of a batch.
+        model: a compiled model.
+
+    Returns:
+        A function that gives the weight of a batch from its sample weights; `None` on
+        one device, where nothing is changed.
     """
+    if keras.distribution.distribution() is None:
+        return None
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
     update_state = type(tracker).update_state
 
     def counting(step: Callable[..., Any]) -> Callable[..., Any]:
         def counted(state: Any, data: Any) -> Any:
-            rows = count(keras.utils.unpack_x_y_sample_weight(data)[2])
+            rows = rows_that_count(keras.utils.unpack_x_y_sample_weight(data)[2])
             tracker.update_state = lambda loss, sample_weight=None: update_state(
                 tracker, loss, sample_weight=rows
             )
@@ -280,6 +285,7 @@ def weigh_batches(model: keras.Model, count: Callable[[Tensor], Tensor]) -> None
 
     model.train_step = counting(type(model).train_step)
     model.test_step = counting(type(model).test_step)
+    return rows_that_count
 
 
 def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:

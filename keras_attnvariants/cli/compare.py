@@ -109,7 +109,7 @@ def plot(
     from keras_attnvariants.evaluation.curves import draw_curves
     from keras_attnvariants.evaluation.curves import save_page
     from keras_attnvariants.evaluation.curves import save_png
-    from keras_attnvariants.training.runs import read_log
+    from keras_attnvariants.training.progress import read_log
 
     events = {str(run): read_log(run / "log.jsonl") for run in runs}
     figure = draw_curves(events)

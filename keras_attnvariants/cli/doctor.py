@@ -134,7 +134,7 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
         Finding(OK, "cache", f"{default_cache()} (environment: KAV_CACHE)"),
     ]
     if measure_precision:
-        from keras_attnvariants.training.precision import faster_precision
+        from keras_attnvariants.training.training_config import faster_precision
 
         text = f"{faster_precision()} is faster here"
         findings.append(Finding(OK, "precision", text))

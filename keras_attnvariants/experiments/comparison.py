@@ -30,10 +30,10 @@ from keras_attnvariants.presets import get
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import faster_precision
-from keras_attnvariants.training.runs import preset_settings
-from keras_attnvariants.training.settings import CONFIG
-from keras_attnvariants.training.settings import Difference
-from keras_attnvariants.training.vocabulary import prepare_vocabulary
+from keras_attnvariants.training.run_settings import CONFIG
+from keras_attnvariants.training.run_settings import Difference
+from keras_attnvariants.training.run_settings import prepare_vocabulary
+from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers

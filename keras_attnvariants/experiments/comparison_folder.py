@@ -19,11 +19,11 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
-from keras_attnvariants.training.folder import LOG
-from keras_attnvariants.training.runs import SUBWORDS
-from keras_attnvariants.training.runs import better_model
-from keras_attnvariants.training.runs import content_sha256
-from keras_attnvariants.training.runs import describe_data
+from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.run_models import better_model
+from keras_attnvariants.training.training_config import SUBWORDS
+from keras_attnvariants.training.training_config import content_sha256
+from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.utils.dataclass_json import read_record
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry

@@ -20,7 +20,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.training.signals import StopRequest
+from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.processes import shared_machine

@@ -38,9 +38,9 @@ from keras_attnvariants.presets import PublishedFigures
 from keras_attnvariants.presets import get
 from keras_attnvariants.presets import names
 from keras_attnvariants.presets.kav import PUBLISHED
-from keras_attnvariants.training.folder import LOG
-from keras_attnvariants.training.runs import content_sha256
-from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.progress import read_log
+from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
 

@@ -2,26 +2,26 @@
 
 from keras_attnvariants.training.callbacks import DivergedError
 from keras_attnvariants.training.callbacks import StatefulCallback
-from keras_attnvariants.training.config import TrainingConfig
-from keras_attnvariants.training.devices import several_devices
-from keras_attnvariants.training.folder import TrainingResult
-from keras_attnvariants.training.limit import TimeLimit
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
-from keras_attnvariants.training.metrics import Perplexity
-from keras_attnvariants.training.metrics import TokenCount
-from keras_attnvariants.training.precision import faster_precision
-from keras_attnvariants.training.processes import DifferentProcessesError
-from keras_attnvariants.training.processes import ProcessLostError
+from keras_attnvariants.training.losses import Perplexity
+from keras_attnvariants.training.losses import TokenCount
+from keras_attnvariants.training.model_training import train
+from keras_attnvariants.training.model_training import train_preset
+from keras_attnvariants.training.optimizers import LinearDecay
+from keras_attnvariants.training.optimizers import NoamSchedule
 from keras_attnvariants.training.progress import ProgressBar
-from keras_attnvariants.training.run import train
-from keras_attnvariants.training.runs import load_run
-from keras_attnvariants.training.runs import train_preset
-from keras_attnvariants.training.schedules import LinearDecay
-from keras_attnvariants.training.schedules import NoamSchedule
-from keras_attnvariants.training.settings import DifferentSettingsError
+from keras_attnvariants.training.progress import TimeLimit
+from keras_attnvariants.training.run_folder import TrainingResult
+from keras_attnvariants.training.run_models import load_run
+from keras_attnvariants.training.run_settings import DifferentSettingsError
+from keras_attnvariants.training.several_devices import DifferentProcessesError
+from keras_attnvariants.training.several_devices import ProcessLostError
+from keras_attnvariants.training.several_devices import several_devices
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.training_config import TrainingConfig
+from keras_attnvariants.training.training_config import faster_precision
 
 __all__ = [
     "DifferentProcessesError",

@@ -68,23 +68,22 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         super().__init__(name=name, reduction=reduction, dtype="float32")
         self.smoothing = smoothing
         self.pad_id = pad_id
-        self._is_mean = reduction in ("mean", "sum_over_batch_size")
-        if self._is_mean:
-            reduction = "mean_with_sample_weight"
-        self._reduced = GivenLoss(reduction=reduction, dtype="float32")
 
     def __call__(
         self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None
     ) -> Tensor:
         """Loss of a batch. The inherited method would copy all logits to float32."""
-        if self.reduction not in ("sum", "none", None):
-            check_one_replica()
-        losses = self.call(y_true, ops.convert_to_tensor(y_pred))
         weights = token_weights(y_true, self.pad_id, sample_weight)
-        if self._is_mean:
-            # Keras divides such a mean by the number of positions, not by the weights.
-            losses, weights = losses * weights, token_weights(y_true, self.pad_id)
-        return self._reduced(losses, losses, weights)
+        losses = self.call(y_true, ops.convert_to_tensor(y_pred)) * weights
+        if self.reduction in ("none", None):
+            return losses
+        if self.reduction == "sum":
+            return ops.sum(losses)
+        check_one_replica()
+        if self.reduction != "mean_with_sample_weight":
+            # A mean over real tokens, whatever their weights.
+            weights = token_weights(y_true, self.pad_id)
+        return ops.divide_no_nan(ops.sum(losses), ops.sum(weights))
 
     def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         """Loss of every position, `[B, T]`."""
@@ -98,13 +97,6 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
             "smoothing": self.smoothing,
             "pad_id": self.pad_id,
         }
-
-
-class GivenLoss(keras.losses.Loss):
-    """Reduces losses that are computed already."""
-
-    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
-        return y_pred
 
 
 def token_weights(labels: Tensor, pad_id: int, sample_weight: Tensor = None) -> Tensor:
@@ -237,3 +229,75 @@ def slope(
     target = ops.where(classes == labels, at_label, target)
     probabilities = ops.exp(ops.cast(logits, "float32") - normalizer)
     return ops.cast(mass * probabilities - target, logits.dtype)
+
+
+@keras.saving.register_keras_serializable(package="keras_attnvariants")
+class Perplexity(keras.metrics.Mean):
+    """Perplexity: exp of the mean of `-log p[y]` over real tokens.
+
+    No smoothing enters, so models trained with different losses compare. Padding does
+    not count, with and without sample weights.
+
+    Args:
+        name: name of the metric.
+        dtype: dtype of the running sums; float32 if not given.
+        pad_id: id of padding in the labels.
+
+    Call arguments: as `LabelSmoothedCrossEntropy`. Sample weights are used if the
+    metric is compiled under `weighted_metrics`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> metric = Perplexity()
+    >>> metric.update_state(np.array([[3, 0]]), np.zeros((1, 2, 4)))
+    >>> round(float(metric.result()), 4)
+    4.0
+    """
+
+    def __init__(
+        self, name: str = "perplexity", dtype: Any = None, pad_id: int = 0
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self.pad_id = pad_id
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add `-log p[y]` of every real token of a batch."""
+        logits = ops.convert_to_tensor(y_pred)
+        labels = ops.cast(ops.convert_to_tensor(y_true), "int32")
+        losses = negative_log_probabilities(logits, labels)
+        super().update_state(losses, token_weights(labels, self.pad_id, sample_weight))
+
+    def result(self) -> Any:
+        """Perplexity so far, a scalar."""
+        return ops.exp(super().result())
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "pad_id": self.pad_id}
+
+
+@keras.saving.register_keras_serializable(package="keras_attnvariants")
+class TokenCount(keras.metrics.Sum):
+    """Number of real target tokens; with sample weights, the sum of theirs.
+
+    The training log takes its speed from it.
+
+    Args:
+        name: name of the metric.
+        dtype: dtype of the running sum; float32 if not given.
+        pad_id: id of padding in the labels.
+    """
+
+    def __init__(
+        self, name: str = "tokens", dtype: Any = None, pad_id: int = 0
+    ) -> None:
+        super().__init__(name=name, dtype=dtype)
+        self.pad_id = pad_id
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add the real tokens of one batch."""
+        labels = ops.convert_to_tensor(y_true)
+        super().update_state(token_weights(labels, self.pad_id, sample_weight))
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "pad_id": self.pad_id}

@@ -1,5 +1,6 @@
-"""Adam, with right updates from the gradients of embeddings, and with averages."""
+"""Adam, with right updates from the gradients of embeddings; averages; schedules."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,10 @@ from keras_attnvariants.backend import dense
 from keras_attnvariants.backend import has_adam
 from keras_attnvariants.backend.private import adam_moments
 from keras_attnvariants.backend.private import optimizer_index
+from keras_attnvariants.training.callbacks import Logs
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -32,7 +37,7 @@ class Adam(keras.optimizers.Adam):
     ) -> None:
         grads = [g if g is None else dense(g) for g in grads]
         step = ops.cast(self.iterations + 1, "float32")
-        powers = tuple(ops.power(beta, step) for beta in self._betas)
+        powers = ops.power(self.beta_1, step), ops.power(self.beta_2, step)
         # They are tensors of one graph: neither Keras nor TensorFlow is to track them.
         object.__setattr__(self, "_powers", powers)
         super().apply(grads, trainable_variables)
@@ -48,14 +53,10 @@ class Adam(keras.optimizers.Adam):
             adam_moments(self, variable),
             gradient,
             learning_rate,
-            self._betas,
+            (self.beta_1, self.beta_2),
             self._powers,
             self.epsilon,
         )
-
-    @property
-    def _betas(self) -> tuple[float, float]:
-        return self.beta_1, self.beta_2
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
@@ -102,3 +103,136 @@ class AveragingAdam(Adam):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "momentum": self.momentum}
+
+
+class MovingAverage(keras.callbacks.Callback):
+    """Validates, and saves as the best model, the averages in place of the weights.
+
+    It comes first among the callbacks. Whoever saves the state of the run takes the
+    averages out before. Without averages in the optimizer it does nothing.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_in = False
+
+    def on_test_begin(self, logs: Logs = None) -> None:
+        self._exchange(to_be_in=True)
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._exchange(to_be_in=True)  # there may be no validation data
+
+    def take_out(self) -> None:
+        """Gives the model its own weights back."""
+        self._exchange(to_be_in=False)
+
+    def _exchange(self, to_be_in: bool) -> None:
+        optimizer = self.model.optimizer
+        # Mixed float16 wraps the optimizer.
+        optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        if self._is_in == to_be_in or not hasattr(optimizer, "averages"):
+            return
+        variables = self.model.trainable_variables, optimizer.averages
+        weights, averages = (to_arrays(group) for group in variables)
+        assign_arrays(variables[0], averages, "average")
+        assign_arrays(variables[1], weights, "weight")
+        self._is_in = to_be_in
+
+
+@keras.saving.register_keras_serializable(package="keras_attnvariants")
+class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then inverse square root (Vaswani et al. 2017, Eq. 3).
+
+        rate(s) = scale * hidden_dim^-0.5 * min(s^-0.5, s * warmup_steps^-1.5)
+
+    Steps count from 1: the first update, Keras' step 0, has `s = 1`. The peak, at
+    `s = warmup_steps`, is `scale * (hidden_dim * warmup_steps)^-0.5`.
+
+    Args:
+        hidden_dim: width of the model.
+        warmup_steps: updates until the peak.
+        scale: factor on the whole curve.
+
+    Raises:
+        ValueError: an argument is not positive.
+
+    Example:
+
+    >>> schedule = NoamSchedule(hidden_dim=512, warmup_steps=4000)
+    >>> round(float(schedule(3999)), 7)
+    0.0006988
+    """
+
+    def __init__(
+        self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.hidden_dim = check_positive("hidden_dim", hidden_dim)
+        self.warmup_steps = check_positive("warmup_steps", warmup_steps)
+        self.scale = check_positive("scale", scale)
+
+    @classmethod
+    def from_peak(cls, peak: float, warmup_steps: int = 4000) -> "NoamSchedule":
+        """The same curve, given by its highest rate.
+
+        Example:
+
+        >>> round(float(NoamSchedule.from_peak(1e-3, warmup_steps=300)(299)), 6)
+        0.001
+        """
+        scale = check_positive("peak", peak) * math.sqrt(
+            check_positive("warmup_steps", warmup_steps)
+        )
+        return cls(hidden_dim=1, warmup_steps=warmup_steps, scale=scale)
+
+    @property
+    def peak(self) -> float:
+        """The highest rate."""
+        return float(self.scale / math.sqrt(self.hidden_dim * self.warmup_steps))
+
+    def __call__(self, step: Any) -> Any:
+        s = ops.cast(step, "float32") + 1.0
+        rate = ops.minimum(ops.rsqrt(s), s * self.warmup_steps**-1.5)
+        return self.scale * self.hidden_dim**-0.5 * rate
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_attnvariants")
+class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Straight line from one rate to another, constant afterwards (You et al. 2020).
+
+        rate(s) = initial - min(s, steps) * (initial - final) / steps
+
+    Args:
+        initial: rate of the first update (`s = 0`).
+        final: rate from update `steps` on.
+        steps: length of the line, in updates.
+
+    Raises:
+        ValueError: an argument is not positive.
+
+    Example:
+
+    >>> schedule = LinearDecay(initial=3e-4, final=1e-5, steps=100_000)
+    >>> round(float(schedule(50_000)), 7)
+    0.000155
+    """
+
+    def __init__(self, initial: float, final: float, steps: int) -> None:
+        super().__init__()
+        self.initial = check_positive("initial", initial)
+        self.final = check_positive("final", final)
+        self.steps = check_positive("steps", steps)
+
+    def __call__(self, step: Any) -> Any:
+        done = ops.minimum(ops.cast(step, "float32") / self.steps, 1.0)
+        return self.initial - done * (self.initial - self.final)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"initial": self.initial, "final": self.final, "steps": self.steps}

@@ -1,17 +1,22 @@
-"""What a training shows: a bar on a terminal, plain lines everywhere else."""
+"""The progress of a training: a limit of time, a bar on a terminal, and the log."""
 
-import contextlib
+import json
+import math
 import time
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
 from rich.console import Console
 
+from keras_attnvariants.backend import local_value
 from keras_attnvariants.training.callbacks import Logs
-from keras_attnvariants.training.limit import TimeLimit
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.callbacks import TimeIsUp
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 
@@ -19,38 +24,67 @@ from keras_attnvariants.utils.progress import clock
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
 
 
-class Pace:
-    """How fast a training is, from the end of its first update on: that one compiles.
+class TimeLimit(StatefulCallback):
+    """Ends training before a period that would not end in time.
+
+    A period is what lies between two validations. The first one is always trained,
+    however long it takes. Time counts over all resumes of a run; a later call with
+    a higher limit continues it.
+
+    Args:
+        minutes: limit for updates and validations together.
 
     Attributes:
-        tokens_per_second: of the current period; `None` until it is known.
-        seconds_per_update: with validations; `None` until it is known.
+        limit: the same in seconds.
+        seconds: seconds that have passed so far.
+
+    Raises:
+        ValueError: `minutes` is not positive.
+
+    Example:
+
+        kav.training.train(model, tokenizer, dataset_at, "runs/first", config,
+                           callbacks=[kav.training.TimeLimit(minutes=30)])
     """
 
-    def __init__(self) -> None:
-        self.tokens_per_second: float | None = None
-        self.seconds_per_update: float | None = None
-        self._first: tuple[float, int] | None = None
-        self._period: tuple[float, float] | None = None
+    def __init__(self, minutes: float) -> None:
+        super().__init__()
+        self.limit = 60.0 * check_positive("minutes", minutes)
+        self.seconds = 0.0
+        self._began = 0.0  # `seconds` at the beginning of the period
+        # Seconds of the last period; the next one is expected to take as many.
+        self._expected = 0.0
+        self._last = time.monotonic()
 
-    def start_period(self) -> None:
-        """A period begins; what lies between two periods takes no tokens."""
-        self._period = None
+    def get_state(self) -> dict[str, Any]:
+        self._tick()
+        return {"seconds": self.seconds, "longest": self._expected}
 
-    def update(self, step: int, tokens: float) -> None:
-        """Another update is done.
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        self.seconds, self._expected = state["seconds"], state["longest"]
 
-        Args:
-            step: updates of the run so far.
-            tokens: of the current period so far.
-        """
+    def on_train_begin(self, logs: Logs = None) -> None:
+        self._last = time.monotonic()
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+        if self._expected and self.seconds + self._expected > self.limit:
+            raise TimeIsUp
+        self._began = self.seconds
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        self._tick()
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+        # Not the longest: the first period includes compilation.
+        self._expected = self.seconds - self._began
+
+    def _tick(self) -> None:
+        """Counts the time since the last call."""
         now = time.monotonic()
-        start, first = self._first = self._first or (now, step)
-        if step > first:
-            self.seconds_per_update = (now - start) / (step - first)
-        start, before = self._period = self._period or (now, tokens)
-        if now > start:
-            self.tokens_per_second = (tokens - before) / (now - start)
+        self.seconds += now - self._last
+        self._last = now
 
 
 class ProgressBar(keras.callbacks.Callback):
@@ -88,7 +122,11 @@ class ProgressBar(keras.callbacks.Callback):
         super().__init__()
         self.steps = check_optional_integer("steps", steps)
         self._limit = limit
-        self._pace = Pace()
+        # Time and number of the first update at its end: that one compiles.
+        self._first: tuple[float, int] | None = None
+        # Time and tokens at the end of the first update of the period.
+        self._period: tuple[float, float] | None = None
+        self._speed: list[str] = []
         self._bar = Bar(
             "{task.percentage:.0f} %, {task.description}",
             "compiling",
@@ -102,22 +140,6 @@ class ProgressBar(keras.callbacks.Callback):
     def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
-    @property
-    def completed(self) -> float:
-        """How far the run is, between 0 and 1."""
-        return self._bar.completed
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Seconds to the end of the run; `None` until they can be estimated."""
-        pace = self._pace.seconds_per_update
-        if pace is None:
-            return None
-        left = pace * ((self.steps or 0) - self._step())
-        if self._limit is not None:
-            left = min(left, self._limit.limit - self._limit.seconds)
-        return max(left, 0.0)
-
     def on_train_begin(self, logs: Logs = None) -> None:
         if self.steps is None:
             self.steps = self.params["epochs"] * self.params["steps"]
@@ -125,20 +147,26 @@ class ProgressBar(keras.callbacks.Callback):
         self._bar.start()
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._pace.start_period()
+        self._period = None
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        values = logs or {}
-        step = self._step()
-        self._pace.update(step, values.get("tokens", 0.0))
+        now, values, step = time.monotonic(), logs or {}, self._step()
         done = step / (self.steps or 1)
         if self._limit is not None:
             done = max(done, self._limit.seconds / self._limit.limit)
+        done, tokens = min(done, 1.0), values.get("tokens", 0.0)
+        began, before = self._period = self._period or (now, tokens)
+        if now > began:
+            self._speed = [f"{(tokens - before) / (now - began):,.0f} tokens/s"]
         parts = [f"update {step:,}", f"loss {values.get('loss', 0.0):.2f}"]
-        parts += self._speed()
-        if (left := self.seconds_left) is not None:
-            parts.append(f"{clock(left)} left")
-        done, text = min(done, 1.0), ", ".join(parts)
+        parts += self._speed
+        start, first = self._first = self._first or (now, step)
+        if step > first:
+            left = (now - start) / (step - first) * ((self.steps or 0) - step)
+            if self._limit is not None:
+                left = min(left, self._limit.limit - self._limit.seconds)
+            parts.append(f"{clock(max(left, 0.0))} left")
+        text = ", ".join(parts)
         self._bar.show(done, text, f"{done:.0%}, {text}")
 
     def on_test_begin(self, logs: Logs = None) -> None:
@@ -151,32 +179,107 @@ class ProgressBar(keras.callbacks.Callback):
             for name, decimals in SHOWN.items()
             if name in values
         ]
-        self._bar.print(
-            f"update {self._step():,}: {', '.join([*parts, *self._speed()])}"
-        )
-
-    def _speed(self) -> list[str]:
-        """Target tokens per second, once they are known."""
-        speed = self._pace.tokens_per_second
-        return [] if speed is None else [f"{speed:,.0f} tokens/s"]
+        self._bar.print(f"update {self._step():,}: {', '.join([*parts, *self._speed])}")
 
     def _step(self) -> int:
         return int(self.model.optimizer.iterations)
 
 
-@contextlib.contextmanager
-def with_progress_bar(
-    callbacks: Sequence[keras.callbacks.Callback], steps: int
-) -> Iterator[list[keras.callbacks.Callback]]:
-    """Context with the callbacks of a run and, if none is among them, a progress bar.
+class JsonLinesLogger(StatefulCallback):
+    """Log with one JSON object a line: every few updates, and after each period.
+
+    Every line has `event` ("updates", "period", or "averaged" at the end), `step`,
+    `seconds` of the run so far and the metrics; a line about updates also has the
+    `learning_rate` of the next one and `tokens_per_second`, the target tokens since the
+    last line without the time of validations. A number that is not finite becomes
+    null. When a run is resumed, lines after the state it resumes from are cut off.
 
     Args:
-        callbacks: of the run; one of them may be its `TimeLimit`.
-        steps: number of updates of the whole run.
+        path: the file.
+        progress: where the run stands.
+        log_every: updates between two lines.
     """
-    if any(isinstance(callback, ProgressBar) for callback in callbacks):
-        yield list(callbacks)
-        return
-    limits = (callback for callback in callbacks if isinstance(callback, TimeLimit))
-    with ProgressBar(steps, next(limits, None)) as bar:
-        yield [bar, *callbacks]  # its line about a validation comes before samples
+
+    def __init__(self, path: Path, progress: Progress, log_every: int) -> None:
+        super().__init__()
+        self._path = path
+        self._progress = progress
+        self._log_every = log_every
+        self._seconds = 0.0  # up to the last line
+        self._started = time.perf_counter()
+        self._tokens = 0.0  # at the last line, of this period
+
+    def get_state(self) -> dict[str, Any]:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        seconds = self._seconds + time.perf_counter() - self._started
+        return {"bytes": size, "seconds": seconds}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        with self._path.open("ab") as file:
+            file.truncate(min(file.tell(), state["bytes"]))
+        self._seconds = state["seconds"]
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+        self._tokens = self._progress.logs.get("tokens", 0.0)
+
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
+        step, logs = self._progress.step, logs or {}
+        if step != self._progress.period_end and step % self._log_every:
+            return
+        seconds, tokens = self._tick(), logs.get("tokens", 0.0)
+        speed = round((tokens - self._tokens) / max(seconds, 1e-9), 1)
+        self._tokens = tokens
+        rate = learning_rate(self.model.optimizer)
+        values = {"learning_rate": rate, "tokens_per_second": speed, **logs}
+        self.write("updates", values)
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        self._tick()
+        self.write("period", logs or {})
+
+    def write(self, event: str, values: Mapping[str, Any]) -> None:
+        """Appends one line about the current step."""
+        record = {"event": event, "step": self._progress.step}
+        record["seconds"] = round(self._seconds, 3)
+        for name, value in values.items():
+            record[name] = float(value) if math.isfinite(value) else None
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def _tick(self) -> float:
+        """Adds the time since the last call to the run's; returns that time."""
+        now = time.perf_counter()
+        elapsed, self._started = now - self._started, now
+        self._seconds += elapsed
+        return elapsed
+
+
+def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
+    """The rate of the next update, computed by this process alone."""
+    # Mixed float16 wraps the optimizer.
+    updates = getattr(optimizer, "inner_optimizer", optimizer).iterations
+    with keras.StatelessScope(state_mapping=[(updates, local_value(updates))]):
+        return float(optimizer.learning_rate)
+
+
+def read_log(log: Path) -> list[dict[str, Any]]:
+    """The records of a run's log.
+
+    Raises:
+        ValueError: a line is no record.
+    """
+    # The last line may be incomplete; all others end in a newline.
+    lines = log.read_text("utf-8").split("\n")[:-1]
+    events = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = json.loads(line)
+            event["event"], event["step"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"Line {number} of {log} is no record of a log: remove it. "
+                f"Received: {line!r:.80}"
+            ) from error
+        events.append(event)
+    return events

@@ -1,9 +1,11 @@
-"""The state of a training run on disk: everything that the next update depends on."""
+"""The states of a run on disk: everything that the next update depends on."""
 
+import itertools
 import json
-import re
 import shutil
 import sys
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +36,7 @@ class StateWriteError(OSError):
 
 
 class LoadedState(NamedTuple):
-    """What `TrainingState.load_latest` returns.
+    """A state that `TrainingState.load_latest` returns.
 
     Attributes:
         variables: arrays by group, in the order in which they were saved.
@@ -70,13 +72,12 @@ class TrainingState:
 
     def paths(self) -> list[Path]:
         """Folders of all states on disk, oldest first."""
-        found = self.directory.glob("state-*")
-        return sorted(path for path in found if re.fullmatch(r"state-\d+", path.name))
+        return numbered(self.directory, "state")
 
     def save(
         self, variables: Mapping[str, Sequence[Any]], progress: Mapping[str, Any]
     ) -> Path:
-        """Write one more state, then remove all but it and the last good one.
+        """Writes one more state, then removes all but it and the last good one.
 
         Args:
             variables: arrays or Keras variables, by group.
@@ -94,8 +95,7 @@ class TrainingState:
         for group, values in arrays.items():
             check_finite(values, f"{group} variable")
         paths = self.paths()
-        number = int(paths[-1].name.removeprefix("state-")) + 1 if paths else 1
-        path = self.directory / f"state-{number:08d}"
+        path = self.directory / f"state-{number_of(paths[-1]) + 1 if paths else 1:08d}"
         try:
             with new_folder(path) as folder:
                 write_arrays(folder, VARIABLES, arrays)
@@ -115,7 +115,7 @@ class TrainingState:
         return path
 
     def load_latest(self) -> LoadedState | None:
-        """The newest state that is intact, or None if none was ever saved.
+        """The newest state that is intact, or `None` if none was ever saved.
 
         One line on standard error names every damaged state that is passed over.
 
@@ -124,13 +124,7 @@ class TrainingState:
         """
         remove_leftovers(self.directory)
         paths = self.paths()
-        for path in reversed(paths):
-            try:
-                check_folder(path)
-            except DamagedFolderError as error:
-                message = f"{path} is damaged ({error}); using the state before it."
-                print(message, file=sys.stderr)
-                continue
+        for path in intact(reversed(paths), "using the state before it"):
             self._last_good = path
             progress = json.loads((path / PROGRESS).read_bytes())
             return LoadedState(read_arrays(path / VARIABLES), progress)
@@ -140,6 +134,33 @@ class TrainingState:
                 f"Received: {self.directory}"
             )
         return None
+
+
+def numbered(directory: Path, kind: str) -> list[Path]:
+    """Folders such as `state-00000007`, for the kind `"state"`, by their numbers."""
+    found = directory.glob(f"{kind}-*")
+    return sorted(path for path in found if path.name[len(kind) + 1 :].isdecimal())
+
+
+def number_of(path: Path) -> int:
+    """The number in the name of such a folder."""
+    return int(path.name.rpartition("-")[2])
+
+
+def intact(paths: Iterable[Path], consequence: str) -> Iterator[Path]:
+    """Folders that are as they were written; a line on standard error names others.
+
+    Args:
+        paths: folders with manifests.
+        consequence: what becomes of those that are damaged, for the line.
+    """
+    for path in paths:
+        try:
+            check_folder(path)
+        except DamagedFolderError as error:
+            print(f"{path} is damaged ({error}); {consequence}.", file=sys.stderr)
+        else:
+            yield path
 
 
 def to_arrays(variables: Sequence[Any]) -> list[np.ndarray]:
@@ -153,7 +174,7 @@ def to_arrays(variables: Sequence[Any]) -> list[np.ndarray]:
 
 
 def check_finite(arrays: Sequence[np.ndarray], name: str) -> None:
-    """Raise if a number is NaN or infinite.
+    """Raises if a number is NaN or infinite.
 
     Raises:
         NonFiniteError: says which array, by `name` and index.
@@ -166,7 +187,7 @@ def check_finite(arrays: Sequence[np.ndarray], name: str) -> None:
 def write_arrays(
     folder: FolderWriter, name: str, arrays: Mapping[str, Sequence[np.ndarray]]
 ) -> None:
-    """One `.npz` file of grouped arrays that `read_arrays` reads back bit by bit.
+    """Writes grouped arrays as one `.npz` file, which `read_arrays` reads bit by bit.
 
     NumPy's format knows no bfloat16: such arrays are stored as unsigned integers, and
     their dtype as the last part of their key `group/index/dtype`.
@@ -188,31 +209,28 @@ def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:
     with np.load(path, allow_pickle=False) as entries:
         for key in sorted(entries.files):
             group, _, dtype = key.rsplit("/", 2)
-            array = entries[key]
-            if array.dtype.name != dtype:
-                array = array.view(dtype)
-            groups.setdefault(group, []).append(array)
+            groups.setdefault(group, []).append(entries[key].view(dtype))
     return groups
 
 
 def assign_arrays(
     variables: Sequence[keras.Variable], arrays: Sequence[np.ndarray], name: str
 ) -> None:
-    """Set variables from arrays in the same order.
+    """Sets variables from arrays in the same order.
 
     Raises:
         ValueError: number, shapes or dtypes differ: the state belongs to another model.
     """
-    expected = [
+    kinds = [
         (tuple(v.shape), keras.backend.standardize_dtype(v.dtype)) for v in variables
     ]
-    received = [(array.shape, array.dtype.name) for array in arrays]
-    if expected != received:
-        raise ValueError(
-            f"the {name} variables on disk must be those of this run, which has "
-            f"{len(expected)}: {_difference(expected, received)}. "
-            f"Received: {len(received)} arrays"
-        )
+    found = [(array.shape, array.dtype.name) for array in arrays]
+    for index, (here, there) in enumerate(itertools.zip_longest(kinds, found)):
+        if here != there:
+            raise ValueError(
+                f"the {name} variables on disk must be those of this run, but number "
+                f"{index} is {here} here. Received: {there}"
+            )
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 
@@ -220,10 +238,3 @@ def assign_arrays(
 def is_floating(dtype: np.dtype) -> bool:
     """Whether a dtype holds floating-point numbers, bfloat16 and the like included."""
     return dtype.kind in "fV"
-
-
-def _difference(expected: list[Any], received: list[Any]) -> str:
-    for index, (mine, other) in enumerate(zip(expected, received, strict=False)):
-        if mine != other:
-            return f"number {index} is {mine} here and {other} on disk"
-    return "the first ones agree"

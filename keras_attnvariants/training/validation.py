@@ -1,21 +1,27 @@
-"""Callbacks at the end of a period: BLEU, best model, early stopping."""
+"""Callbacks at the end of a period: BLEU, translations to read, the best model."""
 
-import math
+import shutil
 import sys
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import keras
+from rich.text import Text
 
-from keras_attnvariants.data.model_folders import save_model
+from keras_attnvariants.data import Corpus
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
-from keras_attnvariants.training.callbacks import Progress
-from keras_attnvariants.training.callbacks import StatefulCallback
+
+# Sentences whose BLEU is reported unless another number is asked for, and the share of
+# the time that translating them may take.
+AFFORDABLE_SENTENCES = 200
+AFFORDABLE_SHARE = 0.05
+# Sentences that are translated before the next look at the clock.
+CHUNK = 32
+
+Translate = Callable[[list[str]], Sequence[str]]
 
 
 class ValidationBLEU(keras.callbacks.Callback):
@@ -23,12 +29,20 @@ class ValidationBLEU(keras.callbacks.Callback):
 
     BLEU is sacreBLEU's, from raw text to raw text, between 0 and 100.
 
+    With a `share` it measures how long translating takes. A validation goes without
+    BLEU if the translations so far and the next ones would take more than that share of
+    the time so far, and so does one whose translations turn out to.
+
     Args:
         translate: maps a list of source texts to their translations, for example
             `Translator.translate` of the model in training.
         sources: source texts.
         references: one reference translation of each.
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
+        share: share of the time that translating may take; `None` for any.
+
+    Attributes:
+        spent: seconds that translating has taken so far.
 
     Raises:
         ValueError: there are no texts, or not as many references as sources.
@@ -36,10 +50,11 @@ class ValidationBLEU(keras.callbacks.Callback):
 
     def __init__(
         self,
-        translate: Callable[[list[str]], Sequence[str]],
+        translate: Translate,
         sources: Sequence[str],
         references: Sequence[str],
         tokenize: str = "13a",
+        share: float | None = None,
     ) -> None:
         super().__init__()
         if not sources or len(sources) != len(references):
@@ -54,165 +69,121 @@ class ValidationBLEU(keras.callbacks.Callback):
         from sacrebleu.metrics.bleu import BLEU
 
         self._bleu = BLEU(tokenize=tokenize)
+        self._share = share
+        self._began = time.monotonic()
+        self.spent = 0.0
+        self._expected = 0.0  # seconds for all translations, as far as is known
 
     def score(self) -> float:
         """BLEU of the model as it is now."""
-        return self._corpus_score(self._translate(self._sources))
-
-    def _corpus_score(self, translations: Sequence[str]) -> float:
-        return self._bleu.corpus_score(list(translations), [self._references]).score
+        return self._score_of(self._translate(self._sources))
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        if logs is not None:
-            # The callbacks that follow read it there, like the metrics of Keras.
-            logs["val_bleu"] = self.score()
-
-
-class AffordableBLEU(ValidationBLEU):
-    """Logs `val_bleu` like its base class, at validations where that costs little.
-
-    It measures how long translating takes. A validation goes without BLEU if the
-    translations so far and the next ones would take more than `share` of the time
-    since training began, and so does one whose translations turn out to.
-
-    Args:
-        translate, sources, references, tokenize: as in `ValidationBLEU`.
-        share: of the time that translating may take.
-    """
-
-    # Sentences that are translated before the next look at the clock.
-    CHUNK = 32
-
-    def __init__(
-        self,
-        translate: Callable[[list[str]], Sequence[str]],
-        sources: Sequence[str],
-        references: Sequence[str],
-        tokenize: str = "13a",
-        share: float = 0.05,
-    ) -> None:
-        super().__init__(translate, sources, references, tokenize)
-        # By length: few shapes of batches are then compiled for each look.
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        self._sources = [sources[i] for i in order]
-        self._references = [references[i] for i in order]
-        self._share = share
-        self._began: float | None = None
-        self._spent = 0.0
-        self._expected = 0.0  # seconds for all translations, as far as is known
-
-    @property
-    def spent(self) -> float:
-        """Seconds that translating has taken so far."""
-        return self._spent
-
-    def on_train_begin(self, logs: Logs = None) -> None:
-        if self._began is None:
-            self._began = time.monotonic()
-
-    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        start = time.monotonic()
-        began = start if self._began is None else self._began
-        allowed = self._share * (start - began) - self._spent
-        if logs is None or self._expected > allowed:
+        if logs is None:
             return
+        # The callbacks that follow read it there, like the metrics of Keras.
+        if self._share is None:
+            logs["val_bleu"] = self.score()
+        elif (translations := self._affordable(self._share)) is not None:
+            logs["val_bleu"] = self._score_of(translations)
+
+    def _affordable(self, share: float) -> list[str] | None:
+        """The translations, if they take no longer than they may."""
+        start = time.monotonic()
+        allowed = share * (start - self._began) - self.spent
+        if self._expected > allowed:
+            return None
         translations: list[str] = []
-        for first in range(0, len(self._sources), self.CHUNK):
-            chunk = self._sources[first : first + self.CHUNK]
-            translations += self._translate(chunk)
+        for first in range(0, len(self._sources), CHUNK):
+            translations += self._translate(self._sources[first : first + CHUNK])
             seconds = time.monotonic() - start
             self._expected = seconds * len(self._sources) / len(translations)
             if seconds > allowed:
                 break
-        self._spent += time.monotonic() - start
-        if len(translations) == len(self._sources):
-            logs["val_bleu"] = self._corpus_score(translations)
+        self.spent += seconds
+        return translations if len(translations) == len(self._sources) else None
+
+    def _score_of(self, translations: Sequence[str]) -> float:
+        return self._bleu.corpus_score(list(translations), [self._references]).score
 
 
-class BestModel(StatefulCallback):
-    """Keeps the model of the best validation as a model folder.
+class SampleTranslations(keras.callbacks.Callback):
+    """Shows on standard error how the model translates a few sentences.
 
     Args:
-        directory: folder that `save_model` writes.
-        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
-            others.
-        progress: where the run stands.
-        tokenizer: saved with the model, or None.
-
-    Attributes:
-        best: best value so far, or None.
-        best_step: the step of that value.
-        best_monitor: the metric of that value, which is another one than `monitor`
-            until the best model of a resumed run is scored anew.
+        translate: maps a list of source texts to their translations.
+        sources: source texts.
+        references: one reference translation of each.
     """
 
     def __init__(
-        self,
-        directory: Path,
-        monitor: str,
-        progress: Progress,
-        tokenizer: Tokenizer | None,
+        self, translate: Translate, sources: Sequence[str], references: Sequence[str]
     ) -> None:
         super().__init__()
-        self._directory = directory
-        self._monitor = monitor
-        self._progress = progress
-        self._tokenizer = tokenizer
-        self.best: float | None = None
-        self.best_step = 0
-        self.best_monitor = monitor
-
-    def get_state(self) -> dict[str, Any]:
-        return {
-            "monitor": self._monitor,
-            "best": self.best,
-            "best_step": self.best_step,
-        }
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        self.best_monitor = state["monitor"]
-        self.best, self.best_step = state["best"], state["best_step"]
-        if self.best is not None and not self._directory.is_dir():
-            print(
-                f"{self._directory} is missing; the next validation writes it again.",
-                file=sys.stderr,
-            )
-            self.best = None
+        self._translate = translate
+        self._sources = list(sources)
+        self._references = list(references)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        value = (logs or {})[self._monitor]
-        if is_better(self._monitor, value, self.best):
-            save_model(self.model, self._directory, self._tokenizer)
-            self.best, self.best_step = float(value), self._progress.step
+        translations = self._translate(self._sources)
+        for source, translation, reference in zip(
+            self._sources, translations, self._references, strict=True
+        ):
+            print_line(f"  source       {source}")
+            print_line(f"  translation  {translation}")
+            print_line(f"  reference    {reference}")
 
 
-class EarlyStopping(keras.callbacks.Callback):
-    """Ends the run when the validation has not improved for some periods.
+def print_line(line: str) -> None:
+    """Prints a line on standard error: as much as fits on a terminal, all elsewhere.
 
-    Unlike that of Keras it counts over `fit` calls and resumes: from the step of the
-    best model, which every state has.
+    Not by a console of its own: a progress bar has to know what goes above it.
+    """
+    text = Text(line)
+    if sys.stderr.isatty():
+        text.truncate(shutil.get_terminal_size().columns, overflow="ellipsis")
+    print(text.plain, file=sys.stderr, flush=True)
+
+
+def translations_to_read(
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    bleu_sentences: int | None,
+    samples: int,
+) -> list[keras.callbacks.Callback]:
+    """Callbacks that translate validation sentences, greedily, and decide nothing.
 
     Args:
-        patience: updates without improvement after which training ends.
-        best: keeps the best model; comes before this callback.
-        progress: where the run stands.
+        model, tokenizer: what translates.
+        corpus: has the sentences in its split "validation".
+        bleu_sentences: `None` for the BLEU of 200 sentences where that costs little.
+        samples: number of sentences whose translations are shown.
     """
-
-    def __init__(self, patience: int, best: BestModel, progress: Progress) -> None:
-        super().__init__()
-        self._patience = patience
-        self._best = best
-        self._progress = progress
-
-    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        if self._progress.step - self._best.best_step >= self._patience:
-            self.model.stop_training = True
-
-
-def is_better(monitor: str, value: float, best: float | None) -> bool:
-    """Whether a value of the monitored metric improves on the best one so far."""
-    if not math.isfinite(value):
-        return False
-    if best is None:
-        return True
-    return value > best if monitor == "val_bleu" else value < best
+    pairs = list(zip(*corpus.read_lines("validation"), strict=True))
+    scored = pairs[: AFFORDABLE_SENTENCES if bleu_sentences is None else 0]
+    # The translations of a chunk take as long as that of its longest sentence.
+    scored.sort(key=lambda pair: len(pair[0]))
+    # From the start, the middle and the end.
+    shown = pairs[:: -(-len(pairs) // samples)] if samples else []
+    ids = tokenizer.encode([source for source, _ in scored + shown])
+    # One shape of batches for all, compiled once.
+    greedy = Translator(
+        model,
+        tokenizer,
+        beam_size=1,
+        batch_sizes=(CHUNK if scored else max(1, samples),),
+        source_lengths=(min(max(map(len, ids), default=1), model.max_length),),
+        xla=False,
+    )
+    callbacks: list[keras.callbacks.Callback] = []
+    if scored:
+        sources, references = zip(*scored, strict=True)
+        bleu = ValidationBLEU(
+            greedy.translate, sources, references, share=AFFORDABLE_SHARE
+        )
+        callbacks.append(bleu)
+    if shown:
+        sources, references = zip(*shown, strict=True)
+        callbacks.append(SampleTranslations(greedy.translate, sources, references))
+    return callbacks

@@ -26,8 +26,8 @@ from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
-from keras_attnvariants.training.runs import describe_data
-from keras_attnvariants.training.settings import read_settings
+from keras_attnvariants.training.run_settings import read_settings
+from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning.hybrids import LOCAL
 from keras_attnvariants.tuning.hybrids import Share
 from keras_attnvariants.tuning.hybrids import cheapest

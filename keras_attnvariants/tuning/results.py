@@ -13,8 +13,8 @@ from typing import Any
 
 from rich.table import Table
 
-from keras_attnvariants.training.folder import LOG
-from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.progress import read_log
+from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.dataclass_json import read_record

@@ -16,9 +16,9 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.training.precision import faster_precision
-from keras_attnvariants.training.runs import describe_data
-from keras_attnvariants.training.vocabulary import prepare_vocabulary
+from keras_attnvariants.training.run_settings import prepare_vocabulary
+from keras_attnvariants.training.training_config import describe_data
+from keras_attnvariants.training.training_config import faster_precision
 from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult

@@ -19,7 +19,7 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
-from keras_attnvariants.training.vocabulary import copy_vocabulary
+from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.results import forget_peak

@@ -1,4 +1,4 @@
-"""What several devices need of a backend; training/test_devices.py has the rest."""
+"""What several devices need of a backend; test_several_devices.py has the rest."""
 
 import socket
 
@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import distribution
+from keras_attnvariants.backend.layouts import DividedModel
 
 ON_JAX = pytest.mark.skipif(backend.name() != "jax", reason="a function for JAX")
 
@@ -73,16 +74,15 @@ def test_devices_have_names_and_are_counted():
 
 @ON_JAX
 def test_the_reported_loss_weighs_batches_by_what_counts_them():
-    def reported(count):
+    def reported():
         inputs = keras.Input((1,))
         model = keras.Model(inputs, inputs)
         model.compile(loss="mse", jit_compile=True)
-        if count is not None:
-            distribution.weigh_batches(model, count)
+        distribution.weigh_batches(model)
         x = np.array([[1], [1], [2], [2]], "float32")
-        weights = np.array([1, 1, 3, 3], "float32")
+        weights = np.array([1, 1, 3, 0], "float32")
         return model.evaluate(x, 0 * x, 2, 0, weights, return_dict=True)["loss"]
 
-    assert reported(None) == pytest.approx((1 + 3 * 4) / 2)
-    expected = (2 * 1 + 6 * 12) / (2 + 6)
-    assert reported(lambda weights: ops.sum(weights)) == pytest.approx(expected)
+    assert reported() == pytest.approx((1 + 6) / 2)
+    with DividedModel(distribution.device_names(1), 1).scope():
+        assert reported() == pytest.approx((2 * 1 + 1 * 6) / (2 + 1))

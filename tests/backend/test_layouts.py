@@ -1,4 +1,4 @@
-"""Which parts of a model are divided; training/test_devices.py trains such models."""
+"""Which parts of a model are divided; test_several_devices.py trains such models."""
 
 from types import SimpleNamespace
 

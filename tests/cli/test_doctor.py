@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli.doctor import DAMAGED
-from keras_attnvariants.training import precision
+from keras_attnvariants.training import training_config
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -79,7 +79,7 @@ def test_an_extra_needs_all_of_its_packages(monkeypatch):
 
 
 def test_the_precision_is_measured_on_request(monkeypatch):
-    monkeypatch.setattr(precision, "faster_precision", lambda: "float32")
+    monkeypatch.setattr(training_config, "faster_precision", lambda: "float32")
     found = doctor.examine_environment(measure_precision=True)
     assert found.findings[-1].text == "float32 is faster here"
 

@@ -14,7 +14,7 @@ from keras_attnvariants.cli.train import DATA
 from keras_attnvariants.cli.train import load_callbacks
 from keras_attnvariants.cli.train import named_by_options
 from keras_attnvariants.training import DifferentSettingsError
-from keras_attnvariants.training.settings import Difference
+from keras_attnvariants.training.run_settings import Difference
 from keras_attnvariants.utils.locks import lock_folder
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout

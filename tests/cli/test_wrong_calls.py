@@ -8,7 +8,6 @@ from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import models
-from keras_attnvariants.training import vocabulary
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
 
@@ -374,7 +373,7 @@ def no_work(monkeypatch):
 
     for module, name in (
         (training, "train_preset"),
-        (vocabulary, "learn_vocabulary"),
+        (run_settings, "learn_vocabulary"),
         (models.SystemOptions, "translators"),
         (export, "load"),
         (analyse, "load"),

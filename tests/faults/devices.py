@@ -22,12 +22,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 
 from tests.forks import with_jax
-from tests.training.test_devices import ends
-from tests.training.test_devices import losses
-from tests.training.test_devices import start
-from tests.training.test_devices import start_together
-from tests.training.test_devices import wait_for_state
-from tests.training.test_devices import weights
+from tests.training.test_several_devices import ends
+from tests.training.test_several_devices import losses
+from tests.training.test_several_devices import start
+from tests.training.test_several_devices import start_together
+from tests.training.test_several_devices import wait_for_state
+from tests.training.test_several_devices import weights
 from tests.training.toy import same
 
 # Seconds in which the others have to end after one was killed.

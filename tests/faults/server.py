@@ -27,11 +27,10 @@ import keras
 import numpy as np
 
 from keras_attnvariants.cli.commands import clear_errors
-from keras_attnvariants.training import folder
-from keras_attnvariants.training import processes
-from keras_attnvariants.training import run
-from keras_attnvariants.training.folder import RunFolder
-from keras_attnvariants.training.loop import TrainingLoop
+from keras_attnvariants.training import run_folder
+from keras_attnvariants.training import several_devices
+from keras_attnvariants.training.run_folder import RunFolder
+from keras_attnvariants.training.training_loop import TrainingLoop
 from tests.training import faults
 from tests.training import toy
 
@@ -42,12 +41,12 @@ WIDTH = 208
 
 # What a run calls one after another before its first update.
 START = (
-    (processes, "lock_folder"),
-    (run, "read_settings"),
-    (run, "_compile"),
+    (several_devices, "lock_folder"),
+    (TrainingLoop, "_compile"),
     (RunFolder, "open"),
-    (folder, "write_file"),
-    (TrainingLoop, "start"),
+    (run_folder, "read_settings"),
+    (run_folder, "write_file"),
+    (RunFolder, "_restore"),
     (TrainingLoop, "run"),
 )
 

@@ -50,7 +50,7 @@ def run_until_killed(forks, folder, trials, update):
 
 def child(folder, trials, update):
     """The process that is killed."""
-    from keras_attnvariants.training.loop import TrainingLoop
+    from keras_attnvariants.training.training_loop import TrainingLoop
 
     KillAtUpdate.left = update
     run = TrainingLoop.run

@@ -108,7 +108,7 @@ def test_everything_a_preset_stores_is_json(name):
 
 
 def test_the_learning_rate_is_one_that_keras_can_deserialize():
-    pytest.importorskip("keras_attnvariants.training.schedules")
+    pytest.importorskip("keras_attnvariants.training.optimizers")
     deserialize = keras.optimizers.schedules.deserialize
     schedule = deserialize(presets.get("you2020/base/iwslt16").training.schedule)
     assert float(schedule(0)) == pytest.approx(3e-4, rel=1e-5)

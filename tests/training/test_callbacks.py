@@ -1,7 +1,9 @@
 """The log and the guard against numbers that are not finite."""
 
-import json
 import math
+import os
+import signal
+import threading
 
 import keras
 import numpy as np
@@ -9,51 +11,12 @@ import pytest
 
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
-from keras_attnvariants.training.callbacks import JsonLinesLogger
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StepCounter
+from keras_attnvariants.training.callbacks import StopRequest
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
-
-
-def test_log_has_a_line_every_few_updates_and_after_each_period(tmp_path):
-    toy.run(tmp_path, toy.toy_config(steps=10))
-    records = toy.log(tmp_path)
-    assert [(record["event"], record["step"]) for record in records] == [
-        ("updates", 4),
-        ("updates", 8),
-        ("period", 8),
-        ("updates", 10),
-        ("period", 10),
-        ("averaged", 10),
-    ]
-    update, period = records[1], records[2]
-    assert update["tokens_per_second"] > 0 and update["loss"] == period["loss"]
-    assert update["learning_rate"] == pytest.approx(9e-3)  # of the next update
-    labels = [toy.batch(5, number)[2] for number in range(8)]
-    assert update["tokens"] == sum(float(np.sum(weights)) for weights in labels)
-    assert {"val_loss", "val_perplexity", "val_bleu"} <= period.keys()
-    seconds = [record["seconds"] for record in records]
-    assert seconds == sorted(seconds)
-
-
-def test_log_writes_null_for_numbers_that_json_lacks(tmp_path):
-    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
-    logger.write("period", {"val_perplexity": math.inf, "val_loss": 1.5})
-    (record,) = toy.log(tmp_path)
-    assert record["val_perplexity"] is None and record["val_loss"] == 1.5
-
-
-def test_log_is_cut_back_to_the_state_it_resumes_from(tmp_path):
-    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
-    logger.write("updates", {"loss": 1.0})
-    state = json.loads(json.dumps(logger.get_state()))
-    logger.write("updates", {"loss": 2.0})
-    resumed = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
-    resumed.set_state(state)
-    resumed.write("updates", {"loss": 3.0})
-    assert [record["loss"] for record in toy.log(tmp_path)] == [1.0, 3.0]
 
 
 class Spoil(keras.callbacks.Callback):
@@ -128,3 +91,41 @@ def test_bound_of_divergence_is_four_times_a_uniform_guess(factor, diverged):
             counter.on_epoch_end(0, logs)
     else:
         counter.on_epoch_end(0, logs)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_first_signal_is_noted(number):
+    before = signal.getsignal(number)
+    with StopRequest() as request:
+        assert request.number is None
+        os.kill(os.getpid(), number)
+        assert request.number == number
+    assert signal.getsignal(number) == before
+
+
+@pytest.fixture
+def interruptible():
+    """As in a terminal: a shell lets the processes it puts aside ignore interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_second_interrupt_acts_at_once(interruptible):
+    with pytest.raises(KeyboardInterrupt), StopRequest():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_outside_the_main_thread_nothing_is_caught():
+    before = signal.getsignal(signal.SIGTERM)
+    during = []
+
+    def work():
+        with StopRequest():
+            during.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert during == [before]

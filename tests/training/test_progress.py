@@ -1,17 +1,21 @@
-"""The bar shows whichever of updates and time is further on, and where it cannot be
-drawn, lines do."""
+"""Ending on time, the bar or lines in its place, and the log, by a clock for tests."""
 
 import io
+import json
+import math
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import progress
-from keras_attnvariants.training.progress import with_progress_bar
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import TimeIsUp
+from keras_attnvariants.training.progress import JsonLinesLogger
 from tests.training import toy
 
 
@@ -38,38 +42,42 @@ def update(bar, step, **logs):
     bar.on_train_batch_end(0, logs)
 
 
+def told(bar, step):
+    """The share that a bar shows after an update, and the time left."""
+    shown = []
+    bar._bar.show = lambda *given: shown.append(given)
+    update(bar, step)
+    [(done, text, _)] = shown
+    left = re.search(r"([0-9:]+) left", text)
+    return done, left and left[1]
+
+
 def test_updates_or_time():
     limit = TimeLimit(minutes=1)
     limit.seconds = 30.0
     for step, completed in ((20, 0.5), (90, 0.9), (110, 1.0)):
-        bar, _ = bar_at(step, limit)
-        bar.on_train_batch_end(0, {"loss": 2.5})
-        assert bar.completed == completed
-    bar, _ = bar_at(20)
-    bar.on_train_batch_end(0, {"loss": 2.5})
-    assert bar.completed == 0.2
+        assert told(bar_at(0, limit)[0], step)[0] == completed
+    assert told(bar_at(0)[0], 20)[0] == 0.2
 
 
 def test_time_left_is_that_to_the_end_of_updates_or_time(clock):
     limit = TimeLimit(minutes=10)
     bar, _ = bar_at(0, limit)
-    update(bar, 1)  # compiled in a minute, which tells nothing about the others
-    assert bar.seconds_left is None
+    # Compiled in a minute, which tells nothing about the others.
+    assert told(bar, 1)[1] is None
     clock.now += 20.0
-    update(bar, 11)  # two seconds each, 89 to go
-    assert bar.seconds_left == pytest.approx(178.0)
+    assert told(bar, 11)[1] == "2:58"  # two seconds each, 89 to go
     limit.seconds = 550.0
-    assert bar.seconds_left == pytest.approx(50.0)
+    assert told(bar, 12)[1] == "0:50"
     limit.seconds = 700.0
-    assert bar.seconds_left == 0.0
+    assert told(bar, 13)[1] == "0:00"
 
 
 def test_a_resumed_run_is_as_fast_as_it_is_now(clock):
     bar, _ = bar_at(0)
     update(bar, 51)
     clock.now += 5.0
-    update(bar, 56)
-    assert bar.seconds_left == pytest.approx(44.0)
+    assert told(bar, 56)[1] == "0:44"
 
 
 def test_tokens_per_second_are_those_of_the_period(clock):
@@ -175,10 +183,132 @@ def test_a_run_shows_one_bar_by_itself_or_the_one_that_it_is_given(tmp_path, cap
     assert "update 16" not in capsys.readouterr().err
 
 
-def test_the_bar_of_a_run_knows_its_limit_of_time():
+def test_the_bar_of_a_run_knows_its_limit_of_time(tmp_path, clock, capsys):
+    limit = TimeLimit(minutes=0.5)
+    limit.seconds = 15.0
+    toy.run(tmp_path, toy.toy_config(), callbacks=[limit], verbose="auto")
+    assert capsys.readouterr().err.startswith("50%, update 1, ")
+
+
+def periods(limit, clock, seconds):
+    """Goes through periods of these lengths; returns how many were begun."""
+    limit.on_train_begin()
+    for number, length in enumerate(seconds):
+        limit.on_epoch_begin(number)
+        clock.now += length
+        limit.on_epoch_end(number)
+    return number + 1
+
+
+def test_a_period_that_would_end_late_is_not_begun(clock):
     limit = TimeLimit(minutes=1)
-    with with_progress_bar([limit], steps=100) as [bar, _]:
-        limit.seconds = 30.0
-        bar.set_model(SimpleNamespace(optimizer=SimpleNamespace(iterations=20)))
-        bar.on_train_batch_end(0, {"loss": 2.5})
-        assert bar.completed == 0.5
+    assert periods(limit, clock, [20, 20]) == 2
+    limit.on_epoch_begin(2)  # would end after 60 seconds, in time
+    clock.now += 5
+    limit.on_epoch_end(2)
+    limit.on_epoch_begin(3)
+    clock.now += 8
+    limit.on_epoch_end(3)
+    with pytest.raises(TimeIsUp):
+        limit.on_epoch_begin(4)
+
+
+def test_the_first_period_is_always_done(clock):
+    limit = TimeLimit(minutes=1)
+    assert periods(limit, clock, [500]) == 1
+    with pytest.raises(TimeIsUp):
+        limit.on_epoch_begin(1)
+
+
+def test_time_goes_on_where_it_stopped(clock):
+    first = TimeLimit(minutes=1)
+    periods(first, clock, [25])
+    saved = first.get_state()
+    clock.now += 10_000  # the machine was off
+    second = TimeLimit(minutes=1)
+    second.set_state(saved)
+    assert periods(second, clock, [25]) == 1
+    with pytest.raises(TimeIsUp):
+        second.on_epoch_begin(1)
+
+
+def test_time_between_trainings_does_not_count(clock):
+    limit = TimeLimit(minutes=1)
+    clock.now += 10_000
+    assert periods(limit, clock, [25, 25]) == 2
+
+
+@pytest.mark.parametrize("minutes", [0, -1, float("nan"), "5"])
+def test_minutes_must_be_positive(minutes):
+    with pytest.raises(ValueError, match="`minutes` must be a positive number"):
+        TimeLimit(minutes)
+
+
+class Ticking(TimeLimit):
+    """A limit whose clock goes on by a second in every update."""
+
+    def __init__(self, clock, minutes):
+        super().__init__(minutes)
+        self.clock = clock
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.clock.now += 1
+        super().on_train_batch_end(batch, logs)
+
+
+@pytest.mark.slow
+def test_training_ends_with_the_updates_that_were_done(clock, tmp_path):
+    config = toy.toy_config(steps=80)  # periods of 8 updates
+    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.3)])
+    assert result.step == 16  # 24 would end after 18 seconds
+    assert result.averaged is not None
+    assert (tmp_path / "averaged").is_dir()
+    events = [record["event"] for record in toy.log(tmp_path)]
+    assert events[-2:] == ["period", "averaged"]
+
+    # The same limit has nothing left; a higher one continues the run.
+    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.3)])
+    assert result.step == 16
+    model, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 10)])
+    assert result.step == 80
+    undisturbed, _ = toy.run(tmp_path / "other", config)
+    assert toy.same(toy.variables(model), toy.variables(undisturbed))
+
+
+def test_log_has_a_line_every_few_updates_and_after_each_period(tmp_path):
+    toy.run(tmp_path, toy.toy_config(steps=10))
+    records = toy.log(tmp_path)
+    assert [(record["event"], record["step"]) for record in records] == [
+        ("updates", 4),
+        ("updates", 8),
+        ("period", 8),
+        ("updates", 10),
+        ("period", 10),
+        ("averaged", 10),
+    ]
+    update, period = records[1], records[2]
+    assert update["tokens_per_second"] > 0 and update["loss"] == period["loss"]
+    assert update["learning_rate"] == pytest.approx(9e-3)  # of the next update
+    labels = [toy.batch(5, number)[2] for number in range(8)]
+    assert update["tokens"] == sum(float(np.sum(weights)) for weights in labels)
+    assert {"val_loss", "val_perplexity", "val_bleu"} <= period.keys()
+    seconds = [record["seconds"] for record in records]
+    assert seconds == sorted(seconds)
+
+
+def test_log_writes_null_for_numbers_that_json_lacks(tmp_path):
+    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    logger.write("period", {"val_perplexity": math.inf, "val_loss": 1.5})
+    (record,) = toy.log(tmp_path)
+    assert record["val_perplexity"] is None and record["val_loss"] == 1.5
+
+
+def test_log_is_cut_back_to_the_state_it_resumes_from(tmp_path):
+    logger = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    logger.write("updates", {"loss": 1.0})
+    state = json.loads(json.dumps(logger.get_state()))
+    logger.write("updates", {"loss": 2.0})
+    resumed = JsonLinesLogger(tmp_path / "log.jsonl", Progress(step=3), log_every=1)
+    resumed.set_state(state)
+    resumed.write("updates", {"loss": 3.0})
+    assert [record["loss"] for record in toy.log(tmp_path)] == [1.0, 3.0]

@@ -1,19 +1,19 @@
 """BLEU, the best model and early stopping."""
 
-import shutil
+import io
+import sys
 
 import pytest
 import sacrebleu
+from rich.console import Console
 
+from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import validation
-from keras_attnvariants.training.callbacks import Progress
-from keras_attnvariants.training.state import to_arrays
-from keras_attnvariants.training.validation import AffordableBLEU
-from keras_attnvariants.training.validation import BestModel
-from keras_attnvariants.training.validation import EarlyStopping
+from keras_attnvariants.training.validation import SampleTranslations
 from keras_attnvariants.training.validation import ValidationBLEU
-from tests.training import toy
+from keras_attnvariants.training.validation import translations_to_read
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -67,10 +67,9 @@ def affordable(monkeypatch):
         monkeypatch.setattr(validation.time, "monotonic", lambda: translate.now)
         sources = [f"{'long ' * (i % 7)} sentence number {i}" for i in range(100)]
         references = [source.upper() for source in sources]
-        callback = AffordableBLEU(translate, sources, references)
+        callback = ValidationBLEU(translate, sources, references, share=0.05)
         found = []
         for _ in range(count):
-            callback.on_train_begin()
             translate.now += 100.0
             logs = {}
             callback.on_epoch_end(0, logs)
@@ -100,100 +99,89 @@ def test_bleu_that_cannot_be_paid_is_given_up_at_once(affordable):
     assert share < 0.3  # one look at the clock: 32 sentences
 
 
-def decisions(monitor, values, tmp_path):
-    """The steps at which the model was saved."""
-    progress = Progress()
-    callback = BestModel(tmp_path / "best", monitor, progress, None)
-    callback.set_model(toy.toy_model())
-    steps = []
-    for progress.step, value in enumerate(values, 1):
-        callback.on_epoch_end(0, {monitor: value})
-        if callback.best_step == progress.step:
-            steps.append(progress.step)
-    return steps, callback.get_state()
-
-
-def test_best_model_by_bleu_and_by_loss(tmp_path):
-    values = [3.0, 2.0, 3.0, 4.0]
-    steps, state = decisions("val_bleu", values, tmp_path)
-    assert steps == [1, 4] and (state["best"], state["best_step"]) == (4.0, 4)
-    steps, state = decisions("val_loss", values, tmp_path)
-    assert steps == [1, 2] and (state["best"], state["best_step"]) == (2.0, 2)
-
-
-def test_best_is_a_model_folder_with_the_weights_of_its_step(tmp_path):
-    tokenizer = toy.toy_tokenizer()
-    _, result = toy.run(tmp_path, toy.toy_config(steps=24), tokenizer=tokenizer)
-    model, _ = toy.run(tmp_path / "short", toy.toy_config(steps=result.best_step))
-    best, saved = load_model(tmp_path / "best")
-    assert best.get_config()["width"] == 8
-    assert toy.same(to_arrays(best.weights), to_arrays(model.weights))
-    assert saved.model_bytes == tokenizer.model_bytes
-    assert (tmp_path / "tokenizer.model").read_bytes() == tokenizer.model_bytes
-
-
-class Stoppable:
-    stop_training = False
-
-
-def test_early_stopping_waits_for_its_patience(tmp_path):
-    progress, model = Progress(), Stoppable()
-    best = BestModel(tmp_path / "best", "val_bleu", progress, None)
-    callback = EarlyStopping(30, best, progress)
-    callback.set_model(model)
-    for progress.step in (10, 20, 30, 40, 50):
-        if progress.step == 20:
-            best.best_step = 20
-        callback.on_epoch_end(0)
-        assert model.stop_training == (progress.step == 50)
-
-
-def test_early_stopping_ends_the_run_and_a_resume_does_not_go_on(tmp_path):
-    config = toy.toy_config(steps=80, patience=1, learning_rate=1e-9)
-    _, result = toy.run(tmp_path, config)
-    assert result.stopped_early and result.step == 16 and result.best_step == 8
-    _, again = toy.run(tmp_path, config)
-    assert again == result
-
-
-def test_patience_given_at_a_resume_counts_from_the_best_model(tmp_path):
-    config = toy.toy_config(steps=40, learning_rate=1e-9)
-    toy.run(tmp_path, config)
-    config = toy.toy_config(steps=80, learning_rate=1e-9, patience=6)
-    _, result = toy.run(tmp_path, config)
-    assert result.stopped_early and result.step == 56 and result.best_step == 8
-    # More patience continues a run that was stopped for lack of it.
-    config = toy.toy_config(steps=80, learning_rate=1e-9, patience=8)
-    _, result = toy.run(tmp_path, config)
-    assert result.stopped_early and result.step == 72
-
-
-def test_bleu_given_at_a_resume_scores_the_best_model_anew(tmp_path, capsys):
-    config = toy.toy_config(steps=16, learning_rate=1e-9)
-    model, first = toy.run(tmp_path, config, bleu=False)
-    assert first.monitor == "val_loss"
-    best = (tmp_path / "best/model.weights.h5").read_bytes()
-    config = toy.toy_config(steps=32, learning_rate=1e-9)
-    _, second = toy.run(tmp_path, config)
-    assert second.monitor == "val_bleu" and second.best_step == first.best_step
-    assert "now chosen by val_bleu" in capsys.readouterr().out
-    scores = [e["val_bleu"] for e in toy.log(tmp_path) if "val_bleu" in e]
-    assert second.best == pytest.approx(scores[0])
-    assert (tmp_path / "best/model.weights.h5").read_bytes() == best
-    _, again = toy.run(tmp_path, config)
-    assert again == second
-    assert "now chosen by" not in capsys.readouterr().out
-
-
-def test_a_best_model_that_was_deleted_is_written_again(tmp_path, capsys):
-    toy.run(tmp_path, toy.toy_config(steps=8))
-    shutil.rmtree(tmp_path / "best")
-    _, result = toy.run(tmp_path, toy.toy_config(steps=16))
-    [line] = capsys.readouterr().err.splitlines()
-    assert "best is missing" in line
-    assert result.best_step == 16 and load_model(tmp_path / "best").model
-
-
 def test_affordable_bleu_needs_texts():
     with pytest.raises(ValueError, match="equally many.*Received: 0 sources"):
-        AffordableBLEU(list, [], [])
+        ValidationBLEU(list, [], [], share=0.05)
+
+
+SOURCES = ["ein [Haus] :smile:", "ein sehr langer Satz " * 8]
+REFERENCES = ["a [house]", "a very long sentence " * 8]
+
+
+@pytest.fixture
+def samples():
+    return SampleTranslations(
+        lambda texts: [text.upper() for text in texts], SOURCES, REFERENCES
+    )
+
+
+def test_samples_in_a_file_are_whole(samples, capsys):
+    samples.on_epoch_end(0, {})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:3] == [
+        "  source       ein [Haus] :smile:",
+        "  translation  EIN [HAUS] :SMILE:",
+        "  reference    a [house]",
+    ]
+    assert len(lines) == 6 and len(lines[3]) > 160
+
+
+def test_samples_on_a_terminal_take_a_line_each(samples, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    samples.on_epoch_end(0, {})
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 6
+    assert max(map(len, lines)) == 80
+    assert lines[3].endswith("…")
+
+
+def test_samples_go_above_a_bar_and_not_into_it(samples, monkeypatch):
+    file = io.StringIO()
+    file.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", file)
+    monkeypatch.setenv("COLUMNS", "80")
+    console = Console(stderr=True, force_terminal=True, force_interactive=True)
+    with ProgressBar(10, console=console) as bar:
+        bar.on_train_begin()
+        samples.on_epoch_end(0, {})
+    before, _ = file.getvalue().split("  source       ein [Haus]")
+    assert before.endswith("\r\x1b[2K")  # the bar is erased
+
+
+@pytest.fixture
+def corpus(corpus_folder, corpus_cache):
+    return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+
+
+@pytest.mark.parametrize(
+    ("bleu_sentences", "samples", "kinds"),
+    [
+        (None, 2, [ValidationBLEU, SampleTranslations]),
+        (None, 0, [ValidationBLEU]),
+        (7, 3, [SampleTranslations]),
+        (0, 0, []),
+    ],
+)
+def test_what_is_translated_to_be_read(
+    bleu_sentences, samples, kinds, corpus, run_folder
+):
+    model, tokenizer = load_model(run_folder / "best")
+    callbacks = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
+    assert [type(callback) for callback in callbacks] == kinds
+
+
+def test_bleu_and_samples_are_compiled_once(corpus, run_folder, capsys):
+    model, tokenizer = load_model(run_folder / "best")
+    bleu, samples = translations_to_read(model, tokenizer, corpus, None, 2)
+    bleu._began -= 1e6  # affordable
+    logs = {}
+    bleu.on_epoch_end(0, logs)
+    samples.on_epoch_end(0, logs)
+    assert 0 <= logs["val_bleu"] <= 100
+    assert bleu._translate.__self__.num_compilations == 1
+    lines = capsys.readouterr().err.splitlines()
+    sources, references = corpus.read_lines("validation")
+    assert lines[0] == f"  source       {sources[0]}"
+    assert lines[3] == f"  source       {sources[10]}"
+    assert lines[5] == f"  reference    {references[10]}"

@@ -7,8 +7,8 @@ import pytest
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.training.runs import describe_data
-from keras_attnvariants.training.settings import describe_model
+from keras_attnvariants.training.run_settings import describe_model
+from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning import propose
 from keras_attnvariants.tuning import propose_hybrids
 from keras_attnvariants.tuning.hybrids import class_of

@@ -12,7 +12,7 @@ from keras_attnvariants import tuning
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training import NoamSchedule
-from keras_attnvariants.training.runs import read_log
+from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning import workers
 from keras_attnvariants.tuning.chief import free_address

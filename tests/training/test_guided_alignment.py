@@ -8,9 +8,9 @@ import tensorflow as tf
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.training import train
-from keras_attnvariants.training.guiding import alignment_loss
-from keras_attnvariants.training.guiding import guided
-from keras_attnvariants.training.guiding import guided_layer
+from keras_attnvariants.training.guided_alignment import alignment_loss
+from keras_attnvariants.training.guided_alignment import guided
+from keras_attnvariants.training.guided_alignment import guided_layer
 from tests.models import tiny
 from tests.training.toy import ToyModel
 from tests.training.toy import same

@@ -12,7 +12,7 @@ from keras import ops
 from keras_attnvariants.attention import variants
 from keras_attnvariants.models.base import ALIGNMENTS
 from keras_attnvariants.models.base import Guidance
-from keras_attnvariants.training.config import TrainingConfig
+from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.utils.typing import Tensor
 
 # The smallest weight that the logarithm tells from 0.

@@ -12,7 +12,7 @@ from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
 from keras_attnvariants.training import TrainingState
-from keras_attnvariants.training.settings import DifferentSettingsError
+from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
 from tests.training import toy
 from tests.training.faults import full_disk_after
@@ -111,7 +111,7 @@ def test_crashes(undisturbed, tmp_path, monkeypatch):
             toy.run(tmp_path, callbacks=[Disturb(crash, **when)])
     with monkeypatch.context() as patch, pytest.raises(Crash):
         patch.setattr(
-            "keras_attnvariants.training.folder.RunFolder.averages",
+            "keras_attnvariants.training.run_folder.RunFolder.averages",
             lambda self: crash(),
         )
         toy.run(tmp_path)

@@ -1,18 +1,36 @@
-"""The settings of a training run, and how they are written to its folder."""
+"""The settings of a training: given, or taken from a preset, a corpus and a machine."""
 
 import dataclasses
+import hashlib
 import json
+from collections.abc import Callable
+from collections.abc import Collection
+from collections.abc import Iterable
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import keras
+from keras import ops
 
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.optimizers import Adam
 from keras_attnvariants.training.optimizers import AveragingAdam
+from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
+from keras_attnvariants.utils.machine import shortest_seconds
+
+# Options of `Tokenizer.train` that a run takes, with their defaults.
+SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
+# The weight of the loss that follows the alignments of a corpus (Garg et al. 2019).
+ALIGNMENT_WEIGHT = 0.05
+# Width of the matrices by which precisions are compared.
+_SIZE = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +51,7 @@ class TrainingConfig:
             of weights; the updates go on from the weights. `None` for none.
         alignment_weight: factor of a loss that trains attention to the source towards
             the alignments of the corpus, say 0.05; `None` for none. See
-            `keras_attnvariants.training.guiding`.
+            `keras_attnvariants.training.guided_alignment`.
         alignment_layer: the decoder layer, from 1, whose attention it is; `None` for
             the last but one of those with weights that are learned.
         alignment_head: the head, from 1; `None` for the mean of the heads.
@@ -89,10 +107,9 @@ class TrainingConfig:
     FREE_TO_CHANGE = ("steps", "log_every", "save_every", "average_last", "patience")
 
     def __post_init__(self) -> None:
-        for name in ("steps", "validate_every", "save_every", "log_every"):
+        counts = "steps", "validate_every", "save_every", "log_every", "average_last"
+        for name in (*counts, "accumulate"):
             check_integer(name, getattr(self, name))
-        check_integer("average_last", self.average_last)
-        check_integer("accumulate", self.accumulate)
         for name in ("patience", "alignment_layer", "alignment_head"):
             check_optional_integer(name, getattr(self, name))
         check_rate("label_smoothing", self.label_smoothing)
@@ -119,10 +136,8 @@ class TrainingConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as a dict that JSON can hold, with one key per field."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        values["learning_rate"] = keras.saving.serialize_keras_object(
-            self.learning_rate
-        )
+        rate = keras.saving.serialize_keras_object(self.learning_rate)
+        values = {**vars(self), "learning_rate": rate}
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
 
@@ -138,3 +153,98 @@ class TrainingConfig:
             check_known("TrainingConfig", key, known)
         rate = keras.saving.deserialize_keras_object(values["learning_rate"])
         return cls(**{**values, "learning_rate": rate})
+
+
+def preset_settings(preset: Preset, corpus: Corpus | None = None) -> dict[str, Any]:
+    """Arguments of `TrainingConfig` that a preset, and the corpus, ask for."""
+    training = preset.training
+    schedule = keras.optimizers.schedules.deserialize(dict(training.schedule))
+    settings = {
+        "steps": training.steps,
+        "learning_rate": schedule,
+        "label_smoothing": training.label_smoothing,
+        "beta_1": training.beta_1,
+        "beta_2": training.beta_2,
+        "epsilon": training.epsilon,
+        "average_last": training.averaged_checkpoints,
+    }
+    if corpus is not None and corpus.alignments is not None:
+        settings["alignment_weight"] = ALIGNMENT_WEIGHT
+    return settings
+
+
+def on_corpus(
+    config: TrainingConfig, preset: Preset, tokens: Any, given: Collection[str]
+) -> TrainingConfig:
+    """Settings with a preset's sentence pairs and epochs counted on a corpus.
+
+    Args:
+        config: the settings, with estimates for the corpus of the paper.
+        preset: the preset, with `batch_sentences` and `epochs` or without.
+        tokens: the corpus, a `TokenizedCorpus`.
+        given: names of settings that the caller chose, such as "batch_tokens".
+    """
+    data, steps, training = dict(config.data), config.steps, preset.training
+    if training.batch_sentences and "batch_tokens" not in given:
+        source, target = tokens.split("train")
+        # The target has BOS or EOS besides its tokens.
+        mean = (len(source.ids) + len(target.ids)) / len(source.lengths) + 1
+        data["batch_tokens"] = round(training.batch_sentences * mean)
+    if training.epochs and "steps" not in given:
+        plan = tokens.plan("train", data["batch_tokens"], data["seed"])
+        steps = -(-training.epochs * plan.num_batches // config.accumulate)
+    return dataclasses.replace(config, data=data, steps=steps)
+
+
+def describe_data(
+    preset: Preset, corpus: Corpus, subwords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The data of a run, so that it is not resumed on anything else.
+
+    Sentences count by their content, not by the names of their files, and those of a
+    test set not at all.
+
+    Args:
+        preset: its name is noted.
+        corpus: its training and validation files are.
+        subwords: options of the vocabulary, of which those are noted that are not the
+            defaults.
+    """
+    data: dict[str, Any] = {"preset": preset.name}
+    for split in ("train", "validation"):
+        if split == "train" or split in corpus.splits:
+            data[f"{split}_sentences"] = content_sha256(corpus.files(split))
+    if corpus.mixture is not None:
+        data |= corpus.mixture.to_dict()
+    if corpus.tags:
+        data["source_tag"] = list(corpus.tags)
+    if corpus.alignments is not None:
+        data["alignments"] = content_sha256([corpus.alignments])
+    return data | {k: v for k, v in subwords.items() if v != SUBWORDS.get(k)}
+
+
+def content_sha256(files: Iterable[Path]) -> str:
+    """Digest of the contents of some files, in their order."""
+    digests = hashlib.sha256()
+    for path in files:
+        digests.update(bytes.fromhex(remembered_entry(path)["sha256"]))
+    return digests.hexdigest()
+
+
+def faster_precision() -> str:
+    """`"mixed_bfloat16"` where it is faster, otherwise `"float32"`.
+
+    Few processors multiply bfloat16 matrices in hardware, so this is measured, which
+    takes less than half a second.
+    """
+    dtypes = "bfloat16", "float32"
+    seconds = shortest_seconds({dtype: square_product(dtype) for dtype in dtypes})
+    is_faster = seconds["bfloat16"] < 0.8 * seconds["float32"]
+    return "mixed_bfloat16" if is_faster else "float32"
+
+
+def square_product(dtype: str) -> Callable[[], float]:
+    """A function that multiplies two square matrices and waits for the product."""
+    matrix = ops.ones((_SIZE, _SIZE), dtype)
+    # Reading a number waits for the product. NumPy knows no bfloat16.
+    return lambda: float(ops.cast(ops.matmul(matrix, matrix)[0, 0], "float32"))

@@ -1,0 +1,276 @@
+"""Training of a model, or of a preset on a corpus: one call starts and resumes it."""
+
+import contextlib
+import os
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+
+from keras_attnvariants.backend import keep_programs
+from keras_attnvariants.backend.distribution import in_first_process
+from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import Translator
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.callbacks import StopRequest
+from keras_attnvariants.training.guided_alignment import guided
+from keras_attnvariants.training.progress import ProgressBar
+from keras_attnvariants.training.progress import TimeLimit
+from keras_attnvariants.training.run_folder import TrainingResult
+from keras_attnvariants.training.run_settings import describe_run
+from keras_attnvariants.training.run_settings import read_settings
+from keras_attnvariants.training.run_settings import run_precision
+from keras_attnvariants.training.run_settings import run_tokenizer
+from keras_attnvariants.training.several_devices import folder_of
+from keras_attnvariants.training.several_devices import locked
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.training_config import TrainingConfig
+from keras_attnvariants.training.training_config import describe_data
+from keras_attnvariants.training.training_config import on_corpus
+from keras_attnvariants.training.training_config import preset_settings
+from keras_attnvariants.training.training_loop import TrainingLoop
+from keras_attnvariants.training.validation import Translate
+from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.training.validation import translations_to_read
+from keras_attnvariants.utils.caches import default_cache
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+
+
+def train(
+    model: keras.Model,
+    tokenizer: Tokenizer | None,
+    training_data: Callable[[int], Any],
+    run_dir: str | Path,
+    config: TrainingConfig,
+    *,
+    validation_data: Any = None,
+    validation_texts: tuple[Sequence[str], Sequence[str]] | None = None,
+    translate: Translate | None = None,
+    metrics: Sequence[keras.metrics.Metric] = (),
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    resume: bool = True,
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Trains a model with Keras' `fit`; the run can be killed and resumed exactly.
+
+    The run is one folder:
+
+        config.json       settings of the run and configuration of the model
+        tokenizer.model   if there is a tokenizer
+        log.jsonl         one JSON object a line, see `JsonLinesLogger`
+        tensorboard/      the same for TensorBoard, if that package is installed
+        state/            the last two states: weights, optimizer, seeds, position
+        checkpoints/      weights of the last validated steps
+        lock.json         who trains in the folder now, see `lock_folder`
+        best/             model of the best validation, a model folder, see `save_model`
+        averaged/         model with the mean of the last validated weights
+
+    Called again after a kill, a signal, a full disk or a power cut, it continues from
+    the last intact state: with the same updates on the same batches with the same
+    dropout, on a CPU with bit-equal results. SIGTERM and SIGINT end the process with
+    status 143 and 130, at most one update later, with the state saved.
+
+    A callback that sets `stop_training` of the model, such as `EarlyStopping` of Keras,
+    ends the run after the update, with a last validation. Such a run continues when
+    `steps` or `patience` of the configuration change.
+
+    Args:
+        model: Keras model from `{"source_ids", "target_ids"}` (or whatever the data
+            gives) to logits `[B, T, V]`. On return it has the last weights.
+        tokenizer: saved with the models, or None.
+        training_data: gives the endless dataset of batches `(inputs, labels, weights)`
+            that starts at batch number `step`. Batch `i` must depend on `i` only.
+            With `accumulate` an update takes as many batches. With `alignment_weight`
+            their inputs have `"alignments"`, bool `[B, T, S]`.
+        run_dir: folder of the run.
+        config: settings; see `TrainingConfig`.
+        validation_data: finite dataset of such batches, for `val_loss`.
+        validation_texts: source texts and reference translations, for `val_bleu`.
+        translate: maps source texts to translations by this model, such as
+            `Translator.translate`. Needed with `validation_texts`.
+        metrics: further Keras metrics, weighted by real tokens.
+        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, and
+            a `TimeLimit` ends the run when its time is up.
+        resume: False refuses a folder that already has a state.
+        verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
+            of `fit`, 0 for none.
+
+    The best model is that of the highest `val_bleu`; without validation texts, of the
+    lowest `val_loss`; without any validation, of the lowest training loss.
+
+    Raises:
+        ValueError: an argument is wrong, or the folder holds a run with other settings.
+        NonFiniteError: the loss or a weight became NaN or infinite.
+        DivergedError: after a period the loss was far above that of a uniform guess.
+        StateWriteError: the disk is full. The last state is kept; free some space and
+            call again.
+        FolderInUseError: another process trains in the folder.
+        SystemExit: after SIGTERM or SIGINT.
+
+    Example:
+
+        config = TrainingConfig(steps=20_000, learning_rate=NoamSchedule(512))
+        train(model, tokenizer, dataset_at, "runs/first", config,
+              validation_texts=(sources, references), translate=translator.translate)
+    """
+    run_dir = Path(run_dir)
+    bleu = _validation_bleu(translate, validation_texts, config.bleu_tokenize)
+    bar = contextlib.nullcontext()
+    if verbose == "auto" and not any(isinstance(c, ProgressBar) for c in callbacks):
+        limits = [c for c in callbacks if isinstance(c, TimeLimit)]
+        bar = ProgressBar(config.steps, *limits[:1])
+        callbacks = [bar, *callbacks]  # its line about a validation comes first
+    with locked(run_dir), StopRequest() as request, guided(model, config), bar:
+        data = training_data, validation_data
+        loop = TrainingLoop(model, config, *data, metrics, verbose)
+        folder = folder_of(run_dir, loop, tokenizer, bleu, request)
+        settings = describe_run(model, tokenizer, config)
+        state, callbacks = folder.open(settings, callbacks, resume)
+        if state is not None:
+            loop.start(state)
+        loop.run(callbacks)
+        last = to_arrays(model.weights)
+        assign_arrays(model.weights, folder.averages(), "weight")
+        result = folder.finish(loop.evaluate())
+        assign_arrays(model.weights, last, "weight")
+        return result
+
+
+def _validation_bleu(
+    translate: Translate | None,
+    texts: tuple[Sequence[str], Sequence[str]] | None,
+    tokenize: str,
+) -> ValidationBLEU | None:
+    if translate is None and texts is None:
+        return None
+    if translate is None or texts is None:
+        missing = "translate" if translate is None else "validation_texts"
+        raise ValueError(
+            "`translate` and `validation_texts` must be given together. "
+            f"Received: no `{missing}`"
+        )
+    return ValidationBLEU(translate, *texts, tokenize=tokenize)
+
+
+def train_preset(
+    preset: Preset,
+    corpus: Corpus,
+    run_dir: str | os.PathLike[str],
+    *,
+    vocabulary_size: int | None = None,
+    subwords: Mapping[str, Any] | None = None,
+    batch_tokens: int | None = None,
+    sizes: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    precision: str = "auto",
+    seed: int = 1,
+    bleu_sentences: int | None = None,
+    samples: int = 2,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    verbose: int | str = "auto",
+) -> TrainingResult:
+    """Trains a preset on a corpus, or continues the run that the folder holds.
+
+    A joint vocabulary is learned first, unless the cache has it. Everything is written
+    into one folder; see `train` for its files and for how runs are resumed.
+
+    Args:
+        preset: what to train, and how.
+        corpus: has a split "train". If it has a split "validation", the model is
+            validated on it.
+        run_dir: folder of the run.
+        vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
+            the preset.
+        subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
+            are not to be the defaults.
+        batch_tokens: source and target positions of one update; `None` for those of
+            the preset, or of as many mean pairs of the corpus as the preset has.
+        sizes: options of the model that replace those of the preset; see
+            `Preset.build`. A `length_ratio` that the model needs is computed from the
+            corpus unless it is given here.
+        settings: fields of `TrainingConfig` that replace those of the preset. The
+            `steps` of a preset with epochs are as many passes over the corpus. If the
+            corpus has alignments, `alignment_weight` is 0.05 by default.
+        precision: dtype policy of the model, or `"auto"` for the faster one.
+        seed: determines the weights, dropout and the order of the batches.
+        bleu_sentences: number of validation sentences that are translated, greedily,
+            in each validation. With any, the best model is the one of highest BLEU.
+            `None` translates 200 at those validations where that keeps within 5 % of
+            the time, as measured; the best model is then that of lowest loss.
+        samples: number of validation sentences whose translations are shown at each
+            validation.
+        callbacks: further Keras callbacks, such as a `TimeLimit`.
+        verbose: as for `train`: by default a progress bar of the whole run.
+
+    Raises:
+        ValueError: an argument is out of range, the corpus has no split "train", or
+            the folder holds a run with other settings, or a file of it is damaged.
+        FolderInUseError: another process trains in the folder.
+
+    Example:
+
+    ```python
+    corpus = kav.data.load_corpus("multi30k", "en", "de")
+    preset = kav.presets.get("kav/hc-sa/multi30k")
+    kav.training.train_preset(preset, corpus, "runs/hc-sa")
+    model, tokenizer = kav.training.load_run("runs/hc-sa")
+    ```
+    """
+    # Imports TensorFlow.
+    from keras_attnvariants.data import TokenizedCorpus
+
+    run_dir = Path(run_dir)
+    subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
+    positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
+    check_integer("batch_tokens", positions)
+    check_optional_integer("vocabulary_size", vocabulary_size)
+    check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
+    check_integer("samples", samples, minimum=0)
+    keep_programs(default_cache() / "programs")
+    # Before the tokenizer is trained, which may take minutes.
+    preset.check(vocabulary_size, **sizes)
+    saved = in_first_process(lambda: read_settings(run_dir))
+    if precision == "auto":
+        precision = in_first_process(lambda: run_precision(saved))
+    data = {"batch_tokens": positions, "seed": seed}
+    config = TrainingConfig(
+        precision=precision,
+        data=describe_data(preset, corpus, subwords) | data,
+        **preset_settings(preset, corpus) | settings,
+    )
+    vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
+    tokenizer = run_tokenizer(run_dir, saved, corpus, vocabulary_size, subwords)
+    tokens = TokenizedCorpus(corpus, tokenizer)
+    given = settings if batch_tokens is None else {**settings, **data}
+    config = on_corpus(config, preset, tokens, given)
+    positions = config.data["batch_tokens"]
+    if "length_ratio" in preset.options:
+        sizes.setdefault("length_ratio", tokens.length_ratio())
+    keras.utils.set_random_seed(seed)
+    model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
+    validation: dict[str, Any] = {}
+    if "validation" in corpus.splits:
+        shown = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
+        callbacks = [*callbacks, *shown]
+        validation["validation_data"] = tokens.validation_dataset(positions, seed=seed)
+    if validation and bleu_sentences:
+        pairs = corpus.read_lines("validation")
+        validation["validation_texts"] = tuple(x[:bleu_sentences] for x in pairs)
+        greedy = Translator(model, tokenizer, beam_size=1, xla=False)
+        validation["translate"] = greedy.translate
+    return train(
+        model,
+        tokenizer,
+        lambda step: tokens.training_dataset(positions, seed, start_step=step),
+        run_dir,
+        config,
+        callbacks=callbacks,
+        verbose=verbose,
+        **validation,
+    )

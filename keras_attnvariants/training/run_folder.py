@@ -1,0 +1,279 @@
+"""The folder of a run: all that a training writes, and reads when it is resumed."""
+
+import contextlib
+import dataclasses
+import errno
+import importlib.util
+import json
+from collections import Counter
+from collections.abc import Iterator
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attnvariants import backend
+from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
+from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.callbacks import StateSaver
+from keras_attnvariants.training.callbacks import StopRequest
+from keras_attnvariants.training.progress import JsonLinesLogger
+from keras_attnvariants.training.run_models import AVERAGED
+from keras_attnvariants.training.run_models import BEST
+from keras_attnvariants.training.run_models import CHECKPOINTS
+from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.run_models import BestModel
+from keras_attnvariants.training.run_models import CheckpointAverager
+from keras_attnvariants.training.run_settings import CONFIG
+from keras_attnvariants.training.run_settings import STATES
+from keras_attnvariants.training.run_settings import check_same_run
+from keras_attnvariants.training.run_settings import read_settings
+from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.training.state import StateWriteError
+from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.state import assign_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.training_loop import TrainingLoop
+from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.folders import remove_leftovers
+
+# The errors of a disk, a quota and a file that are full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """The end of a run.
+
+    Attributes:
+        step: updates done.
+        monitor: the metric that chose the best model.
+        best: its best value.
+        best_step: the step of that value.
+        averaged: its value with averaged weights, or None without validation.
+        stopped_early: whether `patience` or another callback ended the run.
+    """
+
+    step: int
+    monitor: str
+    best: float | None
+    best_step: int
+    averaged: float | None
+    stopped_early: bool
+
+
+class RunFolder:
+    """Settings, states, log and models of one run.
+
+    Args:
+        path: the folder, which this process has locked.
+        loop: trains the model.
+        tokenizer: the tokenizer of the model, or `None`.
+        bleu: measures it on validation texts, or `None`.
+        request: tells whether the training is to stop.
+        can_evaluate: whether this process alone may evaluate the model.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        loop: TrainingLoop,
+        tokenizer: Tokenizer | None,
+        bleu: ValidationBLEU | None,
+        request: StopRequest,
+        can_evaluate: bool = True,
+    ) -> None:
+        self.path = path
+        self._loop = loop
+        self._tokenizer = tokenizer
+        self._bleu = bleu
+        self._request = request
+        self._can_evaluate = can_evaluate
+        self._store = TrainingState(path / STATES)
+        self._states: dict[str, Any] = {}
+        self._stateful: dict[str, StatefulCallback] = {}
+        config, progress = loop.config, loop.progress
+        self._monitor = "loss" if loop.validation_data is None else "val_loss"
+        if bleu is not None:
+            self._monitor = "val_bleu"
+        patience = config.patience and config.patience * config.validate_every
+        self._best = BestModel(
+            path / BEST, self._monitor, progress, tokenizer, patience
+        )
+        checkpoints = path / CHECKPOINTS
+        self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
+        self._log = JsonLinesLogger(path / LOG, progress, config.log_every)
+
+    def open(
+        self,
+        settings: dict[str, Any],
+        given: Sequence[keras.callbacks.Callback],
+        resume: bool,
+    ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
+        """Writes settings and tokenizer, and says where the run stands.
+
+        May leave other weights in the model.
+
+        Args:
+            settings: the settings of this training.
+            given: callbacks of the caller.
+            resume: whether the folder may hold a run.
+
+        Returns:
+            The state to continue from, `None` for a new run; and the callbacks of the
+            run, in the state in which they were.
+
+        Raises:
+            ValueError: it must not hold a run, or holds one with other settings.
+        """
+        saved = read_settings(self.path)
+        if self._store.paths():
+            if not resume:
+                raise ValueError(
+                    "`run_dir` must not hold a run: pass `resume=True` to continue it, "
+                    f"or choose another folder. Received: {self.path}"
+                )
+            check_same_run(self.path, saved, settings)
+        state = self._store.load_latest()
+        if state is not None and any(
+            saved["training"].get(name) != settings["training"][name]
+            for name in ("steps", "patience")
+        ):
+            state.progress["stopped"] = False
+        text = json.dumps(settings, indent=2) + "\n"
+        write_file(self.path / CONFIG, text.encode())
+        if self._tokenizer is not None:
+            write_file(self.path / TOKENIZER, self._tokenizer.model_bytes)
+        remove_leftovers(self.path)
+        self._tell_start(state)
+        callbacks = self._order(given)
+        self._restore(state, callbacks)
+        return state, callbacks
+
+    def averages(self) -> list[np.ndarray]:
+        """The mean of the last validated weights."""
+        return self._averager.mean()
+
+    def finish(self, scores: dict[str, float]) -> TrainingResult:
+        """Writes the model, whose weights are now the averages, and says how it is.
+
+        Args:
+            scores: its validation metrics.
+        """
+        best, progress = self._best, self._loop.progress
+        save_model(self._loop.model, self.path / AVERAGED, self._tokenizer)
+        scores = scores | self._bleu_of_model()
+        self._log.write("averaged", scores)
+        averaged = scores.get(self._monitor)
+        print(
+            f"Best {self._monitor} {best.best:.4g} at update {best.best_step}: "
+            f"{self.path / BEST}\n"
+            f"Average of the last {self._averager.count} validated weights"
+            + ("" if averaged is None else f", {self._monitor} {averaged:.4g}")
+            + f": {self.path / AVERAGED}"
+        )
+        return TrainingResult(
+            progress.step,
+            self._monitor,
+            best.best,
+            best.best_step,
+            averaged,
+            progress.stopped,
+        )
+
+    def _tell_start(self, state: LoadedState | None) -> None:
+        model, steps = self._loop.model, self._loop.config.steps
+        size, local = model.count_params(), backend.local_size(model)
+        parts = f", {local:,} of them on each device" if local < size else ""
+        step = 0 if state is None else state.progress["step"]
+        print(f"{self.path}: {size:,} parameters{parts}, update {step} of {steps}.")
+        if state is not None and state.progress["stopped"]:
+            print("It was stopped early; more `steps` or `patience` continue it.")
+
+    def _order(
+        self, given: Sequence[keras.callbacks.Callback]
+    ) -> list[keras.callbacks.Callback]:
+        """All callbacks; each comes after those whose logs it reads."""
+        scores = [c for c in given if isinstance(c, ValidationBLEU)]
+        others = [c for c in given if not isinstance(c, ValidationBLEU)]
+        if self._bleu is not None:
+            scores.append(self._bleu)
+        if importlib.util.find_spec("tensorboard"):
+            folder = self.path / "tensorboard"
+            others.insert(0, keras.callbacks.TensorBoard(folder, write_graph=False))
+        every = self._loop.config.save_every
+        saver = StateSaver(self._loop.progress, self._request, every, self._save)
+        return [*scores, self._best, self._averager, self._log, *others, saver]
+
+    def _restore(
+        self, state: LoadedState | None, callbacks: Sequence[keras.callbacks.Callback]
+    ) -> None:
+        """Gives the callbacks the states in which they were."""
+        numbers: Counter[str] = Counter()
+        for callback in callbacks:
+            if isinstance(callback, StatefulCallback):
+                name = callback.state_name
+                numbers[name] += 1
+                self._stateful[f"{name}-{numbers[name]}"] = callback
+        if state is None:
+            self._log.set_state({"bytes": 0, "seconds": 0.0})
+            self._averager.remove_after(0)
+            return
+        self._states = state.progress["callbacks"]
+        for name, callback in self._stateful.items():
+            if name in self._states:
+                callback.set_state(self._states[name])
+        if self._best.best_monitor != self._monitor:
+            self._score_best()
+        self._averager.remove_after(state.progress["step"])
+
+    def _save(self) -> None:
+        """Saves a state, with those of callbacks that sit this call out."""
+        self._loop.averages.take_out()
+        progress = self._loop.progress
+        self._states |= {name: c.get_state() for name, c in self._stateful.items()}
+        values = dataclasses.asdict(progress) | {"callbacks": self._states}
+        path = self._store.save(self._loop.variables(), values)
+        if self._request.number:
+            print(f"\nStopped by a signal at step {progress.step}; saved {path}.")
+
+    def _score_best(self) -> None:
+        """Measures the best model so far by the metric that now chooses it.
+
+        Leaves its weights in the model.
+        """
+        best = self._best
+        if self._monitor == "loss" or best.best is None or not self._can_evaluate:
+            best.best = None
+            return
+        weights = to_arrays(load_model(self.path / BEST).model.weights)
+        assign_arrays(self._loop.model.weights, weights, "weight")
+        best.best = (self._loop.evaluate() | self._bleu_of_model())[self._monitor]
+        print(
+            f"The best model is now chosen by {self._monitor}; "
+            f"that of update {best.best_step} has {best.best:.4g}."
+        )
+
+    def _bleu_of_model(self) -> dict[str, float]:
+        return {} if self._bleu is None else {"val_bleu": self._bleu.score()}
+
+
+@contextlib.contextmanager
+def clear_full_disk(run_dir: Path) -> Iterator[None]:
+    """Context in which a full disk is told with the folder, and with what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or isinstance(error, StateWriteError):
+            raise
+        raise StateWriteError(
+            error.errno,
+            f"{run_dir} could not be written ({error.strerror}); free some space and "
+            "give the same command again: the run continues from its last state",
+        ) from error

@@ -1,0 +1,234 @@
+"""The models of a run: the best one, and that with averaged weights."""
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.data.model_folders import LoadedModel
+from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import save_model
+from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.training.callbacks import Logs
+from keras_attnvariants.training.callbacks import Progress
+from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.progress import read_log
+from keras_attnvariants.training.state import intact
+from keras_attnvariants.training.state import is_floating
+from keras_attnvariants.training.state import number_of
+from keras_attnvariants.training.state import numbered
+from keras_attnvariants.training.state import read_arrays
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.state import write_arrays
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.folders import remove_leftovers
+
+# Files and folders in the folder of a run.
+BEST = "best"
+AVERAGED = "averaged"
+CHECKPOINTS = "checkpoints"
+LOG = "log.jsonl"
+
+WEIGHTS = "weights.npz"
+
+
+class CheckpointAverager(StatefulCallback):
+    """Keeps the weights of the last validated steps, to average them at the end.
+
+    Args:
+        directory: folder of the weights, one subfolder a step.
+        last: how many are kept.
+        progress: where the run stands.
+
+    Attributes:
+        count: number of steps whose mean `mean` has taken.
+    """
+
+    def __init__(self, directory: Path, last: int, progress: Progress) -> None:
+        super().__init__()
+        self.count = 0
+        self._directory = directory
+        self._last = last
+        self._progress = progress
+
+    def get_state(self) -> dict[str, Any]:
+        return {"steps": self._steps()}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Names the weights kept at that state that are gone.
+
+        Those that made way for weights of later steps are not missed.
+        """
+        found = self._steps()
+        due = sorted({*state["steps"], *found})[-self._last :]
+        missing = [str(step) for step in due if step not in found]
+        if missing:
+            print(
+                f"{self._directory} lacks the weights of steps {', '.join(missing)}; "
+                "unless they are restored from a copy before the run ends, the average "
+                "leaves them out.",
+                file=sys.stderr,
+            )
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        path = self._directory / f"step-{self._progress.step:09d}"
+        with new_folder(path) as folder:
+            write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
+        for old in numbered(self._directory, "step")[: -self._last]:
+            shutil.rmtree(old)
+
+    def remove_after(self, step: int) -> None:
+        """Removes the weights of steps that a resumed run will repeat."""
+        remove_leftovers(self._directory)
+        for path in numbered(self._directory, "step"):
+            if number_of(path) > step:
+                shutil.rmtree(path)
+
+    def mean(self) -> list[np.ndarray]:
+        """The mean of the weights kept.
+
+        The mean is taken in float64. Weights of other than floating-point dtypes
+        are taken from the last step. Damaged ones are left out, with a line on standard
+        error each.
+
+        Raises:
+            DamagedFolderError: none is left.
+        """
+        self.count, totals, arrays = 0, None, []
+        for path in intact(numbered(self._directory, "step"), "left out"):
+            arrays = read_arrays(path / WEIGHTS)["model"]
+            wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
+            totals = wide if totals is None else list(map(np.add, totals, wide))
+            self.count += 1
+        if totals is None:
+            raise DamagedFolderError(
+                "no validated weights are left to average; restore them from a copy, "
+                f"or use the model of the best validation. Received: {self._directory}"
+            )
+        return [
+            (total / self.count).astype(a.dtype) if is_floating(a.dtype) else a
+            for total, a in zip(totals, arrays, strict=True)
+        ]
+
+    def _steps(self) -> list[int]:
+        return [number_of(path) for path in numbered(self._directory, "step")]
+
+
+class BestModel(StatefulCallback):
+    """Keeps the model of the best validation as a model folder.
+
+    Training ends when no validation was better for some periods. Unlike the patience of
+    Keras' `EarlyStopping`, this one counts over `fit` calls and resumes: from the step
+    of the best model.
+
+    Args:
+        directory: folder that `save_model` writes.
+        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
+            others.
+        progress: where the run stands.
+        tokenizer: saved with the model, or `None`.
+        patience: updates without improvement after which training ends; `None` for any
+            number.
+
+    Attributes:
+        best: best value so far, or `None`.
+        best_step: step of that value.
+        best_monitor: metric of that value, which is another one than `monitor` until
+            the best model of a resumed run is scored anew.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        monitor: str,
+        progress: Progress,
+        tokenizer: Tokenizer | None,
+        patience: int | None = None,
+    ) -> None:
+        super().__init__()
+        self._directory = directory
+        self._monitor = monitor
+        self._progress = progress
+        self._tokenizer = tokenizer
+        self._patience = patience
+        self.best: float | None = None
+        self.best_step = 0
+        self.best_monitor = monitor
+
+    def get_state(self) -> dict[str, Any]:
+        return {
+            "monitor": self._monitor,
+            "best": self.best,
+            "best_step": self.best_step,
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        self.best_monitor = state["monitor"]
+        self.best, self.best_step = state["best"], state["best_step"]
+        if self.best is not None and not self._directory.is_dir():
+            print(
+                f"{self._directory} is missing; the next validation writes it again.",
+                file=sys.stderr,
+            )
+            self.best = None
+
+    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
+        value, step = (logs or {})[self._monitor], self._progress.step
+        if self._is_better(value):
+            save_model(self.model, self._directory, self._tokenizer)
+            self.best, self.best_step = float(value), step
+        if self._patience is not None and step - self.best_step >= self._patience:
+            self.model.stop_training = True
+
+    def _is_better(self, value: float) -> bool:
+        if self.best is None or not math.isfinite(value):
+            return math.isfinite(value)
+        is_higher = self._monitor == "val_bleu"
+        return value > self.best if is_higher else value < self.best
+
+
+def better_model(log: Path) -> str:
+    """The model of a run that validated better, `"best"` or `"averaged"`."""
+    events = read_log(log)
+    averages = [event for event in events if event["event"] == "averaged"]
+    # A run that was continued after its end has an average of old weights.
+    if not averages:
+        return BEST
+    best_of: dict[str, Callable[..., float]] = {"val_bleu": max, "val_loss": min}
+    for name, best in best_of.items():
+        # A score that the average was not given has not chosen the best model.
+        if name in averages[-1]:
+            values = [event[name] for event in events if event.get(name) is not None]
+            is_best = values and averages[-1][name] == best(values)
+            return AVERAGED if is_best else BEST
+    return AVERAGED
+
+
+def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
+    """Loads the better model of a run: that of the best validation, or the average.
+
+    Averages of weights that still improve quickly are worse than the last of them.
+
+    Args:
+        run_dir: folder of a run of `train` or `train_preset`. It need not have ended.
+
+    Returns:
+        A `LoadedModel`, that is `(model, tokenizer)`.
+
+    Raises:
+        FileNotFoundError: the folder holds no run, or one without a validated model.
+        ValueError: a file is not the one that was saved.
+    """
+    log = Path(run_dir) / LOG
+    if not log.is_file():
+        raise FileNotFoundError(
+            f"`run_dir` must be the folder of a run, with {LOG}. Received: {run_dir}"
+        )
+    return load_model(Path(run_dir) / better_model(log))

@@ -1,0 +1,125 @@
+"""A preset is trained on a corpus, with what its paper counts counted there."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from keras_attnvariants import presets
+from keras_attnvariants import training
+from keras_attnvariants.data import TokenizedCorpus
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.training import model_training
+
+pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
+
+
+@pytest.fixture
+def corpus(corpus_folder, corpus_cache):
+    return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+
+
+@pytest.mark.slow
+def test_a_preset_is_trained_and_loaded(corpus, tmp_path):
+    sizes = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16, "num_heads": 2}
+    result = training.train_preset(
+        presets.get("kav/hc-all/bible"),
+        corpus,
+        tmp_path / "run",
+        vocabulary_size=50,
+        batch_tokens=512,
+        sizes=sizes,
+        settings={"steps": 4, "validate_every": 4},
+        precision="float32",
+        bleu_sentences=2,
+        verbose=0,
+    )
+    assert result.step == 4 and result.monitor == "val_bleu"
+    settings = json.loads((tmp_path / "run/config.json").read_text())["training"]
+    assert settings["data"]["batch_tokens"] == 512
+    assert settings["label_smoothing"] == 0.1  # the preset's
+    model, tokenizer = training.load_run(tmp_path / "run")
+    assert model.vocabulary_size == tokenizer.vocabulary_size == 50
+    # The ratio of the corpus, whose sides are equally long.
+    assert '"length_ratio": 1.0' in json.dumps(model.get_config())
+
+
+def lines(text):
+    """The token ids of each line of a tokenized text."""
+    return np.split(text.ids, text.offsets[1:-1])
+
+
+def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
+    corpus, tmp_path, monkeypatch
+):
+    started = []
+    monkeypatch.setattr(
+        model_training, "train", lambda *given, **_: started.append(given)
+    )
+    preset = presets.get("cs287/seq2seq/iwslt16-de-en")
+    options = {"vocabulary_size": 50, "precision": "float32"}
+    small = {"embedding_dim": 4, "hidden_dim": 4}
+
+    def run(**settings):
+        training.train_preset(
+            preset, corpus, tmp_path, sizes=small, settings=settings, **options
+        )
+        model, tokenizer, _, _, config = started.pop()
+        return model, TokenizedCorpus(corpus, tokenizer), config
+
+    model, tokens, config = run()
+    batch = config.data["batch_tokens"]
+    lengths = [len(ids) for text in tokens.split("train") for ids in lines(text)]
+    pairs = len(lengths) // 2
+    assert batch == round(32 * (sum(lengths) + pairs) / pairs)
+    assert config.steps == 10 * tokens.num_batches(batch)
+    assert model.search_settings.beam_size == 3
+    assert run(steps=7)[-1].steps == 7
+
+
+def test_a_corpus_without_validation(corpus, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        model_training, "train", lambda *given, **options: started.append(options)
+    )
+    without = replace(corpus, splits={"train": corpus.splits["train"]})
+    training.train_preset(
+        presets.get("kav/base/bible"),
+        without,
+        tmp_path,
+        vocabulary_size=50,
+        sizes={"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2},
+        precision="float32",
+    )
+    assert started == [{"callbacks": (), "verbose": "auto"}]
+
+
+def test_settings_are_checked_before_a_vocabulary_is_learned(
+    corpus, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Tokenizer, "train", lambda *_: pytest.fail("learned"))
+    preset = presets.get("kav/hc-sa/bible")
+    with pytest.raises(ValueError, match="`steps` must be a positive integer"):
+        training.train_preset(
+            preset, corpus, tmp_path, settings={"steps": 0}, precision="float32"
+        )
+    for sizes in ({"num_heads": 3}, {"hidden": 8}):
+        with pytest.raises(ValueError, match="num_heads=3|hidden"):
+            training.train_preset(
+                preset, corpus, tmp_path, sizes=sizes, precision="float32"
+            )
+    with pytest.raises(ValueError, match="`vocabulary_size` must be"):
+        training.train_preset(
+            preset, corpus, tmp_path, vocabulary_size=0, precision="float32"
+        )
+    for name in ("bleu_sentences", "samples"):
+        with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 0"):
+            training.train_preset(
+                preset, corpus, tmp_path, precision="float32", **{name: -1}
+            )
+    with pytest.raises(ValueError, match="`batch_tokens` must be"):
+        training.train_preset(
+            preset, corpus, tmp_path, batch_tokens=-1, precision="float32"
+        )

@@ -1,0 +1,107 @@
+"""Settings survive JSON; they come from presets, corpora and what is faster here."""
+
+import json
+import shutil
+
+import pytest
+
+from keras_attnvariants import presets
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.training import LinearDecay
+from keras_attnvariants.training import NoamSchedule
+from keras_attnvariants.training import TrainingConfig
+from keras_attnvariants.training import faster_precision
+from keras_attnvariants.training import training_config
+
+
+@pytest.mark.parametrize("rate", [1e-3, NoamSchedule(8), LinearDecay(1e-3, 1e-5, 10)])
+def test_round_trip_through_json(rate):
+    config = TrainingConfig(10, rate, clipnorm=1.0, data={"languages": ["de", "en"]})
+    text = json.dumps(config.to_dict())
+    copy = TrainingConfig.from_dict(json.loads(text))
+    assert copy.to_dict() == config.to_dict()
+    assert type(copy.learning_rate) is type(rate)
+
+
+def test_optimizer_has_the_settings():
+    optimizer = TrainingConfig(10, 0.5, clipnorm=2.0).optimizer()
+    config = optimizer.get_config()
+    assert (config["beta_1"], config["beta_2"], config["epsilon"]) == (0.9, 0.98, 1e-9)
+    assert config["global_clipnorm"] == 2.0
+    assert float(optimizer.learning_rate) == 0.5
+
+
+@pytest.mark.parametrize(
+    "field", ["steps", "validate_every", "save_every", "average_last", "patience"]
+)
+def test_counts_must_be_positive(field):
+    for value in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match=rf"`{field}` must be a positive integer"):
+            TrainingConfig(**{"steps": 1, "learning_rate": 1.0, field: value})
+
+
+def test_unknown_setting_names_the_nearest():
+    values = TrainingConfig(1, 1.0).to_dict() | {"label_smothing": 0.1}
+    with pytest.raises(ValueError, match=r"mean 'label_smoothing'\? Received: 'label"):
+        TrainingConfig.from_dict(values)
+
+
+@pytest.mark.parametrize("norm", [0, -1.0, "1"])
+def test_clipnorm_must_be_positive(norm):
+    with pytest.raises(ValueError, match=r"`clipnorm` must be a positive number"):
+        TrainingConfig(1, 1.0, clipnorm=norm)
+
+
+@pytest.mark.parametrize(
+    ("bfloat16", "expected"), [(0.5, "mixed_bfloat16"), (0.9, "float32")]
+)
+def test_precision_is_the_faster_one(bfloat16, expected, monkeypatch):
+    seconds = {"bfloat16": bfloat16, "float32": 1.0}
+    monkeypatch.setattr(training_config, "shortest_seconds", lambda functions: seconds)
+    assert faster_precision() == expected
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_is_timed_is_a_product_of_the_dtype(dtype):
+    assert training_config.square_product(dtype)() == 512
+
+
+@pytest.fixture
+def corpus(corpus_folder, corpus_cache):
+    return load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
+
+
+def test_data_are_compared_by_the_sentences_that_matter(corpus_folder, tmp_path):
+    """Neither the names of files nor test sets make another run of it."""
+    preset = presets.get("kav/hc-sa/bible")
+
+    def described(folder, **subwords):
+        loaded = load_corpus(folder, "xx", "yy", cache_dir=tmp_path / "cache")
+        return training_config.describe_data(preset, loaded, subwords)
+
+    def copy(name):
+        return shutil.copytree(corpus_folder, tmp_path / name)
+
+    data = described(corpus_folder)
+    assert data.keys() == {"preset", "train_sentences", "validation_sentences"}
+    renamed = copy("renamed")
+    (renamed / "test2.xx").write_text("aba\n")
+    (renamed / "test2.yy").write_text("aba\n")
+    assert described(renamed, model_type="unigram") == data
+    changed = copy("changed")
+    path = changed / "validation.xx"
+    path.write_text("another" + path.read_text())
+    different = described(changed, model_type="bpe")
+    assert {k for k in different if different[k] != data.get(k)} == {
+        "validation_sentences",
+        "model_type",
+    }
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_every_preset_can_be_trained(name):
+    preset = presets.get(name)
+    config = TrainingConfig(**training_config.preset_settings(preset))
+    assert config.steps == preset.training.steps
+    assert config.average_last == preset.training.averaged_checkpoints
+    assert TrainingConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()
