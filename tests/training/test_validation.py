@@ -104,14 +104,16 @@ def test_affordable_bleu_needs_texts():
         ValidationBLEU(list, [], [], share=0.05)
 
 
-SOURCES = ["ein [Haus] :smile:", "ein sehr langer Satz " * 8]
-REFERENCES = ["a [house]", "a very long sentence " * 8]
+SAMPLE_SOURCES = ["ein [Haus] :smile:", "ein sehr langer Satz " * 8]
+SAMPLE_REFERENCES = ["a [house]", "a very long sentence " * 8]
 
 
 @pytest.fixture
 def samples():
     return SampleTranslations(
-        lambda texts: [text.upper() for text in texts], SOURCES, REFERENCES
+        lambda texts: [text.upper() for text in texts],
+        SAMPLE_SOURCES,
+        SAMPLE_REFERENCES,
     )
 
 
