@@ -8,6 +8,7 @@ from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import models
+from keras_attnvariants.training import run_settings
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
 
