@@ -19,7 +19,6 @@ from keras_attnvariants.attention.neural_ngram import NeuralNgram
 from keras_attnvariants.attention.phrase import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import mass_shares
 from keras_attnvariants.attention.phrases.scores import strong_shares
-from keras_attnvariants.attention.phrases.scores import winning_shares
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
@@ -57,5 +56,4 @@ __all__ = [
     "split_heads",
     "strong_shares",
     "variants",
-    "winning_shares",
 ]

@@ -66,14 +66,15 @@ def block_windows(x: Tensor, first: int, span: int, size: Size) -> Tensor:
     left, right = -first, (count + 1) * size - length + first
     padded = ops.pad(x, ((0, 0), (left, right), *[(0, 0)] * len(inner)))
     blocks = ops.reshape(padded, (batch, count + 1, size, *inner))
-    overlap = part(blocks, (1, count), (0, span))
-    return ops.concatenate([part(blocks, (0, count)), overlap], axis=2)
+    overlap = section(section(blocks, 1, count, axis=1), 0, span, axis=2)
+    return ops.concatenate([section(blocks, 0, count, axis=1), overlap], axis=2)
 
 
 def join_blocks(blocks: Tensor, length: Size) -> Tensor:
     """Joins results by block: `[B, blocks, size, ...]` to `[B, length, ...]`."""
     batch, count, size, *inner = ops.shape(blocks)
-    return part(ops.reshape(blocks, (batch, count * size, *inner)), (0, length))
+    joined = ops.reshape(blocks, (batch, count * size, *inner))
+    return section(joined, 0, length, axis=1)
 
 
 def pair_sums(k: Tensor, v: Tensor) -> Tensor:
@@ -100,24 +101,13 @@ def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     if q.shape[1] is None or q.shape[1] != k.shape[1]:
         # No query sees keys beyond the last one.
         enough = [(0, 0), (0, length), (0, 0), (0, 0)]
-        k, v = (part(ops.pad(x, enough), (0, length)) for x in (k, v))
+        k, v = (section(ops.pad(x, enough), 0, length, axis=1) for x in (k, v))
     q, k, v = (block_windows(x, 0, 0, size) for x in (q, k, v))
     weights = ops.einsum("bnthd,bnshd->bnhts", q, k)
     weights = ops.where(causal_pattern(size, size), weights, 0.0)
     before = delay(ops.cumsum(pair_sums(k, v), axis=1), 1)
     sums = ops.einsum("bnhts,bnshe->bnthe", weights, v)
     return join_blocks(sums + ops.einsum("bnthd,bnhde->bnthe", q, before), length)
-
-
-def part(x: Tensor, *bounds: tuple[Size, Size]) -> Tensor:
-    """A slice of `x`, given by `(start, size)` for each axis after the first.
-
-    Indexing would do the same, but its gradient is several times slower on TensorFlow.
-    """
-    shape, axes = ops.shape(x), 1 + len(bounds)
-    starts = (0, *[start for start, _ in bounds], *[0] * (len(shape) - axes))
-    sizes = (shape[0], *[size for _, size in bounds], *shape[axes:])
-    return ops.slice(x, starts, sizes)
 
 
 def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
@@ -148,7 +138,7 @@ def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
     return window, window[:, :, 1:]
 
 
-def block_band(kernel: np.ndarray, size: int) -> Tensor:
+def block_band(kernel: np.ndarray, size: Size) -> Tensor:
     """Float32 `[H, size, size + taps - 1]`: row `i` holds the taps from column `i`.
 
     Computed from the kernel, which graphs hold in place of the band: taps and zeros,
@@ -163,9 +153,4 @@ def block_band(kernel: np.ndarray, size: int) -> Tensor:
 
 def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:
     """The full matrix: float32 `[H, L, L]`, with the weights of `j` for `i`."""
-    taps = len(kernel)
-    relative = ops.arange(length)[None, :] - ops.arange(length)[:, None] - first
-    inside = ops.logical_and(relative >= 0, relative < taps)
-    table = ops.convert_to_tensor(kernel.astype("float32"))
-    weights = ops.take(table, ops.clip(relative, 0, taps - 1), axis=0)  # [L, L, H]
-    return ops.transpose(ops.where(inside[..., None], weights, 0.0), (2, 0, 1))
+    return section(block_band(kernel, length), -first, length, axis=2)

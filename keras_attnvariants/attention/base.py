@@ -11,6 +11,7 @@ projections, heads and a softmax. It defines
 * `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
 """
 
+import inspect
 from typing import Any
 
 import keras
@@ -21,13 +22,12 @@ from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import check_lengths
+from keras_attnvariants.attention.calls import check_memory
+from keras_attnvariants.attention.calls import check_returned
+from keras_attnvariants.attention.calls import check_scores_wanted
+from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.contract import check_lengths
-from keras_attnvariants.attention.contract import check_memory
-from keras_attnvariants.attention.contract import check_returned
-from keras_attnvariants.attention.contract import check_scores_wanted
-from keras_attnvariants.attention.contract import check_weights
-from keras_attnvariants.attention.contract import without_keras_options
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -41,8 +41,8 @@ SHARED = "shared"
 class BaseAttention(keras.layers.Layer):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
-    It defines `call` and `step`, applies the query mask, and checks the inputs and
-    what the variant returns.
+    It defines `call` and `step`, applies the query mask, and checks what it is given
+    and what the variant returns.
 
     Masking: Keras masks of `query`, `value` and `key` are used, and the query mask is
     passed on. The content of padded keys never changes a real position. A query
@@ -129,12 +129,11 @@ class BaseAttention(keras.layers.Layer):
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
         given = Call(query, value, key, masks, return_attention_scores, training)
-        found = self.attend(given)
-        context, scores = check_returned(self, "attend", found, "context, weights")
+        found = check_returned(self, "attend", self.attend(given), given)
+        context, scores = found
         output = self.project_output(zero_masked(context, query_mask), training)
         if not return_attention_scores:
             return output
-        check_weights(self, "attend", scores)
         return output, zero_masked(scores, query_mask, axis=2)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
@@ -153,12 +152,7 @@ class BaseAttention(keras.layers.Layer):
     # One position at a time
 
     def round_as(self, dtype: str) -> None:
-        """Lets the layer be as exact as in another dtype wherever that is faster.
-
-        Args:
-            dtype: one that is not wider than that in which the layer computes. By
-                default, it changes nothing.
-        """
+        """Lets the layer be as exact as in a narrower dtype wherever that is faster."""
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         """Computes what cross-attention needs from a source, once per sentence.
@@ -184,12 +178,10 @@ class BaseAttention(keras.layers.Layer):
             batch: number of sentences; an integer or a scalar tensor.
             beams: number of hypotheses per sentence.
             max_length: maximum number of positions that will be decoded.
-            memory: what `prepare` returned, in cross-attention; `None` in
-                self-attention.
+            memory: what `prepare` returned, in cross-attention; else `None`.
 
         Raises:
-            ValueError: the variant can only do cross-attention, and `memory` is
-                `None`.
+            ValueError: the variant can only do cross-attention, and there is no memory.
         """
         check_memory(self, memory)
         return {}
@@ -224,28 +216,23 @@ class BaseAttention(keras.layers.Layer):
         """
         check_scores_wanted(self, return_attention_scores)
         check_memory(self, memory)
-        found = self.attend_step(
-            Step(query, position, state, memory, return_attention_scores)
-        )
-        context, scores, state = check_returned(
-            self, "attend_step", found, "context, weights, state"
-        )
+        given = Step(query, position, state, memory, return_attention_scores)
+        found = check_returned(self, "attend_step", self.attend_step(given), given)
+        context, scores, state = found
         output = self.project_output(context)
         if output.shape[1] != query.shape[1]:  # one context for all beams
             output = ops.broadcast_to(output, (*ops.shape(query)[:2], output.shape[-1]))
         if not return_attention_scores:
             return output, state
-        check_weights(self, "attend_step", scores)
         return output, state, scores
 
     def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         """Computes the variant's equation at one position.
 
         Returns:
-            The context `[B, K, ...]`, in the form that `project_output` takes
-            (`[B, 1, ...]` if it is the same for all beams), the float32 weights as
-            `step` returns them (`None` is allowed if they are not needed), and the new
-            state.
+            The context `[B, K, ...]` (`[B, 1, ...]` if it is the same for all beams),
+            the float32 weights as `step` returns them, which may be `None` if they are
+            not needed, and the new state.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not define `attend_step`."
@@ -263,6 +250,21 @@ class BaseAttention(keras.layers.Layer):
         return ops.mean(scores, axis=2)
 
     # Keras
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor that are attributes of the same names.
+
+        A variant that keeps an argument under another name has to add it.
+        """
+        config = super().get_config()
+        for cls in reversed(type(self).__mro__):
+            if issubclass(cls, BaseAttention):
+                for name in inspect.signature(cls.__init__).parameters:
+                    if name != "self" and hasattr(self, name):
+                        value = getattr(self, name)
+                        value = list(value) if isinstance(value, tuple) else value
+                        config[name] = keras.saving.serialize_keras_object(value)
+        return config
 
     def compute_mask(
         self, query: Tensor, query_mask: Tensor | None = None

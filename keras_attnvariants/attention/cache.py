@@ -6,41 +6,38 @@ hypothesis. A search that reorders its hypotheses only reorders this mask; keys 
 values stay where they were written.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 from typing import NamedTuple
 
+import keras
 import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.backend import VectorLists
 from keras_attnvariants.backend import reshape
+from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Within `common_history`: the histories at this position, by the kind of their caches.
-_histories: contextvars.ContextVar[dict[Any, Tensor]]
-_histories = contextvars.ContextVar("histories")
+# The key of a mask in a state: which entries are in the history of each hypothesis.
+HISTORY = "history"
 
 
-@contextlib.contextmanager
-def common_history() -> Iterator[None]:
-    """A scope of one decoding step of a model, whose caches have one history.
+def with_common_histories(state: NestedTensors) -> NestedTensors:
+    """The state of a model whose caches of one size have the same history.
 
     All layers write at the same positions, and a search reorders all of them alike: the
-    histories of caches of one kind and size are equal. They become the same tensor,
-    which a search reorders once.
+    histories of caches of one size are equal. As one tensor, a history is computed and
+    reordered once.
     """
-    token = _histories.set({})
-    try:
-        yield
-    finally:
-        _histories.reset(token)
+    found: dict[tuple[Size, ...], Tensor] = {}
+    leaves = [
+        found.setdefault(tuple(x.shape), x) if path[-1] == HISTORY else x
+        for path, x in keras.tree.flatten_with_path(state)
+    ]
+    return keras.tree.pack_sequence_as(state, leaves)
 
 
 class CacheEntries(NamedTuple):
@@ -82,7 +79,7 @@ class KeyValueCache:
         entries = slots * beams
         heads = {"key": self.num_heads, "value": self.value_heads or self.num_heads}
         return {
-            "history": ops.zeros((batch, beams, entries), "bool"),
+            HISTORY: ops.zeros((batch, beams, entries), "bool"),
             SHARED: {
                 name: vectors.zeros((batch, heads[name]), entries)
                 for name, vectors in self.vectors.items()
@@ -116,7 +113,7 @@ class KeyValueCache:
         slot = self.slot(position, slots)
         new, shared = {"key": key, "value": value}, state[SHARED]
         return {
-            "history": self.with_own(state["history"], slot),
+            HISTORY: self.with_own(state[HISTORY], slot),
             SHARED: {
                 name: vectors.write(shared[name], new[name], slot * beams)
                 for name, vectors in self.vectors.items()
@@ -125,16 +122,12 @@ class KeyValueCache:
 
     def with_own(self, history: Tensor, slot: Size) -> Tensor:
         """The history in which each hypothesis has its own entry of a slot alone."""
-        known = _histories.get({})
-        kind = type(self), tuple(history.shape)
-        if kind not in known:
-            _, beams, count = ops.shape(history)
-            entries = ops.arange(count, dtype="int32")
-            beam = np.arange(beams, dtype="int32")[:, None]
-            is_own = ops.equal(entries % beams, beam)
-            is_written = ops.equal(entries // beams, slot)
-            known[kind] = ops.where(is_written, is_own, history)
-        return known[kind]
+        _, beams, count = ops.shape(history)
+        entries = ops.arange(count, dtype="int32")
+        beam = np.arange(beams, dtype="int32")[:, None]
+        is_own = ops.equal(entries % beams, beam)
+        is_written = ops.equal(entries // beams, slot)
+        return ops.where(is_written, is_own, history)
 
     def read(self, state: State, position: Size) -> CacheEntries:
         """Returns all entries, after `position` has been written."""
@@ -145,7 +138,7 @@ class KeyValueCache:
         }
         return CacheEntries(
             **found,
-            mask=ops.expand_dims(state["history"], 1),
+            mask=ops.expand_dims(state[HISTORY], 1),
             positions=ops.repeat(self.positions(position, slots), beams),
         )
 
@@ -169,7 +162,7 @@ class RingCache(KeyValueCache):
 
 def sizes(state: State) -> tuple[int, Size]:
     """The numbers of beams and slots of a state."""
-    _, beams, entries = ops.shape(state["history"])
+    _, beams, entries = ops.shape(state[HISTORY])
     return beams, entries // beams
 
 

@@ -1,10 +1,11 @@
-"""What a layer is given to attend to: inputs, masks, and one step of decoding.
+"""What a layer is given: options of Keras, a call with its masks, a decoding step.
 
 The methods of a variant take a `Call` or a `Step`, so that none of them repeats their
-parts.
+parts. An input that a layer cannot honour is refused with a reason, never ignored.
 """
 
 from dataclasses import dataclass
+from typing import Any
 from typing import NamedTuple
 
 from keras import ops
@@ -13,6 +14,44 @@ from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
+
+# The default in Keras, and why a layer without the option cannot honour another value.
+OPTIONS = {
+    "num_heads": (1, "it is one wide layer"),
+    "key_dim": (None, "it has no queries and keys; `value_dim` is the width of a head"),
+    "value_dim": (None, "it has no values by head"),
+    "dropout": (0.0, "it has no learned weights to drop"),
+    "seed": (None, "it draws no random numbers"),
+    "output_shape": (
+        None,
+        "its output is as wide as the query, as residual connections need it; a "
+        "`Dense` layer after it gives another width",
+    ),
+    "attention_axes": (None, "its inputs are [batch, length, width]"),
+    "sliding_window": (None, "`LocalAttention` has a window"),
+    "flash_attention": (None, "it computes its weights itself"),
+    "use_gate": (False, "its output has no gate"),
+}
+
+
+def without_keras_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of a layer without those of Keras that have their default there.
+
+    Args:
+        kind: name of the class that does not have them.
+        options: keyword arguments that are left when all of its own are taken.
+
+    Raises:
+        ValueError: one of them cannot be honoured.
+    """
+    for name in OPTIONS.keys() & options.keys():
+        default, reason = OPTIONS[name]
+        if options[name] != default:
+            raise ValueError(
+                f"`{name}` must be {default!r} for {kind}: {reason}. "
+                f"Received: {name}={options[name]!r}"
+            )
+    return {name: value for name, value in options.items() if name not in OPTIONS}
 
 
 class Widths(NamedTuple):
@@ -185,3 +224,53 @@ def mask_or_ones(mask: Tensor | None, sequence: Tensor) -> Tensor:
     if mask is None:
         return ops.ones(ops.shape(sequence)[:2], "bool")
     return ops.cast(mask, "bool")
+
+
+def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
+    """Raises if query and value of self-attention have different static lengths."""
+    lengths = query.shape[1], value.shape[1]
+    if "cross" in layer.roles or None in lengths or lengths[0] == lengths[1]:
+        return
+    raise ValueError(
+        f"`query` and `value` must have the same length: {type(layer).__name__} is "
+        "self-attention. `keras_attnvariants.attention.variants('cross')` lists the "
+        f"variants for cross-attention. Received: lengths {lengths}"
+    )
+
+
+def check_scores_wanted(layer: Any, wanted: bool) -> None:
+    """Raises if weights are requested from a variant that has none."""
+    if wanted and not layer.has_scores:
+        raise ValueError(
+            f"`return_attention_scores` must be False: {type(layer).__name__} has no "
+            f"attention weights. Received: return_attention_scores={wanted}"
+        )
+
+
+def check_memory(layer: Any, memory: Memory) -> None:
+    """Raises if `memory` is missing in cross-attention."""
+    if memory is None and layer.roles == {"cross"}:
+        raise ValueError(
+            f"`memory` must be what `prepare` returned: {type(layer).__name__} is "
+            "cross-attention. Received: None"
+        )
+
+
+def check_returned(layer: Any, method: str, found: Any, given: "Call | Step") -> Any:
+    """Returns what a method of a layer returned for a call or a step.
+
+    Raises:
+        TypeError: it is not a tuple of the right length (a tensor would unpack along
+            its batch), or has no weights with four axes where they are requested.
+    """
+    names = "context, weights" if isinstance(given, Call) else "context, weights, state"
+    kind = f"`{method}` of {type(layer).__name__} must return"
+    if not isinstance(found, tuple) or len(found) != len(names.split(",")):
+        raise TypeError(f"{kind} a tuple ({names}). Received: {type(found).__name__}")
+    shape = None if found[1] is None else tuple(found[1].shape)
+    if given.return_scores and (shape is None or len(shape) != 4):
+        raise TypeError(
+            f"{kind} weights with four axes when they are requested. "
+            f"Received: shape {shape}"
+        )
+    return found

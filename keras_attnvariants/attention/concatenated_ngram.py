@@ -144,13 +144,3 @@ class ConcatenatedNgram(NgramLayer):
         hidden, neighbours = ops.split(context, [self.hidden_dim], axis=-1)
         output = self.output_dense(hidden)
         return self.dropout_layer(output, training=training) + neighbours
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "hidden_dim": self.hidden_dim,
-            "far_windows": self.far_windows,
-            "far_size": self.far_size,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }

@@ -14,13 +14,11 @@ from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
+WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True}
+
 
 @register_attention(
-    paper="Press, Smith and Lewis 2022",
-    examples=(
-        {"num_heads": 4},
-        {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True},
-    ),
+    paper="Press, Smith and Lewis 2022", examples=({"num_heads": 4}, WIDTHS)
 )
 class AlibiAttention(DotProductAttention):
     """Dot-product attention with linear distance biases (Press et al. 2022, section 3).
@@ -68,20 +66,12 @@ def slopes(num_heads: int) -> tuple[float, ...]:
     return (*exact, *between[: num_heads - power])
 
 
+FEW_BUCKETS = {"num_buckets": 6, "max_distance": 7, "bidirectional": False, **WIDTHS}
+
+
 @register_attention(
     paper="Raffel et al. 2020",
-    examples=(
-        {"num_heads": 4},
-        {
-            "num_heads": 4,
-            "num_buckets": 6,
-            "max_distance": 7,
-            "bidirectional": False,
-            "key_dim": 3,
-            "value_dim": 5,
-            "use_bias": True,
-        },
-    ),
+    examples=({"num_heads": 4}, FEW_BUCKETS),
 )
 class RelativeBiasAttention(DotProductAttention):
     """Dot-product attention with a learned bias for each distance (Raffel et al. 2020).
@@ -187,11 +177,3 @@ class RelativeBiasAttention(DotProductAttention):
         distance = key_positions[None, :] - query_positions[:, None]
         distance = ops.clip(distance, -limit, limit) + limit
         return ops.transpose(ops.take(table, distance, axis=0), (2, 0, 1))
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "bidirectional": self.bidirectional,
-        }

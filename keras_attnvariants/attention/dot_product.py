@@ -11,8 +11,8 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
+from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.contract import without_keras_options
 from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.attention.query_key_value import project_heads
@@ -20,7 +20,6 @@ from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import fused_attention
 from keras_attnvariants.backend import has_fused_attention
 from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import row_products
 from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.backend import visible_softmax
 from keras_attnvariants.utils.typing import Memory
@@ -146,21 +145,13 @@ class DotProductAttention(SoftmaxAttention):
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         inputs = self.project_inputs(call)
-        query_positions, key_positions = (
-            ops.arange(length, dtype="int32") for length in call.lengths
-        )
         mask = call.masks.combined(*call.lengths)
-        context = None
-        if self.is_fused(call.training):
-            bias = self.bias(query_positions, key_positions)
-            context = self.attend_fused(inputs, call, bias, mask)
-            if not call.return_scores:
-                return context, None
-        plain, weights = self.attend_heads(
-            *inputs, query_positions, key_positions, mask, call.training
-        )
+        if not self.is_fused(call.training):
+            return self.attend_heads(*inputs, mask, call.training)
+        context = self.attend_fused(inputs, call, mask)
         # Asking for weights does not change the output.
-        return plain if context is None else context, weights
+        weights = self.attend_heads(*inputs, mask)[1] if call.return_scores else None
+        return context, weights
 
     @classmethod
     def has_fused_form(cls) -> bool:
@@ -178,18 +169,13 @@ class DotProductAttention(SoftmaxAttention):
         return self.flash_attention is True or has_fused_attention()
 
     def attend_fused(
-        self,
-        inputs: tuple[Tensor, Tensor, Tensor],
-        call: Call,
-        bias: Tensor | None,
-        mask: Tensor | None,
+        self, inputs: tuple[Tensor, Tensor, Tensor], call: Call, mask: Tensor | None
     ) -> Tensor:
         """The context `[B, T, H, D]` by the fused operation.
 
         Args:
             inputs: scaled queries, keys and values by head.
             call: the call, for its masks.
-            bias: what `bias` returns.
             mask: all masks together; a query that sees no key has a context of 0.
         """
         flash = self.flash_attention
@@ -197,6 +183,7 @@ class DotProductAttention(SoftmaxAttention):
             flash = keras.config.is_flash_attention_enabled()
         # The kernel leaves out later keys faster than a mask can hide them.
         pattern = call.masks._replace(causal=False).combined(*call.lengths)
+        bias = self.bias(*map(positions, call.lengths))
         context = fused_attention(inputs, pattern, call.masks.causal, bias, flash)
         return context if mask is None else zero_masked(context, ops.any(mask, axis=-1))
 
@@ -209,24 +196,36 @@ class DotProductAttention(SoftmaxAttention):
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        query_positions: Tensor,
-        key_positions: Tensor,
         mask: Tensor | None,
         training: bool | None = False,
+        first: int = 0,
     ) -> tuple[Tensor, Tensor]:
         """Context and weights from scaled queries, keys and values by head.
 
         Args:
             q: `[B, T, H, D]`.
             k, v: `[B, S, H, D]`.
-            query_positions, key_positions: int32 `[T]` and `[S]`.
             mask: bool `[1|B, 1|T, S]`, or `None`.
             training: whether dropout is applied.
+            first: position of the first key if that of the first query is 0.
         """
         products = ops.einsum("bthd,bshd->bhts", q, k)
+        at, keys_at = positions(ops.shape(q)[1]), positions(ops.shape(k)[1]) + first
         mask = None if mask is None else mask[:, None]
-        energies, mask = self.energies(products, query_positions, key_positions, mask)
+        energies, mask = self.energies(products, at, keys_at, mask)
         return self.average(energies, v, mask, training)
+
+    def average(
+        self,
+        energies: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        training: bool | None = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Means of values `[B, S, H, D]` and their weights, the softmax of energies."""
+        weights = masked_softmax(energies, mask)
+        kept = self.drop(weights, training)
+        return ops.einsum("bhts,bshd->bthd", kept, values), weights
 
     # One position at a time
 
@@ -263,7 +262,7 @@ class DotProductAttention(SoftmaxAttention):
             [q] = project_heads([self.query_dense], step.query, heads, dtype)
             visible = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
-            key_positions = ops.arange(ops.shape(key)[2], dtype="int32")
+            key_positions = positions(ops.shape(key)[2])
         else:
             layers = self.joint_projections
             q, key, value = project_heads(
@@ -272,7 +271,7 @@ class DotProductAttention(SoftmaxAttention):
             q = q * self.scale
             state = self.cache.write(state, key, value, step.position)
             key, value, visible, key_positions = self.cache.read(state, step.position)
-        products = row_products(q, key)  # [B, H, K, S]
+        products = ops.einsum("bhkd,bhsd->bhks", q, key)
         energies, mask = self.energies(products, step.positions, key_positions, visible)
         # Of a sentence without tokens, all values are 0.
         is_plain = mask is visible and not return_scores
@@ -286,5 +285,7 @@ class DotProductAttention(SoftmaxAttention):
             weights = self.cache.by_slot(state, weights)
         return context, ops.transpose(weights, (0, 2, 1, 3)), state
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "flash_attention": self.flash_attention}
+
+def positions(length: Size) -> Tensor:
+    """The positions of a sequence, int32 `[length]`."""
+    return ops.arange(length, dtype="int32")

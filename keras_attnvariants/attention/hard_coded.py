@@ -19,13 +19,12 @@ from keras_attnvariants.attention.banded import dense_band
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
-from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
-from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -80,13 +79,6 @@ class GaussianAttention(MultiHeadBase):
         self.threshold = threshold
         self.reach = REACH[self.compute_dtype]
 
-    def make_layers(self, widths: Widths) -> None:
-        self.head_dim = self.head_width("value_dim", self.value_dim, widths.query)
-        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
-        self.output_dense = self.dense_output(
-            self.num_heads * self.head_dim, widths.query
-        )
-
     @property
     def radius(self) -> int:
         """The distance from a head's centre up to which weights are computed."""
@@ -95,25 +87,30 @@ class GaussianAttention(MultiHeadBase):
     def round_as(self, dtype: str) -> None:
         self.reach = REACH[dtype]
 
-    def density(self, distance: np.ndarray) -> np.ndarray:
-        """Weights `[..., H]` at signed distances `[..., H]` from the centres."""
-        deviation = np.asarray(self.deviations)
-        weights = np.exp(-0.5 * (distance / deviation) ** 2)
+    def density(self, distance: Any, xp: Any = np) -> Any:
+        """Weights `[..., H]` at signed distances `[..., H]` from the centres.
+
+        Args:
+            distance: an array; or a float32 tensor.
+            xp: `numpy`, for arrays and in float64; or `keras.ops`, for tensors.
+        """
+        deviation = np.asarray(self.deviations, "float64" if xp is np else "float32")
+        weights = xp.exp(-0.5 * xp.square(distance / deviation))
         weights = weights / (deviation * math.sqrt(2 * math.pi))
-        weights = np.where(np.abs(distance) <= self.radius, weights, 0.0)
-        return np.where(weights >= self.threshold, weights, 0.0)
+        weights = xp.where(xp.abs(distance) <= self.radius, weights, 0.0)
+        return xp.where(weights >= self.threshold, weights, 0.0)
 
     def values(self, value: Tensor, mask: Tensor | None = None) -> Tensor:
         """Projected values by head, `[B, S, H, D]`, 0 at masked positions."""
         return zero_masked(self.split(self.value_dense(value)), mask)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "offsets": list(self.offsets),
-            "standard_deviation": self.standard_deviation,
-            "threshold": self.threshold,
-        }
+    def masked_matrix(self, weights: Tensor, masks: Masks, batch: Size) -> Tensor:
+        """The weights `[H, T, S]` of all sentences, `[B, H, T, S]`, masked ones 0."""
+        lengths = ops.shape(weights)[1:]
+        mask = masks.combined(*lengths)
+        if mask is not None:
+            weights = ops.where(mask[:, None], weights, 0.0)
+        return ops.broadcast_to(weights, (batch, self.num_heads, *lengths))
 
 
 def tile(name: str, values: Sequence[float], num_heads: int) -> tuple[float, ...]:
@@ -189,14 +186,11 @@ class HardCodedAttention(GaussianAttention):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, offsets, **kwargs)
-        if implementation not in IMPLEMENTATIONS:
-            raise ValueError(
-                f"`implementation` must be one of {IMPLEMENTATIONS}. "
-                f"Received: {implementation!r}"
-            )
         if check_integer("window", window) % 2 == 0:
             raise ValueError(f"`window` must be odd. Received: {window}")
-        self.implementation = implementation
+        self.implementation = check_choice(
+            "implementation", implementation, IMPLEMENTATIONS
+        )
         self.window = window
 
     @property
@@ -204,10 +198,10 @@ class HardCodedAttention(GaussianAttention):
         radii = {"gaussian": super().radius, "conv": self.window // 2, "index": 0}
         return radii[self.implementation]
 
-    def density(self, distance: np.ndarray) -> np.ndarray:
+    def density(self, distance: Any, xp: Any = np) -> Any:
         if self.implementation == "index":
             return (distance == 0).astype("float64")
-        return super().density(distance)
+        return super().density(distance, xp)
 
     def kernel(self, causal: bool) -> tuple[np.ndarray, int]:
         """Float32 weights `[taps, H]` by relative position, and the first position."""
@@ -224,22 +218,13 @@ class HardCodedAttention(GaussianAttention):
         kernel, first = self.kernel(masks.causal)
         weights = None
         if call.return_scores or masks.attention is not None:
-            weights = self.weight_matrix(kernel, first, ops.shape(values), masks)
+            batch, length = ops.shape(values)[:2]
+            band = dense_band(kernel, first, length)
+            weights = self.masked_matrix(band, masks._replace(causal=False), batch)
         if masks.attention is None:
             return convolve_bands(values, kernel, first), weights
         context = ops.einsum("bhts,bshd->bthd", ops.cast(weights, values.dtype), values)
         return context, weights
-
-    def weight_matrix(
-        self, kernel: np.ndarray, first: int, shape: Shape, masks: Masks
-    ) -> Tensor:
-        """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
-        batch, length = shape[:2]
-        weights = ops.convert_to_tensor(dense_band(kernel, first, length))[None]
-        mask = masks._replace(causal=False).combined(length, length)
-        if mask is not None:
-            weights = ops.where(mask[:, None], weights, 0.0)
-        return ops.broadcast_to(weights, (batch, self.num_heads, length, length))
 
     def initial_state(
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
@@ -269,10 +254,3 @@ class HardCodedAttention(GaussianAttention):
         scores = ops.where(exists, kernel.T, 0.0)  # [H, slots]
         shape = (*ops.shape(step.query)[:2], *ops.shape(scores))
         return ops.broadcast_to(scores, shape)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "implementation": self.implementation,
-            "window": self.window,
-        }

@@ -20,6 +20,7 @@ from keras_attnvariants.attention.hard_coded import GaussianAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import constant
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -108,7 +109,12 @@ class HardCodedCrossAttention(GaussianAttention):
         context = self.average_windows(values, length)
         if not call.return_scores:
             return context, None
-        return context, self.weight_matrix(length, values, call.masks.key)
+        batch, source = ops.shape(values)[:2]
+        weights = self.weights_at(
+            ops.arange(source)[None, :], ops.arange(length)[:, None]
+        )
+        weights = ops.transpose(weights, (2, 0, 1))  # [H, T, S]
+        return context, self.masked_matrix(weights, call.masks, batch)
 
     def average_windows(self, values: Tensor, length: Size) -> Tensor:
         """The context `[B, T, H, D]`, a block of target positions at a time."""
@@ -124,32 +130,14 @@ class HardCodedCrossAttention(GaussianAttention):
         context = ops.einsum("ntwh,bnwhd->bnthd", weights, windows)
         batch, _, _, *heads = ops.shape(context)
         context = ops.reshape(context, (batch, blocks * BLOCK, *heads))
-        # Indexing would do the same, but its gradient is several times slower.
-        return ops.slice(context, (0, 0, 0, 0), (batch, length, *heads))
+        return section(context, 0, length, axis=1)
 
     def weights_at(self, source: Tensor, target: Tensor) -> Tensor:
         """Float32 density `[..., H]` at source positions for target positions."""
         distance = source - ops.take(self.centres, target)
         distance = ops.cast(distance, "float32") - ops.take(self.fractions, target)
-        distance = distance[..., None] - np.asarray(self.offsets, "float32")
-        deviation = np.asarray(self.deviations, "float32")
-        weights = ops.exp(-0.5 * ops.square(distance / deviation))
-        weights = weights / (deviation * np.float32(math.sqrt(2 * math.pi)))
-        near = ops.abs(distance) <= self.radius
-        return ops.where(ops.logical_and(near, weights >= self.threshold), weights, 0.0)
-
-    def weight_matrix(
-        self, length: Size, values: Tensor, mask: Tensor | None
-    ) -> Tensor:
-        """The full matrix `[B, H, T, S]` in float32, masked entries 0."""
-        batch, source = ops.shape(values)[:2]
-        weights = self.weights_at(
-            ops.arange(source)[None, :], ops.arange(length)[:, None]
-        )
-        weights = ops.transpose(weights, (2, 0, 1))[None]  # [1, H, T, S]
-        if mask is not None:
-            weights = ops.where(ops.cast(mask, "bool")[:, None, None], weights, 0.0)
-        return ops.broadcast_to(weights, (batch, self.num_heads, length, source))
+        offsets = np.asarray(self.offsets, "float32")
+        return self.density(distance[..., None] - offsets, ops)
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         return {
@@ -172,13 +160,6 @@ class HardCodedCrossAttention(GaussianAttention):
         scores = ops.where(mask[:, None, None], scores, 0.0)  # [B, 1, H, S]
         shape = (batch, ops.shape(step.query)[1], self.num_heads, length)
         return context, ops.broadcast_to(scores, shape), step.state
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "length_ratio": self.length_ratio,
-            "floor": self.floor,
-        }
 
 
 def take_rows(values: Tensor, index: Tensor) -> Tensor:

@@ -13,8 +13,6 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.query_key_value import QueryKeyValueAttention
-from keras_attnvariants.attention.query_key_value import normalized
-from keras_attnvariants.attention.query_key_value import or_one
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.utils.typing import Memory
@@ -80,8 +78,11 @@ class LinearAttention(QueryKeyValueAttention):
         context = ops.cast(means(sums), self.compute_dtype)
         if not call.return_scores:
             return context, None
+        weights = ops.einsum("bthd,bshd->bhts", q, k)
         mask = call.masks.combined(*call.lengths)
-        return context, normalized(ops.einsum("bthd,bshd->bhts", q, k), mask)
+        if mask is not None:
+            weights = ops.where(mask[:, None], weights, 0.0)
+        return context, weights / or_one(ops.sum(weights, axis=-1, keepdims=True))
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         k = zero_masked(features(self.split(self.key_dense(value))), value_mask)
@@ -130,3 +131,8 @@ def means(sums: Tensor) -> Tensor:
     """Means of values, from their sums and that of their weights, `[..., D + 1]`."""
     values, total = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
     return values / or_one(total)
+
+
+def or_one(total: Tensor) -> Tensor:
+    """The sum of a query's weights, or 1 for a query that sees no key."""
+    return ops.where(total > 0, total, 1.0)

@@ -15,8 +15,10 @@ from keras_attnvariants.attention.banded import join_blocks
 from keras_attnvariants.attention.cache import RingCache
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import near
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.dot_product import positions
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
@@ -100,8 +102,8 @@ class LocalAttention(DotProductAttention):
         span = last - first
         batch, length = ops.shape(q)[:2]
         size = block_size(length, span)
-        exists = ops.ones((batch, length), "bool") if masks.key is None else masks.key
-        exists = block_windows(ops.cast(exists, "bool"), first, span, size)
+        exists = mask_or_ones(masks.key, call.value)
+        exists = block_windows(exists, first, span, size)
         count = ops.shape(exists)[1]
 
         def flat(x: Tensor) -> Tensor:  # [B, N, ...] to [B * N, ...]
@@ -109,15 +111,13 @@ class LocalAttention(DotProductAttention):
 
         q = block_windows(q, 0, 0, size)
         k, v = (block_windows(x, first, span, size) for x in (k, v))
-        # Positions are relative to the start of a block: only distances matter.
-        query_positions = ops.arange(size, dtype="int32")
-        key_positions = ops.arange(size + span, dtype="int32") + first
         mask = flat(exists)[:, None]
         if masks.causal:
-            mask = both(mask, near(query_positions, key_positions, first, 0))
+            # Positions are relative to the start of a block: only distances matter.
+            at, keys_at = positions(size), positions(size + span) + first
+            mask = both(mask, near(at, keys_at, first, 0))
         context, _ = self.attend_heads(
-            *(flat(q), flat(k), flat(v)),
-            *(query_positions, key_positions, mask, call.training),
+            flat(q), flat(k), flat(v), mask, call.training, first
         )
         context = ops.reshape(context, (batch, count, *ops.shape(context)[1:]))
         return join_blocks(context, length)
@@ -126,6 +126,3 @@ class LocalAttention(DotProductAttention):
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
     ) -> State:
         return super().initial_state(batch, beams, self.n)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "n": self.n}

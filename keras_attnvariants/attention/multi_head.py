@@ -5,16 +5,20 @@
 * `MultiHeadBase`: several heads.
 """
 
+import math
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import Tensor
 
@@ -76,32 +80,25 @@ class ProjectedAttention(BaseAttention):
             initializer: initializer of the kernel; `None` for `kernel_initializer`.
         """
         use_bias = self.use_bias if use_bias is None else use_bias
-        options = self.dense_options(name, use_bias, initializer)
-        layer = Dense(units, use_bias=use_bias, **options)
+        layer = Dense(units, use_bias=use_bias, **self.dense_options(name, initializer))
         layer.build((None, None, input_width))
         return layer
 
     def dense_options(
-        self,
-        name: str,
-        use_bias: bool,
-        initializer: keras.initializers.Initializer | None = None,
+        self, name: str, initializer: keras.initializers.Initializer | None = None
     ) -> dict[str, Any]:
-        """Arguments of a Keras layer with a kernel and, optionally, a bias."""
-        options = {
-            "kernel_initializer": clone_initializer(
-                initializer or self.kernel_initializer
-            ),
+        """Arguments of a Keras layer with a kernel and a bias."""
+        initializer = initializer or self.kernel_initializer
+        return {
+            "kernel_initializer": clone_initializer(initializer),
             "kernel_regularizer": self.kernel_regularizer,
             "kernel_constraint": self.kernel_constraint,
+            "bias_initializer": clone_initializer(self.bias_initializer),
+            "bias_regularizer": self.bias_regularizer,
+            "bias_constraint": self.bias_constraint,
             "dtype": self.dtype_policy,
             "name": name,
         }
-        if use_bias:
-            options["bias_initializer"] = clone_initializer(self.bias_initializer)
-            options["bias_regularizer"] = self.bias_regularizer
-            options["bias_constraint"] = self.bias_constraint
-        return options
 
     def dense_output(self, context_width: int, width: int) -> keras.layers.Dense:
         """A built output projection, to be stored as `output_dense`."""
@@ -113,25 +110,12 @@ class ProjectedAttention(BaseAttention):
         """The output `[..., width]` for a context `[..., H, D]`."""
         return self.output_dense(merge_heads(context))
 
-    def get_config(self) -> dict[str, Any]:
-        initializer = keras.initializers.serialize
-        regularizer = keras.regularizers.serialize
-        constraint = keras.constraints.serialize
-        return {
-            **super().get_config(),
-            "use_bias": self.use_bias,
-            "kernel_initializer": initializer(self.kernel_initializer),
-            "output_initializer": initializer(self.output_initializer),
-            "bias_initializer": initializer(self.bias_initializer),
-            "kernel_regularizer": regularizer(self.kernel_regularizer),
-            "bias_regularizer": regularizer(self.bias_regularizer),
-            "kernel_constraint": constraint(self.kernel_constraint),
-            "bias_constraint": constraint(self.bias_constraint),
-        }
-
 
 class MultiHeadBase(ProjectedAttention):
     """Base class of layers with several heads.
+
+    Unless a subclass overrides `make_layers`, there are projections of values
+    (`value_dense`, heads of width `head_dim`) and of outputs.
 
     Args:
         num_heads: number of heads `H`.
@@ -150,6 +134,12 @@ class MultiHeadBase(ProjectedAttention):
         super().__init__(**kwargs)
         self.num_heads = check_integer("num_heads", num_heads)
         self.value_dim = check_optional_integer("value_dim", value_dim)
+
+    def make_layers(self, widths: Widths) -> None:
+        width = widths.query
+        self.head_dim = self.head_width("value_dim", self.value_dim, width)
+        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
+        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
 
     def head_width(self, name: str, given: int | None, width: int) -> int:
         """The width of one head: `given`, or `width` divided by `num_heads`.
@@ -181,13 +171,6 @@ class MultiHeadBase(ProjectedAttention):
         """`[..., H * D]` to `[..., H, D]`."""
         return split_heads(x, self.num_heads)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "value_dim": self.value_dim,
-        }
-
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """`[..., H * D]` to `[..., H, D]`."""
@@ -204,3 +187,31 @@ def clone_initializer(
 ) -> keras.initializers.Initializer:
     """A copy with its own state, so that two weights do not share random numbers."""
     return initializer.__class__.from_config(initializer.get_config())
+
+
+class SideBySide(keras.initializers.Initializer):
+    """Initialises the matrices of all heads as one matrix, with the correct fans.
+
+    The kernel is `[H, ..., units]`, or `[rows, units]` of heads side by side. Keras
+    would treat one with more axes as that of a convolution.
+
+    Args:
+        initializer: initializer of the one matrix, `[rows, H * units]`.
+        before: number of rows that precede those of the kernel in the matrix.
+    """
+
+    def __init__(self, initializer: Identifier, before: int = 0) -> None:
+        self.initializer = keras.initializers.get(initializer)
+        self.before = before
+
+    def __call__(self, shape: tuple[int, ...], dtype: DType = None) -> Tensor:
+        *inputs, units = shape
+        heads = [inputs.pop(0)] if len(shape) > 2 else []
+        whole = (self.before + math.prod(inputs), math.prod(heads) * units)
+        rows = self.initializer(whole, dtype=dtype)[self.before :]
+        rows = ops.reshape(rows, (*inputs, *heads, units))
+        return ops.moveaxis(rows, -2, 0) if heads else rows
+
+    def get_config(self) -> dict[str, Any]:
+        initializer = keras.initializers.serialize(self.initializer)
+        return {"initializer": initializer, "before": self.before}

@@ -10,18 +10,17 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.banded import part
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.attention.multi_head import SideBySide
 from keras_attnvariants.attention.multi_head import clone_initializer
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.ngram import NgramLayer
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import section
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.typing import DType
-from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import Tensor
 
 HEAD_INPUTS = ("slice", "full")
@@ -152,7 +151,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
             "blvgd,gvdo->blgo",
             output_shape=(None, self.groups, self.units // self.groups),
             bias_axes="go" if use_bias else None,
-            **self.dense_options(name, use_bias, initializer),
+            **self.dense_options(name, initializer),
         )
         width = self.input_dim // self.groups
         layer.build((None, None, vectors, self.groups, width))
@@ -163,7 +162,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         length = ops.shape(inputs)[1]
         padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
         shifts = range(before + 1 + after)
-        return ops.stack([part(padded, (s, length)) for s in shifts], axis=2)
+        return ops.stack([section(padded, s, length, 1) for s in shifts], axis=2)
 
     def last_vectors(self, window: Tensor) -> Tensor:
         return window
@@ -189,30 +188,3 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         if self.output_projection:
             return super().project_output(context, training)
         return merge_heads(context)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "head_input": self.head_input,
-            "global_context": self.global_context,
-            "output_projection": self.output_projection,
-        }
-
-
-class SideBySide(keras.initializers.Initializer):
-    """Initialises the matrices of all groups as one matrix, with the correct fans.
-
-    Keras would treat a kernel `[groups, vectors, d, o]` as that of a convolution.
-    """
-
-    def __init__(self, initializer: Identifier) -> None:
-        self.initializer = keras.initializers.get(initializer)
-
-    def __call__(self, shape: tuple[int, ...], dtype: DType = None) -> Tensor:
-        groups, vectors, width, units = shape
-        drawn = self.initializer((vectors * width, groups * units), dtype=dtype)
-        drawn = ops.reshape(drawn, (vectors, width, groups, units))
-        return ops.transpose(drawn, (2, 0, 1, 3))
-
-    def get_config(self) -> dict[str, Any]:
-        return {"initializer": keras.initializers.serialize(self.initializer)}

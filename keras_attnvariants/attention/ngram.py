@@ -105,9 +105,6 @@ class NgramLayer(ProjectedAttention):
         context = self.contexts(self.last_vectors(window))
         return context, None, {"inputs": inputs}
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "n": self.n, "causal": self.causal}
-
 
 def concatenate(vectors: Tensor) -> Tensor:
     """`[..., V, d]` to `[..., V * d]`."""

@@ -10,7 +10,6 @@ queries.
 import functools
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_attnvariants.attention.calls import Call
@@ -40,47 +39,23 @@ from keras_attnvariants.utils.typing import Tensor
 
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
 # Keys and values of different widths, so that no structure confuses them.
-WIDTHS = {"key_dim": 3, "value_dim": 5}
+WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
+ORDERS, LOOK_AHEAD = Heterogeneous((1, 2, 3, 4)), Interleaved(look_ahead=True)
+BY_ORDER = {"structure": Heterogeneous((1, 3)), "scoring": "query_k_by_order"}
 
 
 @register_attention(
     paper="Nguyen and Joty 2018",
     examples=(
         {"num_heads": 4},
-        {
-            "num_heads": 4,
-            "structure": Heterogeneous((1, 2, 3, 4)),
-            "scoring": "query_k",
-            **WIDTHS,
-        },
-        {
-            "num_heads": 4,
-            "structure": Homogeneous((1, 2, 1)),
-            "use_bias": True,
-            **WIDTHS,
-        },
+        {"structure": ORDERS, "scoring": "query_k", **WIDTHS},
+        {"structure": Homogeneous((1, 2, 1)), "use_bias": True, **WIDTHS},
         {"num_heads": 4, "structure": Homogeneous((2, 2)), "scoring": "query_k"},
         {"num_heads": 4, "structure": Interleaved()},
-        {
-            "num_heads": 4,
-            "structure": Interleaved(),
-            "scoring": "query_k",
-            **WIDTHS,
-        },
-        {"num_heads": 4, "structure": Interleaved(look_ahead=True)},
-        {
-            "num_heads": 4,
-            "structure": Interleaved(look_ahead=True),
-            "scoring": "query_k",
-            "use_bias": True,
-            **WIDTHS,
-        },
-        {
-            "num_heads": 4,
-            "structure": Heterogeneous((1, 3)),
-            "scoring": "query_k_by_order",
-            "use_bias": True,
-        },
+        {"structure": Interleaved(), "scoring": "query_k", **WIDTHS},
+        {"num_heads": 4, "structure": LOOK_AHEAD},
+        {"structure": LOOK_AHEAD, "scoring": "query_k", "use_bias": True, **WIDTHS},
+        {"num_heads": 4, "use_bias": True, **BY_ORDER},
     ),
 )
 class PhraseAttention(PhraseScores, SoftmaxAttention):
@@ -152,16 +127,9 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     def make_layers(self, widths: Widths) -> None:
         key_dim = self.head_width("key_dim", self.key_dim, widths.query)
         self.head_dim = self.head_width("value_dim", self.value_dim, widths.query)
+        sizes = self.structure.query_orders, widths, key_dim, self.head_dim
         self.groups = [
-            SCORINGS[self.scoring](
-                group,
-                self.structure.query_orders,
-                widths,
-                key_dim,
-                self.head_dim,
-                self.dense,
-                dtype=self.dtype_policy,
-            )
+            SCORINGS[self.scoring](self, group, *sizes)
             for group in self.structure.groups(self.num_heads)
         ]
         self.width = widths.query
@@ -271,10 +239,3 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             scores = ops.reshape(scores, (*ops.shape(scores)[:3], -1, beams))
             scores = ops.sum(scores, axis=-1)
         return context, scores, state  # scores [B, K, H, M * N * S]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "structure": keras.saving.serialize_keras_object(self.structure),
-            "scoring": self.scoring,
-        }

@@ -17,12 +17,9 @@ from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
-from keras_attnvariants.backend import joint_product
-from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
-from keras_attnvariants.backend import swap_parts
 from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import DType
@@ -56,13 +53,10 @@ class QueryKeyValueAttention(MultiHeadBase):
         self.key_dim = key_dim
 
     def make_layers(self, widths: Widths) -> None:
-        width = widths.query
-        self.head_key_dim = self.head_width("key_dim", self.key_dim, width)
-        self.head_dim = self.head_width("value_dim", self.value_dim, width)
-        self.query_dense = self.head_dense("query", width, self.head_key_dim)
+        self.head_key_dim = self.head_width("key_dim", self.key_dim, widths.query)
+        self.query_dense = self.head_dense("query", widths.query, self.head_key_dim)
         self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
-        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
-        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
+        super().make_layers(widths)
 
     @property
     def joint_projections(self) -> tuple[Dense, ...]:
@@ -78,9 +72,6 @@ class QueryKeyValueAttention(MultiHeadBase):
     def project_query(self, query: Tensor) -> Tensor:
         """Queries `[..., H, D]` for inputs `[..., width]`."""
         return self.split(self.query_dense(query))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "key_dim": self.key_dim}
 
 
 class SoftmaxAttention(QueryKeyValueAttention):
@@ -110,58 +101,10 @@ class SoftmaxAttention(QueryKeyValueAttention):
         self.seed = seed
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
-    def average(
-        self,
-        energies: Tensor,
-        values: Tensor,
-        mask: Tensor | None,
-        training: bool | None = False,
-    ) -> tuple[Tensor, Tensor]:
-        """The mean of the values, weighted by the softmax of the energies.
-
-        Args:
-            energies: `[B, H, T, S]`.
-            values: `[B, S, H, D]`.
-            mask: bool, broadcasts to the shape of the energies; or `None`.
-            training: whether dropout is applied.
-
-        Returns:
-            Context `[B, T, H, D]` and float32 weights `[B, H, T, S]`.
-        """
-        weights = masked_softmax(energies, mask)
-        kept = self.drop(weights, training)
-        return ops.einsum("bhts,bshd->bthd", kept, values), weights
-
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
         """Weights in the compute dtype, after dropout."""
         weights = ops.cast(weights, self.compute_dtype)
         return self.dropout_layer(weights, training=training)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
-
-
-def normalized(weights: Tensor, mask: Tensor | None) -> Tensor:
-    """Weights that sum to 1 over the visible keys, for variants without a softmax.
-
-    Args:
-        weights: at least 0, float32 `[B, H, T, S]`.
-        mask: bool `[1|B, 1|T, S]`; `None` for all keys. A query that sees none has
-            weights of 0.
-    """
-    if mask is not None:
-        weights = ops.where(mask[:, None], weights, 0.0)
-    total = ops.sum(weights, axis=-1, keepdims=True)
-    return weights / or_one(total)
-
-
-def or_one(total: Tensor) -> Tensor:
-    """The sum of a query's weights, or 1 for a query that sees no key."""
-    return ops.where(total > 0, total, 1.0)
 
 
 def heads_first(x: Tensor, num_heads: int) -> Tensor:
@@ -183,9 +126,5 @@ def project_heads(
         num_heads: the number `H` of heads of all of them.
         dtype: of the projections.
     """
-    joint = joint_product(layers, inputs)
-    if joint is None or joint.shape[1] is None or len({d.units for d in layers}) > 1:
-        outputs = [ops.cast(x, dtype) for x in project_jointly(layers, inputs)]
-        return [swap_rows(split_heads(x, num_heads)) for x in outputs]
-    by_head = split_heads(ops.cast(joint, dtype), len(layers) * num_heads)
-    return swap_parts(by_head, len(layers))
+    outputs = [ops.cast(x, dtype) for x in project_jointly(layers, inputs)]
+    return [swap_rows(split_heads(x, num_heads)) for x in outputs]

@@ -7,15 +7,15 @@ target positions. `recurrences` defines how; this layer has the projections.
 from dataclasses import replace
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_attnvariants.attention import recurrences
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.contract import check_memory
+from keras_attnvariants.attention.dot_product import positions
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
@@ -27,38 +27,26 @@ from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 # Keys and values of different widths, so that a recurrence must not confuse them.
-WIDTHS = {"key_dim": 3, "value_dim": 5}
+WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
+ANOTHER_SMOOTHING = recurrences.AccumulatedEnergies(
+    rate=0.3, radius=1, renormalize=True, start="first"
+)
 
 
 @register_attention(
     paper="Rosendahl, Herold, Petrick and Ney 2021",
     examples=(
         {"num_heads": 4, "recurrence": "context"},
-        {"num_heads": 4, "recurrence": "context", **WIDTHS},
-        {"num_heads": 4, "recurrence": "weights", **WIDTHS},
-        {
-            "num_heads": 4,
-            "recurrence": "accumulated_weights",
-            "use_bias": True,
-            **WIDTHS,
-        },
-        {"num_heads": 4, "recurrence": "expanded_shared", "use_bias": True, **WIDTHS},
-        {"num_heads": 4, "recurrence": "expanded_full", **WIDTHS},
-        {"num_heads": 4, "recurrence": "expanded_head", **WIDTHS},
-        {
-            "num_heads": 4,
-            "recurrence": recurrences.ExpandedHeadKey(mask_first=True),
-            **WIDTHS,
-        },
+        {"recurrence": "context", **WIDTHS},
+        {"recurrence": "weights", **WIDTHS},
+        {"recurrence": "accumulated_weights", "use_bias": True, **WIDTHS},
+        {"recurrence": "expanded_shared", "use_bias": True, **WIDTHS},
+        {"recurrence": "expanded_full", **WIDTHS},
+        {"recurrence": "expanded_head", **WIDTHS},
+        {"recurrence": recurrences.ExpandedHeadKey(mask_first=True), **WIDTHS},
         {"num_heads": 4, "recurrence": "accumulated_energies"},
-        {
-            "num_heads": 4,
-            "recurrence": recurrences.AccumulatedEnergies(
-                rate=0.3, radius=1, renormalize=True, start="first"
-            ),
-            **WIDTHS,
-        },
-        {"num_heads": 4, "recurrence": "subtracted_weights", **WIDTHS},
+        {"recurrence": ANOTHER_SMOOTHING, **WIDTHS},
+        {"recurrence": "subtracted_weights", **WIDTHS},
     ),
 )
 class RecurrentCrossAttention(RecurrentLayer):
@@ -131,25 +119,25 @@ class RecurrentCrossAttention(RecurrentLayer):
             call.masks.refuse_causality(name, reason)
         memory = self.source(call.value, call.key, call.masks.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
-        positions = ops.arange(call.lengths[0], dtype="int32")
-        plain = self.plain_energies(call.query, memory, positions, mask[:, None])
+        at = positions(call.lengths[0])
+        plain = self.plain_energies(call.query, memory, at, mask[:, None])
         return self.recurrence.attend(self, replace(plain, training=call.training))
 
     def plain_energies(
-        self, query: Tensor, memory: State, positions: Tensor, mask: Tensor
+        self, query: Tensor, memory: State, query_positions: Tensor, mask: Tensor
     ) -> Energies:
         """What plain attention computes before its softmax.
 
         Args:
             query: `[B, T, width]`.
             memory: what `prepare` returns.
-            positions: of the queries, int32 `[T]`, or `[1]` in a decoding step.
+            query_positions: int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
         q = self.project_query(query)
-        key_positions = ops.arange(ops.shape(memory["mask"])[1], dtype="int32")
+        key_positions = positions(ops.shape(memory["mask"])[1])
         energies, mask = self.energies(
-            products(q, memory["key"]), positions, key_positions, mask
+            products(q, memory["key"]), query_positions, key_positions, mask
         )
         return Energies(q, energies, mask, memory)
 
@@ -181,9 +169,3 @@ class RecurrentCrossAttention(RecurrentLayer):
             self, plain, step.position, step.state
         )
         return context, ops.swapaxes(weights, 1, 2), state
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "recurrence": keras.saving.serialize_keras_object(self.recurrence),
-        }

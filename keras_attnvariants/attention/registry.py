@@ -39,18 +39,10 @@ class Variant:
         """
         return self.cls.roles
 
-    def example_for(self, role: str) -> Mapping[str, Any] | None:
-        """The first example that supports a role, or `None`."""
-        fitting = self.fitting(role)
-        return self.examples[fitting[0]] if fitting else None
-
     def fitting(self, role: str) -> list[int]:
         """The indices of the examples that support a role."""
-        return [
-            number
-            for number, arguments in enumerate(self.examples)
-            if role in self.cls(**arguments).roles
-        ]
+        layers = enumerate(self.cls(**arguments) for arguments in self.examples)
+        return [number for number, layer in layers if role in layer.roles]
 
 
 _variants: dict[str, Variant] = {}

@@ -3,57 +3,50 @@
 Everything else in the package is written with `keras.ops` alone.
 """
 
-from keras_attnvariants.backend.accumulation import accumulating_train_function
-from keras_attnvariants.backend.accumulation import dense
 from keras_attnvariants.backend.blocks import jit_by_rows
 from keras_attnvariants.backend.blocks import runs_by_rows
+from keras_attnvariants.backend.compilation import constant
 from keras_attnvariants.backend.compilation import gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.compilation import on_cpu
-from keras_attnvariants.backend.constants import constant
+from keras_attnvariants.backend.compilation import remember
+from keras_attnvariants.backend.compilation import remembered
 from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import local_size
 from keras_attnvariants.backend.distribution import local_value
 from keras_attnvariants.backend.distribution import local_values
-from keras_attnvariants.backend.dropout import Dropout
-from keras_attnvariants.backend.fused import fused_attention
-from keras_attnvariants.backend.fused import has_fused_attention
-from keras_attnvariants.backend.gradients import with_gradient
-from keras_attnvariants.backend.heads import row_products
-from keras_attnvariants.backend.heads import swap_parts
-from keras_attnvariants.backend.heads import swap_rows
 from keras_attnvariants.backend.inference import inference_copy
+from keras_attnvariants.backend.inference import is_plain_int8
 from keras_attnvariants.backend.inference import shallow_copy
-from keras_attnvariants.backend.int8 import Dense
-from keras_attnvariants.backend.int8 import ReversibleEmbedding
-from keras_attnvariants.backend.int8 import is_plain_int8
-from keras_attnvariants.backend.normalization import LayerNormalization
-from keras_attnvariants.backend.onednn import has_onednn_product
+from keras_attnvariants.backend.layers import Dense
+from keras_attnvariants.backend.layers import Dropout
+from keras_attnvariants.backend.layers import LayerNormalization
+from keras_attnvariants.backend.layers import ReversibleEmbedding
 from keras_attnvariants.backend.onednn import is_onednn_exact
-from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.onednn import sums_exactly
-from keras_attnvariants.backend.products import joint_product
 from keras_attnvariants.backend.products import project_jointly
 from keras_attnvariants.backend.scan import scan
+from keras_attnvariants.backend.scan import with_gradient
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.shapes import of_any_rows
 from keras_attnvariants.backend.shapes import reshape
 from keras_attnvariants.backend.shapes import sizes
-from keras_attnvariants.backend.shapes import with_lead_of
-from keras_attnvariants.backend.sharing import remember
-from keras_attnvariants.backend.sharing import remembered
 from keras_attnvariants.backend.slices import VectorLists
 from keras_attnvariants.backend.slices import section
+from keras_attnvariants.backend.slices import swap_rows
 from keras_attnvariants.backend.slices import take
-from keras_attnvariants.backend.slices import write_at
+from keras_attnvariants.backend.softmax import fused_attention
+from keras_attnvariants.backend.softmax import has_fused_attention
 from keras_attnvariants.backend.softmax import masked_softmax
 from keras_attnvariants.backend.softmax import visible_softmax
+from keras_attnvariants.backend.updates import accumulating_train_function
 from keras_attnvariants.backend.updates import apply_adam
+from keras_attnvariants.backend.updates import dense
 from keras_attnvariants.backend.updates import has_adam
 
 __all__ = [
@@ -74,14 +67,12 @@ __all__ = [
     "gains_from_xla",
     "has_adam",
     "has_fused_attention",
-    "has_onednn_product",
     "in_xla",
     "inference_copy",
     "is_onednn_exact",
     "is_plain_int8",
     "jit",
     "jit_by_rows",
-    "joint_product",
     "keep_programs",
     "local_size",
     "local_value",
@@ -90,23 +81,18 @@ __all__ = [
     "name",
     "of_any_rows",
     "on_cpu",
-    "onednn_product",
     "project_jointly",
     "remember",
     "remembered",
     "reshape",
-    "row_products",
     "runs_by_rows",
     "scan",
     "section",
     "shallow_copy",
     "sizes",
     "sums_exactly",
-    "swap_parts",
     "swap_rows",
     "take",
     "visible_softmax",
     "with_gradient",
-    "with_lead_of",
-    "write_at",
 ]

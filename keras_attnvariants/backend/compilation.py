@@ -1,4 +1,4 @@
-"""Compiling a function of tensors on whichever backend Keras runs."""
+"""Compiling functions of tensors on any backend, and values that graphs share."""
 
 import hashlib
 import os
@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.typing import Tensor
+
+# The attribute of a tensor that holds what was computed from it.
+_KEPT = "_keras_attnvariants_kept"
 
 
 def name() -> str:
@@ -119,3 +124,51 @@ def gains_from_xla(model: Any) -> bool:
     quantized = getattr(model, "quantization", None) is not None
     is_narrow = dtype != "float32" or quantized
     return not is_narrow or not on_cpu()
+
+
+def constant(array: np.ndarray) -> Tensor:
+    """`array` as a value that graphs refer to instead of holding a copy of it.
+
+    Converted to a tensor within a TensorFlow graph, an array becomes a constant of
+    that graph, and of every other graph that reads it: a SavedModel would hold one
+    copy for each search and for each body of a loop. A tensor made outside of all
+    graphs is captured by them and stored once.
+
+    Call it once, in `build` for example, and keep what it returns; it is no weight,
+    so files of weights do not hold it. Arrays of up to 128 elements are copied into
+    graphs nevertheless.
+    """
+    if name() != "tensorflow":
+        return array
+    import tensorflow as tf
+
+    with tf.init_scope():
+        return tf.constant(array)
+
+
+def remember(x: Tensor, other: Tensor, values: Any) -> None:
+    """Keeps values that were computed from two tensors of a TensorFlow graph.
+
+    TensorFlow merges equal operators, but neither equal loops nor equal programs.
+    Nothing is kept of eager tensors, nor on other backends, where XLA finds what is
+    computed twice.
+
+    Args:
+        x: with which the values are kept, as long as it lives.
+        other: the other tensor.
+        values: nested tensors.
+    """
+    if name() != "tensorflow":
+        return
+    import tensorflow as tf
+
+    parts = [x, *keras.tree.flatten(values)]
+    # Those of a graph within this one could not be read outside of it.
+    if all(map(tf.is_symbolic_tensor, parts)) and len({id(p.graph) for p in parts}) < 2:
+        setattr(x, _KEPT, (other, values))
+
+
+def remembered(x: Tensor, other: Tensor) -> Any:
+    """What was computed from these very tensors, or `None`."""
+    first, values = getattr(x, _KEPT, (None, None))
+    return values if first is other else None

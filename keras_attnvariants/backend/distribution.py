@@ -190,17 +190,6 @@ def device_names(each: int | None) -> list[str]:
     return [device for names in owned for device in names[:each]]
 
 
-def use_same_random_values() -> None:
-    """Lets JAX draw the same random values on any number of devices.
-
-    It does by default. An older way, which a flag brings back, does not.
-    """
-    import jax
-
-    config: Any = jax.config
-    config.update("jax_threefry_partitionable", True)
-
-
 def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The arrays that process 0 has, bit by bit, in all processes.
 

@@ -16,11 +16,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.backend import int8
-from keras_attnvariants.backend.products import ConstantProduct
+from keras_attnvariants.backend.blocks import runs_by_rows
+from keras_attnvariants.backend.layers import Dense
+from keras_attnvariants.backend.layers import ReversibleEmbedding
 from keras_attnvariants.backend.products import IntegerProduct
 from keras_attnvariants.backend.products import Product
 from keras_attnvariants.backend.products import Table
+from keras_attnvariants.backend.products import column_ends
 
 # Returns what a copy holds in the place of a variable: a tensor or an array.
 Values = Callable[[Any], Any]
@@ -30,6 +32,9 @@ READ_ONCE = {
     keras.layers.EinsumDense: ("_kernel", "bias"),
     keras.layers.Embedding: ("_embeddings",),
 }
+
+# The activations that change nothing.
+LINEAR = None, keras.activations.linear
 
 # Of no interest in a copy: what Keras keeps of every layer, and what others consist of.
 OF_KERAS = frozenset(vars(keras.Model()))
@@ -104,9 +109,9 @@ class _Copier:
             return tuple(parts) if isinstance(original, tuple) else parts
         if isinstance(original, keras.Variable):
             return self.values(original)
-        if type(original) in (int8.Dense, keras.layers.Dense):
+        if type(original) in (Dense, keras.layers.Dense):
             return self.product(original)
-        if isinstance(original, int8.ReversibleEmbedding):
+        if isinstance(original, ReversibleEmbedding):
             return self.table(original)
         return self.object(original) if may_hold_layers(original) else original
 
@@ -129,51 +134,31 @@ class _Copier:
 
     def product(self, dense: keras.layers.Dense) -> Any:
         """The product of a dense layer."""
-        bias, dtype = self.cast(dense.bias, dense.compute_dtype), dense.compute_dtype
-        if dense.quantization_mode is None:
-            return self.float_product(dense.kernel, dtype, bias, dense.activation)
         kernel = self.values(dense.kernel)
+        options: dict[str, Any] = {
+            "dtype": dense.compute_dtype,
+            "bias": self.cast(dense.bias, dense.compute_dtype),
+            "activation": None if dense.activation in LINEAR else dense.activation,
+        }
         if is_float(kernel):
-            return self.float_product(kernel, dtype, bias, dense.activation)
+            return Product(cast(kernel, dense.compute_dtype), **options)
         if not self.multiplies_integers(dense):
             return dense
-        return IntegerProduct(
-            kernel,
-            int8.column_ends(self.values(dense.kernel_scale)),
-            dtype,
-            bias,
-            dense.activation,
-            fixed=self.fixed,
-        )
+        ends = column_ends(self.values(dense.kernel_scale))
+        return IntegerProduct(kernel, **options, ends=ends, fixed=self.fixed)
 
-    def table(self, embedding: int8.ReversibleEmbedding) -> Any:
+    def table(self, embedding: ReversibleEmbedding) -> Any:
         """The table of an embedding layer."""
-        dtype = embedding.compute_dtype
-        if embedding.quantization_mode is None:
-            rows = self.cast(embedding.embeddings, dtype)
-            return Table(rows, self.float_product(transposed(rows), dtype))
-        rows = self.values(embedding.embeddings)
+        dtype, rows = embedding.compute_dtype, self.values(embedding.embeddings)
         if is_float(rows):
-            return Table(rows, self.float_product(transposed(rows), dtype))
+            rows = cast(rows, dtype)
+            return Table(rows, Product(transposed(rows), dtype))
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)
-        product = IntegerProduct(
-            rows,
-            int8.column_ends(scale),
-            dtype,
-            transposed=True,
-            fixed=self.fixed,
-        )
-        return Table(rows, product, scale, dtype)
-
-    def float_product(
-        self, kernel: Any, dtype: str, bias: Any = None, activation: Any = None
-    ) -> Product:
-        """A product with floats."""
-        kernel = self.cast(kernel, dtype)
-        kind = ConstantProduct if isinstance(kernel, np.ndarray) else Product
-        return kind(kernel, bias, activation)
+        ends, fixed = column_ends(scale), self.fixed
+        product = IntegerProduct(rows, dtype, ends=ends, transposed=True, fixed=fixed)
+        return Table(rows, product, scale)
 
     def cast(self, variable: Any, dtype: str) -> Any:
         """What stands for a variable, or for nothing, in a dtype."""
@@ -181,8 +166,8 @@ class _Copier:
 
     def multiplies_integers(self, layer: Any) -> bool:
         """Whether the integers of a quantized layer are multiplied here as such."""
-        is_here = self.fixed or int8.is_fast_here()
-        return int8.is_plain_int8(layer) and is_here
+        is_here = self.fixed or runs_in_graph_on_cpu()
+        return is_plain_int8(layer) and is_here
 
 
 def join_projections(layer: Any) -> None:
@@ -210,6 +195,27 @@ def can_join(products: Sequence[Any]) -> bool:
     }
     are_all = all(isinstance(p, Product) and p.activation is None for p in products)
     return are_all and len(forms) == 1
+
+
+def is_plain_int8(layer: keras.layers.Layer) -> bool:
+    """Whether a layer is one of `backend.layers`, quantized in the usual way."""
+    return (
+        isinstance(layer, (Dense, ReversibleEmbedding))
+        and layer.quantization_mode == "int8"
+        and layer.inputs_quantizer is not None
+        and not layer.lora_enabled
+        and getattr(layer, "tie_weights", True)
+        and getattr(layer, "logit_soft_cap", None) is None
+    )
+
+
+def runs_in_graph_on_cpu() -> bool:
+    """Whether TensorFlow is tracing a function for a CPU; oneDNN needs a graph."""
+    if not runs_by_rows():
+        return False
+    import tensorflow as tf
+
+    return not tf.executing_eagerly()
 
 
 def may_hold_layers(value: Any) -> bool:

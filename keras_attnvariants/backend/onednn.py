@@ -60,44 +60,30 @@ def onednn_product(
     return add_operator(OPERATOR, inputs, product_attributes(transposed, constant))
 
 
-def product_attributes(transposed: bool, constant: bool) -> dict[str, Any]:
-    """The attributes of the operator: dtypes, and what is fused with the product."""
+def product_attributes(transposed: bool, constant: bool) -> dict[str, dict[str, Any]]:
+    """The attributes of the operator, as protocol buffers in the form of dicts."""
     import tensorflow as tf
 
+    integer, real = (d.as_datatype_enum for d in (tf.qint8, tf.float32))
     return {
-        "Tdevice_inputs": [tf.qint8, tf.qint8, tf.float32],
-        "Thost_inputs": [tf.float32] * 4,
-        "Tdevice_outputs": [tf.float32],
-        "Thost_outputs": [],
-        "T1": tf.qint8,
-        "T2": tf.qint8,
-        "Tbias": tf.float32,
-        "U": tf.float32,
-        "Tout": tf.float32,
-        "transpose_a": False,
-        "transpose_b": transposed,
+        "Tdevice_inputs": {"list": {"type": [integer, integer, real]}},
+        "Thost_inputs": {"list": {"type": [real] * 4}},
+        "Tdevice_outputs": {"list": {"type": [real]}},
+        "Thost_outputs": {"list": {}},
+        "T1": {"type": integer},
+        "T2": {"type": integer},
+        "Tbias": {"type": real},
+        "U": {"type": real},
+        "Tout": {"type": real},
+        "transpose_a": {"b": False},
+        "transpose_b": {"b": transposed},
         # Of the kernel and the bias, whether they are kept from the first call.
-        "is_weight_const": constant,
-        "is_bias_const": constant,
-        "fused_ops": [b"BiasAdd", b"Dequantize"],
-        "input_quant_mode": b"SCALED",
-        "output_quant_mode": b"SCALED",
+        "is_weight_const": {"b": constant},
+        "is_bias_const": {"b": constant},
+        "fused_ops": {"list": {"s": [b"BiasAdd", b"Dequantize"]}},
+        "input_quant_mode": {"s": b"SCALED"},
+        "output_quant_mode": {"s": b"SCALED"},
     }
-
-
-@functools.cache
-def has_onednn_product() -> bool:
-    """Whether this TensorFlow has the kernel."""
-    import tensorflow as tf
-
-    with tf.init_scope(), tf.device("CPU"):
-        ones, one = tf.ones((1, 1), "int8"), tf.ones(())
-        try:
-            run = tf.function(onednn_product, autograph=False)
-            run(ones, ones, one, one[None])
-        except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
-            return False
-    return True
 
 
 @functools.cache
@@ -105,11 +91,12 @@ def is_onednn_exact() -> bool:
     """Whether `onednn_product` is there, and exact on this processor."""
     import tensorflow as tf
 
-    if not has_onednn_product():
-        return False
     integers = range(-_LARGEST, _LARGEST + 1)
     with tf.init_scope(), tf.device("CPU"):
-        return bool(tf.function(lambda: sums_exactly(integers), autograph=False)())
+        try:
+            return bool(tf.function(lambda: sums_exactly(integers), autograph=False)())
+        except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
+            return False
 
 
 def sums_exactly(integers: Sequence[int] = (-_LARGEST, _LARGEST)) -> Tensor:
@@ -133,16 +120,15 @@ def sums_exactly(integers: Sequence[int] = (-_LARGEST, _LARGEST)) -> Tensor:
     return tf.reduce_all(tf.abs(found - sums) < 0.5)
 
 
-def add_operator(name: str, inputs: list[Tensor], attributes: dict[str, Any]) -> Tensor:
-    """Adds an operator with one output to the current graph, by its name.
+def add_operator(
+    name: str, inputs: list[Tensor], attributes: dict[str, dict[str, Any]]
+) -> Tensor:
+    """Adds an operator with one output to the current graph, and returns its output.
 
     Args:
         name: of the operator, such as `"MatMul"`.
         inputs: tensors of the current graph.
-        attributes: bools, bytes, dtypes, and lists of bytes or dtypes.
-
-    Returns:
-        The output.
+        attributes: protocol buffers `AttrValue` in the form of dicts.
     """
     import tensorflow as tf
 
@@ -151,28 +137,8 @@ def add_operator(name: str, inputs: list[Tensor], attributes: dict[str, Any]) ->
     graph.versions.producer = tf.version.GRAPH_DEF_VERSION
     node = graph.node.add(name="output", op=name, input=names)
     for key, value in attributes.items():
-        node.attr[key].CopyFrom(attribute(value))
+        node.attr[key].CopyFrom(tf.compat.v1.AttrValue(**value))
     [output] = tf.graph_util.import_graph_def(
         graph, dict(zip(names, inputs, strict=True)), ["output:0"], name=name.strip("_")
     )
     return output
-
-
-def attribute(value: Any) -> Any:
-    """An attribute of an operator as a protocol buffer."""
-    import tensorflow as tf
-
-    proto = tf.compat.v1.AttrValue
-    if isinstance(value, bool):
-        return proto(b=value)
-    if isinstance(value, bytes):
-        return proto(s=value)
-    if isinstance(value, tf.DType):
-        return proto(type=value.as_datatype_enum)
-    parts = [attribute(part) for part in value]
-    return proto(
-        list=proto.ListValue(
-            s=[part.s for part in parts if part.s],
-            type=[part.type for part in parts if part.type],
-        )
-    )

@@ -1,155 +1,165 @@
-"""Matrix products as decoding uses them, for dense layers and embeddings."""
+"""Matrix products as decoding uses them, for dense layers and embeddings.
 
+On a CPU, the usual product of TensorFlow takes several times as long for 8-bit integers
+as for floats; the kernel of oneDNN takes a fraction of it. Where that is not exact (see
+`keras_attnvariants.backend.onednn`), the integers are multiplied as floats, whose sums
+are exact up to 2^24, and beyond that within float32.
+"""
+
+import dataclasses
 import itertools
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
+from typing import ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.backend import int8
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.onednn import is_onednn_exact
+from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.backend.slices import take
 from keras_attnvariants.utils.typing import Tensor
 
-# The activations that change nothing.
-LINEAR = None, keras.activations.linear
+# 8-bit integers from minus this to this are used.
+INT8_MAX = 127.0
 
 
+@dataclasses.dataclass(eq=False)
 class Product:
     """The product `activation(x W + b)` of a dense layer.
 
-    Args:
-        kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
-        bias: `b`, `[O]`, or `None`.
-        activation: a function of tensors, or `None`.
+    A kernel that is an array becomes a constant of a TensorFlow graph. oneDNN, which
+    multiplies for TensorFlow on x86 processors, first brings a matrix into an order of
+    its own: at each product with a variable, but only once with a constant, provided
+    that a bias is added.
 
     Attributes:
-        units: the width `O` of the outputs.
-        dtype: of inputs and outputs; others are cast to it.
+        kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
+        dtype: of inputs and outputs; other inputs are cast to it.
+        bias: `b`, `[O]`, or `None`.
+        activation: a function of tensors, or `None`.
         joint: for tuples of products of the same inputs, of which this one is the
             first, by their identities: one product that stands for all of them.
     """
 
-    def __init__(
-        self,
-        kernel: Any,
-        bias: Any = None,
-        activation: Callable[[Tensor], Tensor] | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.bias = bias
-        self.activation = None if activation in LINEAR else activation
-        self.units = kernel.shape[-1]
-        self.dtype = keras.backend.standardize_dtype(kernel.dtype)
-        self.joint: dict[tuple[int, ...], Product] = {}
+    kernel: Any
+    dtype: str
+    bias: Any = None
+    activation: Callable[[Tensor], Tensor] | None = None
+    joint: dict[tuple[int, ...], "Product"] = dataclasses.field(default_factory=dict)
+
+    # What has an entry, or a column, for each output.
+    by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias")
+
+    @property
+    def units(self) -> int:
+        """The width `O` of the outputs."""
+        return int(self.kernel.shape[-1])
 
     def __call__(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """`[..., I]` to `[..., O]`."""
         outputs = self.multiply(ops.cast(as_matrix(inputs), self.dtype))
+        if self.bias is not None:
+            outputs = ops.add(outputs, self.bias)
         if self.activation is not None:
             outputs = self.activation(outputs)
         return with_lead_of(inputs, outputs)
 
     def multiply(self, rows: Tensor) -> Tensor:
-        """`[N, I]` to `[N, O]`, before the activation."""
+        """`[N, I]` to `[N, O]`, without the bias."""
         outputs = ops.matmul(rows, self.kernel)
-        return outputs if self.bias is None else ops.add(outputs, self.bias)
+        is_constant = isinstance(self.kernel, np.ndarray) and name() == "tensorflow"
+        if self.bias is not None or not is_constant:
+            return outputs
+        import tensorflow as tf
+
+        with tf.init_scope():  # A constant of this graph would be simplified away.
+            zeros = tf.zeros(outputs.shape[-1:], outputs.dtype)
+        return tf.nn.bias_add(outputs, zeros)
 
     def joined(self, others: Sequence["Product"]) -> "Product":
         """This product and others of its kind, of the same inputs, side by side."""
-        parts = [self, *others]
-        bias = None if self.bias is None else side_by_side([p.bias for p in parts])
-        return type(self)(side_by_side([p.kernel for p in parts]), bias)
+        parts = {
+            key: side_by_side([getattr(part, key) for part in (self, *others)])
+            for key in self.by_output
+            if getattr(self, key) is not None
+        }
+        return dataclasses.replace(self, joint={}, **parts)
 
 
-class ConstantProduct(Product):
-    """A product with arrays, which become constants of a TensorFlow graph.
-
-    oneDNN, which multiplies for TensorFlow on x86 processors, first brings a matrix
-    into an order of its own: at each product with a variable, but only once with a
-    constant, provided that a bias is added.
-    """
-
-    def multiply(self, rows: Tensor) -> Tensor:
-        if self.bias is not None or name() != "tensorflow":
-            return super().multiply(rows)
-        import tensorflow as tf
-
-        product = tf.matmul(rows, self.kernel)
-        with tf.init_scope():  # A constant of this graph would be simplified away.
-            zeros = tf.zeros(product.shape[-1:], product.dtype)
-        return tf.nn.bias_add(product, zeros)
-
-
+@dataclasses.dataclass(eq=False)
 class IntegerProduct(Product):
     """A product with 8-bit integers; each row of the inputs is rounded to them.
 
-    Args:
+    Attributes:
         kernel: int8 `[I, O]`, or `[O, I]` if `transposed`.
-        ends: float32 `[O]`, see `keras_attnvariants.backend.int8.column_ends`.
-        dtype: of inputs and outputs.
-        bias, activation: as of `Product`.
+        ends: float32 `[O]`, see `column_ends`.
         transposed: whether the kernel is transposed.
-        fixed: whether the kernel will never change, see `rounded_product`.
+        fixed: whether the kernel will never change, in a graph for processors whose
+            integers are exact. oneDNN arranges it at the first product, which takes
+            longer than the product with a few rows, and keeps that.
     """
 
-    def __init__(
-        self,
-        kernel: Any,
-        ends: Any,
-        dtype: str,
-        bias: Any = None,
-        activation: Callable[[Tensor], Tensor] | None = None,
-        transposed: bool = False,
-        fixed: bool = False,
-    ) -> None:
-        super().__init__(kernel, bias, activation)
-        self.ends = ends
-        self.dtype = dtype
-        self.units = ends.shape[0]
-        self.transposed = transposed
-        self.fixed = fixed
+    ends: Any = None
+    transposed: bool = False
+    fixed: bool = False
+
+    by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias", "ends")
+
+    @property
+    def units(self) -> int:
+        return int(self.ends.shape[0])
 
     def multiply(self, rows: Tensor) -> Tensor:
-        outputs = int8.rounded_product(
-            rows, self.kernel, self.ends, self.transposed, self.fixed
-        )
-        return outputs if self.bias is None else ops.add(outputs, self.bias)
+        import tensorflow as tf
 
-    def joined(self, others: Sequence[Product]) -> Product:
-        parts = [self, *others]
-        bias = None if self.bias is None else side_by_side([p.bias for p in parts])
-        return IntegerProduct(
-            side_by_side([part.kernel for part in parts]),
-            side_by_side([part.ends for part in parts if hasattr(part, "ends")]),
-            self.dtype,
-            bias,
-            fixed=self.fixed,
-        )
+        kernel, ends, transposed = self.kernel, self.ends, self.transposed
+        floats = tf.cast(rows, "float32")
+        peak = tf.reduce_max(tf.abs(floats), axis=-1, keepdims=True)
+        peak = tf.maximum(peak, keras.config.epsilon())
+        integers = tf.round(floats * (INT8_MAX / peak))
+        # As if INT8_MAX stood for 1 in every row.
+        if self.fixed or is_onednn_exact():
+            integers = tf.cast(integers, "int8")
+            matrices = integers, kernel, tf.ones(()), ends
+            outputs = onednn_product(*matrices, transposed, self.fixed)
+        else:
+            matrix = tf.cast(kernel, "float32")
+            sums = tf.matmul(integers, matrix, transpose_b=transposed)
+            outputs = sums * (ends / INT8_MAX**2)
+        return tf.cast(outputs * peak, rows.dtype)
 
 
+def column_ends(kernel_scale: Any) -> Any:
+    """The float that `INT8_MAX` stands for in each column, float32 `[O]`.
+
+    Args:
+        kernel_scale: `[O]`, integers per unit of the floats that they stand for; a
+            tensor or an array, as the result.
+    """
+    if isinstance(kernel_scale, np.ndarray):
+        return np.float32(INT8_MAX) / kernel_scale.astype("float32")
+    return INT8_MAX / ops.cast(ops.convert_to_tensor(kernel_scale), "float32")
+
+
+@dataclasses.dataclass(eq=False)
 class Table:
     """An embedding that also projects back, as a table of rows and a product.
 
-    Args:
+    Attributes:
         rows: `[V, D]`, in the compute dtype.
         product: of outputs `[..., D]` to `[..., V]`.
         scale: of rows of 8-bit integers, `[V]`: integers per unit; `None` for floats.
-        dtype: of the rows that are looked up.
     """
 
-    def __init__(
-        self, rows: Any, product: Product, scale: Any = None, dtype: str = "float32"
-    ) -> None:
-        self.rows = rows
-        self.product = product
-        self.scale = scale
-        self.dtype = dtype
+    rows: Any
+    product: Product
+    scale: Any = None
 
     def __call__(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         """Ids `[...]` to `[..., D]`; in reverse `[..., D]` to `[..., V]`."""
@@ -158,8 +168,8 @@ class Table:
         rows = take(self.rows, inputs)
         if self.scale is None:
             return rows
-        scale = take(self.scale, inputs)
-        return ops.cast(rows, self.dtype) / ops.cast(scale, self.dtype)[..., None]
+        dtype, scale = self.product.dtype, take(self.scale, inputs)
+        return ops.cast(rows, dtype) / ops.cast(scale, dtype)[..., None]
 
 
 def project_jointly(layers: Sequence[Any], inputs: Tensor) -> list[Tensor]:
@@ -170,22 +180,11 @@ def project_jointly(layers: Sequence[Any], inputs: Tensor) -> list[Tensor]:
             `inference_copy`.
         inputs: `[..., width]`.
     """
-    outputs = joint_product(layers, inputs)
-    if outputs is None:
+    product = getattr(layers[0], "joint", {}).get(tuple(map(id, layers)))
+    if product is None:
         return [layer(inputs) for layer in layers]
     borders = list(itertools.accumulate(layer.units for layer in layers))[:-1]
-    return list(ops.split(outputs, borders, axis=-1))
-
-
-def joint_product(layers: Sequence[Any], inputs: Tensor) -> Tensor | None:
-    """The outputs that `project_jointly` returns, side by side.
-
-    Returns:
-        `[..., sum of the widths]`; `None` if they do not come from one product.
-    """
-    products = getattr(layers[0], "joint", {})
-    product = products.get(tuple(map(id, layers)))
-    return None if product is None else product(inputs)
+    return list(ops.split(product(inputs), borders, axis=-1))
 
 
 def side_by_side(parts: Sequence[Any]) -> Any:

@@ -1,10 +1,10 @@
-"""A loop over time whose gradient works on every backend, compiled or not.
+"""Loops over time, and values with gradients of one's own.
 
-On TensorFlow, `keras.ops.scan` has no gradient under XLA and takes no nested state. On
-JAX, `keras.ops.while_loop` has no gradient.
+The gradient of a scan works on every backend, compiled or not. On TensorFlow,
+`keras.ops.scan` has no gradient under XLA and takes no nested state. On JAX,
+`keras.ops.while_loop` has no gradient.
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +19,15 @@ from keras_attnvariants.utils.typing import Tensor
 # Of the state and one slice of the inputs: the new state and the output.
 Step = Callable[[NestedTensors, NestedTensors], tuple[NestedTensors, NestedTensors]]
 
+# Of the gradients of the outputs, and of what was saved: those of the inputs.
+Gradient = Callable[[Any, Any], NestedTensors]
+
 
 def scan(
     step: Step,
     initial: NestedTensors,
     inputs: NestedTensors,
     reverse: bool = False,
-    unroll: int = 1,
 ) -> tuple[NestedTensors, NestedTensors]:
     """Runs `state, output = step(state, input)` along the first axis of the inputs.
 
@@ -39,8 +41,6 @@ def scan(
             at least 1.
         reverse: whether the last input comes first. Outputs keep the place of
             their inputs.
-        unroll: steps of one iteration of the loop, a divisor of `T`. With several, a
-            program of XLA is larger, and faster where a step takes little.
 
     Returns:
         The state after the last step, and the outputs of all steps `[T, ...]`.
@@ -55,16 +55,12 @@ def scan(
     >>> [float(x) for x in sums]
     [1.0, 2.0, 3.0]
     """
-    if name() == "tensorflow" and unroll > 1:
-        return unrolled_scan(step, initial, inputs, reverse, unroll)
     if name() == "tensorflow":
         return tensorflow_scan(step, initial, inputs, reverse)
     if name() == "jax":
         import jax
 
-        state, outputs = jax.lax.scan(
-            step, initial, inputs, reverse=reverse, unroll=unroll
-        )
+        state, outputs = jax.lax.scan(step, initial, inputs, reverse=reverse)
         return state, outputs
     raise ValueError(
         f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
@@ -118,38 +114,6 @@ def tensorflow_scan(
     return state, tree.map_structure(lambda a: a.stack(), results)
 
 
-def unrolled_scan(
-    step: Step,
-    initial: NestedTensors,
-    inputs: NestedTensors,
-    reverse: bool,
-    unroll: int,
-) -> tuple[NestedTensors, NestedTensors]:
-    """`scan` on TensorFlow, with `unroll` steps in an iteration of the loop."""
-    tree = keras.tree
-
-    def steps(state: NestedTensors, block: NestedTensors) -> Any:
-        slices = [
-            tree.map_structure(operator.itemgetter(i), block) for i in range(unroll)
-        ]
-        outputs: list[NestedTensors] = [None] * unroll
-        for i in range(unroll)[:: -1 if reverse else 1]:
-            state, outputs[i] = step(state, slices[i])
-        return state, tree.map_structure(lambda *x: ops.stack(x), *outputs)
-
-    def divided(x: Tensor) -> Tensor:
-        length, *rest = ops.shape(x)
-        return ops.reshape(x, (length // unroll, unroll, *rest))
-
-    def joined(x: Tensor) -> Tensor:
-        length, _, *rest = ops.shape(x)
-        return ops.reshape(x, (length * unroll, *rest))
-
-    blocks = tree.map_structure(divided, inputs)
-    state, outputs = tensorflow_scan(steps, initial, blocks, reverse)
-    return state, tree.map_structure(joined, outputs)
-
-
 def zeros_like_a_slice(x: Tensor) -> Tensor:
     """Zeros of the shape of `x[0]`, which need not exist."""
     import tensorflow as tf
@@ -160,3 +124,46 @@ def zeros_like_a_slice(x: Tensor) -> Tensor:
 def common_shape(first: Tensor, second: Tensor) -> Shape:
     """The shape of two tensors, `None` where a size is known of one of them only."""
     return first.shape.most_specific_compatible_shape(second.shape)
+
+
+def with_gradient(
+    outputs: NestedTensors,
+    inputs: NestedTensors,
+    gradient: Gradient,
+    saved: NestedTensors = (),
+) -> NestedTensors:
+    """The outputs, as a function of the inputs whose gradient is given.
+
+    Args:
+        outputs: nested float tensors, however they were computed.
+        inputs: nested float tensors that gradients flow to. Their values are not used.
+        gradient: function of the gradients of the outputs, in their structure, and of
+            `saved`. Returns the gradients of the inputs, in the structure of `inputs`.
+        saved: nested float tensors that `gradient` needs; it must use no others. None
+            of them gets a gradient, and neither do those that made the outputs.
+
+    Example:
+
+    >>> x = ops.ones((2,))
+    >>> y = with_gradient(2 * x, x, lambda gradient, _: 2 * gradient)
+    >>> [float(value) for value in y]
+    [2.0, 2.0]
+    """
+    tree = keras.tree
+    counts = [len(tree.flatten(part)) for part in (inputs, outputs)]
+    fixed = tree.map_structure(ops.stop_gradient, (outputs, saved))
+
+    def attached(*flat: Any) -> Any:
+        others = flat[counts[0] :]
+        kept = tree.pack_sequence_as(saved, list(others[counts[1] :]))
+
+        def backward(*upstream: Any) -> Any:
+            given = tree.pack_sequence_as(outputs, tree.flatten(upstream))
+            found = tree.flatten(gradient(given, kept))
+            return (*found, *map(ops.zeros_like, others))
+
+        values = others[: counts[1]]
+        return (values if len(values) > 1 else values[0]), backward
+
+    found = ops.custom_gradient(attached)(*tree.flatten((inputs, fixed)))
+    return tree.pack_sequence_as(outputs, tree.flatten(found))

@@ -1,9 +1,10 @@
-"""Reading and writing at positions of a tensor, with few operators."""
+"""Reading, writing and moving parts of a tensor, with few operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
@@ -203,3 +204,16 @@ class VectorLists:
 def is_words(lists: Tensor) -> bool:
     """Whether lists of vectors are stored as words."""
     return bool(keras.backend.standardize_dtype(lists.dtype) == WORD)
+
+
+def swap_rows(x: Tensor) -> Tensor:
+    """`[B, M, N, D]` to `[B, N, M, D]`.
+
+    TensorFlow copies a few whole rows faster than it transposes them.
+    """
+    if in_xla() or None in x.shape[1:]:
+        return ops.transpose(x, (0, 2, 1, 3))
+    batch, first, second, width = sizes(x)
+    rows = reshape(x, (batch, first * second, width))
+    places = np.arange(first * second, dtype="int32").reshape(first, second)
+    return reshape(take(rows, places.T.ravel(), axis=1), (batch, second, first, width))

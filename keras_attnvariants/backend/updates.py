@@ -1,16 +1,211 @@
-"""The update of Adam as one operation, where the backend has one.
+"""Updates from the gradients of several batches, and those of Adam as one operation.
 
-Keras writes it with some twenty, which are traced for each variable and read and write
-the moments several times.
+Each of several batches is in memory by itself. Keras writes the update of Adam with
+some twenty operations, which are traced for each variable and read and write the
+moments several times.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.distribution import check_one_replica
+from keras_attnvariants.backend.distribution import in_place
 from keras_attnvariants.utils.typing import Tensor
+
+# Of the labels and the sample weights of a batch: what its mean loss was divided by.
+CountOfBatch = Callable[[Tensor, Tensor], Tensor]
+
+
+def accumulating_train_function(
+    model: keras.Model,
+    batches: int,
+    count: CountOfBatch,
+    count_rows: Callable[[Tensor], Tensor] | None = None,
+) -> Callable[..., Any]:
+    """What Keras' `fit` calls for each update, if it is set as `train_function`.
+
+    The gradient of the update is the sum of the batches' gradients, each times the
+    count of its batch, over the sum of the counts: with a loss that is a mean over real
+    tokens, and their number as the count, it is the gradient of one large batch. The
+    optimizer sees it only, and clips and scales it like any other. The mean over
+    batches that `gradient_accumulation_steps` of a Keras optimizer takes is another
+    gradient if the batches differ in real tokens; its schedule and its moving averages
+    count batches, not updates.
+
+    Args:
+        model: compiled, with a built optimizer.
+        batches: how many make an update.
+        count: gives a scalar for the labels and sample weights of a batch.
+        count_rows: on JAX, gives the weight of a batch in the reported loss from its
+            sample weights; `None` for the number of its rows.
+
+    Raises:
+        ValueError: the backend is neither TensorFlow nor JAX, or a TensorFlow strategy
+            distributes the model.
+    """
+    if name() == "tensorflow":
+        return _on_tensorflow(model, batches, count)
+    if name() == "jax":
+        return _on_jax(model, batches, count, count_rows)
+    raise ValueError(
+        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
+    )
+
+
+def dense(gradient: Tensor) -> Tensor:
+    """A gradient in the shape of its variable.
+
+    TensorFlow gives that of an embedding as a list of rows, one for each token of the
+    batch, so that a token has as many as it has occurrences.
+    """
+    if name() != "tensorflow":
+        return gradient
+    import tensorflow as tf
+
+    return tf.convert_to_tensor(gradient)
+
+
+def _on_tensorflow(
+    model: keras.Model, batches: int, count: CountOfBatch
+) -> Callable[..., Any]:
+    import tensorflow as tf
+
+    with model.distribute_strategy.scope():
+        check_one_replica()
+
+    def add_batch(data: Any, sums: Any) -> Any:
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            predictions = model(x, training=True)
+            loss = model.compute_loss(x, y, predictions, sample_weight, training=True)
+            scaled = model.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, model.trainable_weights)
+        sums = _added(sums, gradients, count(y, sample_weight))
+        return _measured(model, loss, x, y, predictions, sample_weight), sums
+
+    def update(sums: Any) -> None:
+        model.optimizer.apply(_mean(sums), model.trainable_weights)
+
+    add_batch, update = (jit(f, xla=model.jit_compile) for f in (add_batch, update))
+    # Within a graph the shapes of the next batch are unknown: one trace serves all.
+    add_next = jit(lambda it, sums: add_batch(it.get_next(), sums), xla=False)
+
+    def train_function(iterator: Any) -> dict[str, Tensor]:
+        sums = _zeros(model.trainable_weights)
+        logs: dict[str, Tensor] = {}
+        for _ in range(batches):
+            logs, sums = add_next(iterator, sums)
+        update(sums)
+        return logs
+
+    return train_function
+
+
+def _on_jax(
+    model: keras.Model,
+    batches: int,
+    count: CountOfBatch,
+    count_rows: Callable[[Tensor], Tensor] | None,
+) -> Callable[..., Any]:
+    import jax
+
+    gradient = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
+
+    def add_batch(state: Any, sums: Any, data: Any) -> Any:
+        trainable, non_trainable, optimizer, metrics = state
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        (_, updates), gradients = gradient(
+            trainable,
+            non_trainable,
+            metrics,
+            x,
+            y,
+            sample_weight,
+            training=True,
+            optimizer_variables=optimizer,
+        )
+        loss, predictions, non_trainable, metrics = updates
+        variables = model.metrics_variables
+        mapping = list(zip(variables, metrics, strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            rows = None if count_rows is None else count_rows(sample_weight)
+            logs = _measured(model, loss, x, y, predictions, sample_weight, rows)
+        metrics = [scope.get_current_value(variable) for variable in variables]
+        sums = _added(sums, gradients, count(y, sample_weight))
+        metrics = in_place(metrics, variables)
+        non_trainable = in_place(non_trainable, model.non_trainable_variables)
+        totals = in_place(sums[0], model.trainable_variables)
+        state = trainable, non_trainable, optimizer, metrics
+        return logs, state, (totals, sums[1])
+
+    def update(state: Any, sums: Any) -> Any:
+        trainable, non_trainable, optimizer, metrics = state
+        trainable, optimizer = model.optimizer.stateless_apply(
+            optimizer, _mean(sums), trainable
+        )
+        trainable = in_place(trainable, model.trainable_variables)
+        optimizer = in_place(optimizer, model.optimizer.variables)
+        return trainable, non_trainable, optimizer, metrics
+
+    if model.jit_compile:
+        # The caller reads the new state only.
+        add_batch = jax.jit(add_batch, donate_argnums=(0, 1))
+        update = jax.jit(update, donate_argnums=0)
+
+    def train_function(state: Any, iterator: Any) -> Any:
+        sums = _zeros(state[0])
+        logs: dict[str, Tensor] = {}
+        for _ in range(batches):
+            logs, state, sums = add_batch(state, sums, next(iterator))
+        return logs, update(state, sums)
+
+    return train_function
+
+
+def _measured(
+    model: keras.Model,
+    loss: Tensor,
+    x: Any,
+    y: Tensor,
+    predictions: Tensor,
+    sample_weight: Tensor,
+    rows: Tensor = None,
+) -> dict[str, Tensor]:
+    """The metrics after one more batch, counted as Keras counts it."""
+    if rows is None:
+        rows = ops.shape(keras.tree.flatten(x)[0])[0]
+    for metric in model.metrics:
+        if metric.name == "loss":
+            metric.update_state(loss, sample_weight=rows)
+    return dict(model.compute_metrics(x, y, predictions, sample_weight))
+
+
+def _zeros(weights: Any) -> tuple[list[Tensor], Tensor]:
+    return [ops.zeros_like(weight) for weight in weights], ops.zeros((), "float32")
+
+
+def _added(sums: Any, gradients: Any, count: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Sums of gradients and counts with those of one more batch."""
+    totals, counted = sums
+    totals = [
+        total
+        if gradient is None
+        else total + ops.cast(count, total.dtype) * dense(gradient)
+        for total, gradient in zip(totals, gradients, strict=True)
+    ]
+    return totals, counted + ops.cast(count, "float32")
+
+
+def _mean(sums: Any) -> list[Tensor]:
+    """The gradient of all batches together; 0 if nothing was counted."""
+    totals, counted = sums
+    counted = ops.where(counted > 0, counted, 1.0)
+    return [total / ops.cast(counted, total.dtype) for total in totals]
 
 
 def has_adam(variable: Any) -> bool:

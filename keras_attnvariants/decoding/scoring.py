@@ -9,6 +9,7 @@ from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
@@ -123,6 +124,7 @@ def teacher_forced(
         the position of the EOS, int32 `[B, 1]`; and log probabilities of the target,
         float32 `[B, T + 1]`, 0 after EOS.
     """
+    model = for_decoding(model)
     source_ids = to_token_ids("source_ids", source_ids)
     target_ids = to_token_ids("target_ids", target_ids)
     batch, steps = ops.shape(target_ids)

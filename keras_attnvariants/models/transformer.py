@@ -9,7 +9,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.cache import common_history
+from keras_attnvariants.attention.cache import with_common_histories
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import TranslationModel
@@ -306,18 +306,17 @@ class Transformer(TranslationModel):
         return_attention_scores: bool = False,
     ) -> tuple[Any, ...]:
         x = self.embeddings.embed_step(tokens, position)
-        state, alignment = dict(state), None
-        with common_history():
-            for block in self.decoder_blocks:
-                x, state[block.name], scores = block.step(
-                    x,
-                    position,
-                    state[block.name],
-                    context[block.name],
-                    return_attention_scores,
-                )
-                alignment = alignment if scores is None else scores
-        logits = self.logits(x)
+        state, alignment = with_common_histories(state), None
+        for block in self.decoder_blocks:
+            x, state[block.name], scores = block.step(
+                x,
+                position,
+                state[block.name],
+                context[block.name],
+                return_attention_scores,
+            )
+            alignment = alignment if scores is None else scores
+        logits, state = self.logits(x), with_common_histories(state)
         if not return_attention_scores:
             return logits, state
         if alignment is None:

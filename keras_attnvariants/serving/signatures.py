@@ -185,7 +185,7 @@ class Signatures:
 
     def scored(self, source_ids: Tensor, target_ids: Tensor) -> TokenScores:
         """The scores of the tokens of targets, given their sources."""
-        return score_tokens(self.exported.inference_copy(), source_ids, target_ids)
+        return score_tokens(self.exported, source_ids, target_ids)
 
     def translate_with(
         self, text: Tensor, prefix: Tensor, block_unknown: Tensor, **values: Tensor

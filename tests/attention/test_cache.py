@@ -8,7 +8,7 @@ from keras import ops
 from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.cache import RingCache
-from keras_attnvariants.attention.cache import common_history
+from keras_attnvariants.attention.cache import with_common_histories
 from keras_attnvariants.decoding.step_model import reorder
 from tests.attention.conformance import to_numpy
 
@@ -65,22 +65,21 @@ def test_hypotheses_see_their_own_past():
         assert histories(cache, state, t) == expected
 
 
-def test_caches_of_one_kind_and_size_have_one_history_in_a_step():
-    kinds = KeyValueCache, KeyValueCache, RingCache
-    caches = [cache_of(cls) for cls in kinds]
-    states = [cache.initial(BATCH, BEAMS, SLOTS) for cache in caches]
+def test_caches_of_one_size_have_one_history():
+    slots = SLOTS, SLOTS, SLOTS - 1
+    caches = [cache_of(cls) for cls in (KeyValueCache, RingCache, RingCache)]
+    pairs = list(zip(caches, slots, strict=True))
+    states = [cache.initial(BATCH, BEAMS, size) for cache, size in pairs]
     key = ops.convert_to_tensor(keys_at(0))
-
-    def written():
-        pairs = zip(caches, states, strict=True)
-        return [cache.write(state, key, -key, 0) for cache, state in pairs]
-
-    with common_history():
-        after = written()
+    alone = [
+        cache.write(state, key, -key, 0)
+        for cache, state in zip(caches, states, strict=True)
+    ]
+    after = with_common_histories(alone)
     histories = [state["history"] for state in after]
     assert histories[0] is histories[1] and histories[0] is not histories[2]
-    for history, alone in zip(histories, written(), strict=True):
-        np.testing.assert_array_equal(to_numpy(history), to_numpy(alone["history"]))
+    for history, own in zip(histories, alone, strict=True):
+        np.testing.assert_array_equal(to_numpy(history), to_numpy(own["history"]))
     found = reorder(after, states, ops.zeros((BATCH, BEAMS), "int32"))
     assert found[0]["history"] is found[1]["history"]
     assert not to_numpy(found[0]["history"])[:, :, 1:].any()

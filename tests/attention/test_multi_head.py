@@ -13,6 +13,8 @@ from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
+from keras_attnvariants.attention.multi_head import SideBySide
+from keras_attnvariants.attention.multi_head import clone_initializer
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.query_key_value import heads_first
@@ -102,10 +104,26 @@ def test_averages_of_values():
     """Two keys of equal energy, one of them masked for the second query."""
     layer = built(num_heads=1)
     values = ops.convert_to_tensor(np.array([2.0, 4.0], "float32").reshape(1, 2, 1, 1))
-    mask = ops.convert_to_tensor(np.array([[True, True], [True, False], [False] * 2]))
-    context, weights = layer.average(ops.zeros((1, 1, 3, 2)), values, mask)
+    mask = ops.convert_to_tensor(np.array([[[True, True], [True, False], [False] * 2]]))
+    queries, keys = ops.zeros((1, 3, 1, 1)), ops.zeros((1, 2, 1, 1))
+    context, weights = layer.attend_heads(queries, keys, values, mask)
     np.testing.assert_array_equal(to_numpy(context).ravel(), [3.0, 2.0, 0.0])
     np.testing.assert_array_equal(to_numpy(weights)[0, 0], [[0.5, 0.5], [1, 0], [0, 0]])
+
+
+def test_kernels_of_heads_are_drawn_as_one_matrix():
+    constant = np.arange(5 * 6, dtype="float32").reshape(5, 6)
+
+    def whole(shape, dtype=None):
+        assert shape == (5, 6)
+        return ops.convert_to_tensor(constant)
+
+    rows = SideBySide(whole, before=3)
+    np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
+    heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
+    np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
+    twin = clone_initializer(SideBySide("ones", before=4))
+    assert (type(twin.initializer), twin.before) == (keras.initializers.Ones, 4)
 
 
 def test_initializers_are_independent_streams():

@@ -1,13 +1,17 @@
-"""Compiling functions of tensors."""
+"""Compiled functions, and what graphs of TensorFlow share."""
 
 import os
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import constant
+from keras_attnvariants.backend import remember
+from keras_attnvariants.backend import remembered
 
 
 def test_name_is_the_backend_that_was_asked_for():
@@ -113,3 +117,70 @@ def test_programs_are_kept(tmp_path):
 def test_tensorflow_keeps_no_programs(tmp_path):
     backend.keep_programs(tmp_path / "programs")
     assert not (tmp_path / "programs").exists()
+
+
+TABLE = np.arange(200, dtype="float32")
+
+
+def test_a_constant_is_what_it_was_made_from():
+    np.testing.assert_array_equal(ops.convert_to_numpy(constant(TABLE)), TABLE)
+
+
+@pytest.mark.skipif(
+    keras.config.backend() != "tensorflow", reason="about graphs of TensorFlow"
+)
+def test_a_constant_made_while_a_graph_is_traced_is_no_part_of_it():
+    import tensorflow as tf
+
+    made = []
+
+    @tf.function
+    def first(x):
+        made.append(constant(TABLE))
+        return x + made[0]
+
+    @tf.function
+    def second(x):
+        return x * made[0]
+
+    for function, expected in ((first, TABLE + 1), (second, TABLE)):
+        concrete = function.get_concrete_function(tf.TensorSpec([]))
+        np.testing.assert_array_equal(concrete(tf.constant(1.0)), expected)
+        nodes = concrete.graph.as_graph_def().node
+        assert not any(node.op == "Const" for node in nodes)
+    assert isinstance(made[0].numpy(), np.ndarray)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow keeps them")
+def test_values_of_a_graph_are_found_by_both_tensors():
+    found = []
+
+    @tf.function
+    def graph(x, y):
+        double = 2 * x
+        remember(x, y, (double,))
+        found.extend(remembered(*pair) for pair in ((x, y), (x, double), (y, x)))
+        return found[0][0] is double
+
+    assert graph(tf.constant(1.0), tf.constant(2.0))
+    assert found[1:] == [None, None]
+
+
+def test_values_of_an_inner_graph_are_not_kept():
+    @tf.function
+    def graph(x, y):
+        @tf.function
+        def inner():
+            remember(x, y, x + y)
+            return x + y
+
+        inner()
+        return remembered(x, y) is None
+
+    assert graph(tf.constant(1.0), tf.constant(2.0))
+
+
+def test_nothing_is_kept_of_eager_tensors():
+    x = tf.constant(1.0)
+    remember(x, x, x + x)
+    assert remembered(x, x) is None

@@ -1,6 +1,4 @@
-"""One loop for all backends: values and gradients of a loop written out."""
-
-import functools
+"""Scans and gradients of ones own, against loops and those of the backend."""
 
 import keras
 import numpy as np
@@ -103,17 +101,6 @@ def test_equals_the_unrolled_loop(length, mode):
     assert all(np.abs(ops.convert_to_numpy(g)).max() > 1e-3 for g in found[1])
 
 
-@MODES
-@pytest.mark.parametrize("unroll", [2, 3])
-@pytest.mark.parametrize("reverse", [False, True])
-def test_an_iteration_may_have_several_steps(unroll, reverse, mode):
-    structure = tensors(arrays(6))
-    scan = functools.partial(backend.scan, reverse=reverse)
-    expected = value_and_gradients(scan)(*structure)
-    several = functools.partial(scan, unroll=unroll)
-    check_same(compiled(value_and_gradients(several), mode)(*structure), expected)
-
-
 @pytest.mark.parametrize("xla", [False, True])
 def test_lengths_may_be_dynamic(xla):
     if backend.name() != "tensorflow":
@@ -171,3 +158,50 @@ def test_the_last_input_may_come_first(xla):
     total, sums = backend.jit(run, xla=xla)(ops.convert_to_tensor([1.0, 2.0, 4.0]))
     assert float(total) == 7
     np.testing.assert_array_equal(ops.convert_to_numpy(sums), [7, 6, 4])
+
+
+X = np.array([1.0, 2.0, 3.0], "float32")
+
+
+def gradient_of(function, x):
+    """The gradient of the sum of what a function returns."""
+    if backend.name() == "tensorflow":
+        import tensorflow as tf
+
+        x = tf.convert_to_tensor(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = ops.sum(function(x))
+        return tape.gradient(total, x)
+    import jax
+
+    return jax.grad(lambda x: ops.sum(function(x)))(x)
+
+
+def of_one_output(x):
+    """The value `5 x`, with the gradient `2 x` of what is given; `x` is saved."""
+    return backend.with_gradient(5 * x, x, lambda given, saved: 2 * given * saved, x)
+
+
+def of_two_outputs(x):
+    """One of them unused, and inputs and what is saved in structures."""
+    found = backend.with_gradient(
+        {"used": 5 * x, "unused": x},
+        (x,),
+        lambda given, saved: (given["used"] * saved["factor"] + given["unused"],),
+        {"factor": 3 * x},
+    )
+    return found["used"]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("function, factor", [(of_one_output, 2), (of_two_outputs, 3)])
+def test_the_gradient_is_the_given_one(function, factor, compiled):
+    x = ops.convert_to_tensor(X)
+    np.testing.assert_array_equal(ops.convert_to_numpy(function(x)), 5 * X)
+
+    def both(x):
+        return gradient_of(function, x)
+
+    found = (backend.jit(both) if compiled else both)(x)
+    np.testing.assert_allclose(ops.convert_to_numpy(found), factor * X)

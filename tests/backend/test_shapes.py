@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import shapes
 
 
 @pytest.mark.parametrize("length", [0, 4, 5, 6, 100])
@@ -33,7 +34,7 @@ def test_leading_axes_come_back():
     x = np.arange(24.0).reshape(2, 3, 4)
     matrix = backend.as_matrix(ops.convert_to_tensor(x))
     assert tuple(matrix.shape) == (6, 4)
-    found = backend.with_lead_of(x, matrix[:, :2])
+    found = shapes.with_lead_of(x, matrix[:, :2])
     np.testing.assert_array_equal(ops.convert_to_numpy(found), x[:, :, :2])
     assert backend.as_matrix(matrix) is matrix
 

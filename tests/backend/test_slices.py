@@ -1,4 +1,4 @@
-"""Reading and writing at positions of a tensor."""
+"""Reading, writing and moving parts of tensors."""
 
 import keras
 import numpy as np
@@ -6,6 +6,8 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import slices
+from keras_attnvariants.backend import swap_rows
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "float16"])
@@ -21,7 +23,7 @@ def test_only_this_position_changes(dtype, shape, axis, compiled):
     new = rng.integers(-9, 9, part).astype("float32")
 
     def write(x, new, position):
-        return backend.write_at(x, new, position, axis)
+        return slices.write_at(x, new, position, axis)
 
     call = write if compiled is None else backend.jit(write, xla=compiled)
     for position in range(shape[axis]):
@@ -67,7 +69,7 @@ def test_vectors_are_read_where_they_were_written(dtype, width, compiled):
 
 
 def test_several_positions_are_written_at_once():
-    x = backend.write_at(ops.zeros((2, 5, 3)), ops.ones((2, 2, 3)), 3, axis=1)
+    x = slices.write_at(ops.zeros((2, 5, 3)), ops.ones((2, 2, 3)), 3, axis=1)
     assert ops.convert_to_numpy(x).sum(axis=(0, 2)).tolist() == [0, 0, 0, 6, 6]
 
 
@@ -108,7 +110,7 @@ def test_rows_may_be_unknown():
         input_signature=[tf.TensorSpec((None, 3, 4)), tf.TensorSpec((None, 1, 4))]
     )
     def write(x, new):
-        return backend.write_at(x, new, 2, axis=1)
+        return slices.write_at(x, new, 2, axis=1)
 
     for rows in (0, 1, 3):
         x = write(tf.zeros((rows, 3, 4)), tf.ones((rows, 1, 4)))
@@ -118,13 +120,13 @@ def test_rows_may_be_unknown():
 
 def test_the_old_tensor_stays_as_it_was():
     x = ops.zeros((2, 3))
-    backend.write_at(x, ops.ones((2, 1)), 0, axis=1)
+    slices.write_at(x, ops.ones((2, 1)), 0, axis=1)
     assert not ops.convert_to_numpy(x).any()
 
 
 def test_a_loop_may_keep_what_it_wrote():
     def body(position, x, sums):
-        x = backend.write_at(x, ops.ones((2, 1)), position, axis=1)
+        x = slices.write_at(x, ops.ones((2, 1)), position, axis=1)
         return position + 1, x, sums + ops.sum(x)
 
     def run():
@@ -157,3 +159,14 @@ def test_a_section_of_unknown_size_keeps_the_other_sizes():
 
     x = np.arange(24, dtype="float32").reshape(2, 3, 4)
     np.testing.assert_array_equal(shorter(x), x[:, 1:])
+
+
+def numbers(*shape: int) -> np.ndarray:
+    return np.arange(np.prod(shape), dtype="float32").reshape(shape)
+
+
+def test_rows_change_places():
+    x = numbers(2, 3, 4, 5)
+    swapped = swap_rows(ops.convert_to_tensor(x))
+    np.testing.assert_array_equal(swapped, x.transpose(0, 2, 1, 3))
+    np.testing.assert_array_equal(swap_rows(swapped), x)

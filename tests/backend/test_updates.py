@@ -1,4 +1,6 @@
-"""The update of Adam in one operation is that of Keras."""
+"""Updates from several batches against those of one, and Adam against that of Keras."""
+
+import contextlib
 
 import keras
 import numpy as np
@@ -6,7 +8,142 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import accumulating_train_function
+from keras_attnvariants.training import LabelSmoothedCrossEntropy
+from keras_attnvariants.training import Perplexity
+from keras_attnvariants.training import TokenCount
+from keras_attnvariants.training.losses import token_weights
 from keras_attnvariants.training.optimizers import Adam
+from keras_attnvariants.training.state import to_arrays
+
+UPDATES, BATCHES, TOKENS = 3, 3, 12
+
+
+def batches():
+    """Three sentences of unequal lengths a batch; the batches have unequal widths."""
+    random = np.random.default_rng(6)
+    for number in range(UPDATES * BATCHES):
+        ids = random.integers(1, TOKENS, (3, 2 + 3 * (number % BATCHES)), "int32")
+        for row, cut in zip(ids, random.integers(1, ids.shape[1] + 1, 3), strict=True):
+            row[cut:] = 0
+        yield ids
+
+
+def examples(ids):
+    return {"ids": 5 * ids % TOKENS}, ids, (ids != 0).astype("float32")
+
+
+def large_batches():
+    ids = [np.pad(part, ((0, 0), (0, 8 - part.shape[1]))) for part in batches()]
+    for first in range(0, len(ids), BATCHES):
+        yield np.concatenate(ids[first : first + BATCHES])
+
+
+class Count(keras.Model):
+    def __init__(self, dtype):
+        super().__init__(dtype=dtype)
+        self.embedding = keras.layers.Embedding(TOKENS, 4, dtype=dtype)
+        self.dense = keras.layers.Dense(TOKENS, dtype=dtype)
+
+    def call(self, inputs):
+        return self.dense(self.embedding(inputs["ids"]))
+
+
+def trained(data, count=None, jit_compile=True, dtype="float32", scale=None):
+    """Weights and log after training on batches, or on some of them at a time.
+
+    Args:
+        data: batches of ids.
+        count: as for `accumulating_train_function`.
+        jit_compile: whether XLA compiles the update.
+        dtype: policy of the model.
+        scale: first factor of the loss in float16, if not that of Keras.
+    """
+    keras.utils.set_random_seed(3)
+    model = Count(dtype)
+    model(examples(np.ones((1, 2), "int32"))[0])
+    model.compile(
+        # So that rounding is not magnified where a gradient is nearly 0.
+        Adam(0.1, epsilon=1e-3, global_clipnorm=0.05),
+        loss=LabelSmoothedCrossEntropy(0.1),
+        weighted_metrics=[Perplexity(), TokenCount()],
+        jit_compile=jit_compile,
+    )
+    model.optimizer.build(model.trainable_variables)
+    if scale is not None:
+        model.optimizer.dynamic_scale.assign(scale)
+    if count is not None:
+        model.train_function = accumulating_train_function(model, BATCHES, count)
+    log = model.fit(
+        (examples(ids) for ids in data),
+        steps_per_epoch=UPDATES,
+        shuffle=False,
+        verbose=0,
+    ).history
+    inner = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    log["updates"] = int(inner.iterations)
+    log["scale"] = getattr(model.optimizer, "dynamic_scale", None)
+    return to_arrays(model.weights), log
+
+
+def tokens(labels, weights):
+    return ops.sum(token_weights(labels, 0, weights))
+
+
+def distance(one, other):
+    return max(np.abs(a - b).max() for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return trained(large_batches())
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_equals_the_large_batch(large, jit_compile):
+    weights, log = trained(batches(), tokens, jit_compile)
+    assert distance(weights, large[0]) < 2e-6
+    assert log["tokens"] == large[1]["tokens"]
+    assert log["updates"] == large[1]["updates"] == UPDATES
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
+    options = {"jit_compile": jit_compile, "dtype": "mixed_float16"}
+    weights, log = trained(batches(), tokens, **options)
+    assert 1e-6 < distance(weights, large[0]) < 5e-3
+    assert log["updates"] == UPDATES and float(log["scale"]) == 2.0**15
+
+
+def test_an_update_whose_gradients_overflow_is_left_out():
+    """Of three updates, as the first scale is too large for two of them."""
+    options = {"jit_compile": False, "dtype": "mixed_float16"}
+    weights, log = trained(batches(), tokens, scale=2.0**127, **options)
+    assert all(np.isfinite(array).all() for array in weights)
+    assert log["updates"] < UPDATES and float(log["scale"]) < 2.0**127
+
+
+class TwoReplicas:
+    """A strategy of TensorFlow on two devices."""
+
+    num_replicas_in_sync = 2
+    scope = contextlib.nullcontext
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="a strategy of TensorFlow")
+def test_replicas_of_tensorflow_are_refused(monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.distribute, "get_strategy", TwoReplicas)
+    with pytest.raises(ValueError, match="averages the mean losses of its replicas"):
+        accumulating_train_function(Count("float32"), BATCHES, len)
+
+
+def test_the_mean_over_batches_is_another_update(large):
+    """As `gradient_accumulation_steps` of Keras' optimizers takes it."""
+    weights, _ = trained(batches(), lambda labels, weights: 1.0)
+    assert distance(weights, large[0]) > 1e-3
+
 
 SETTINGS = {"learning_rate": 0.03, "beta_1": 0.8, "beta_2": 0.95, "epsilon": 1e-3}
 START = np.array([[1.0, -2.0, 0.5]], "float32")

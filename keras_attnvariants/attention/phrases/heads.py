@@ -22,11 +22,11 @@ from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
+from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import reshape
-from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
@@ -42,28 +42,36 @@ Ngrams: TypeAlias = Mapping[int, Tensor]
 
 
 class PhraseHeads(keras.layers.Layer):
-    """A group of heads with their own projections; subclasses define the scoring.
+    """A group of heads with their own projections.
+
+    By default, keys are convolutions over the tokens of an n-gram (Nguyen and Joty
+    2018, Eq. 5): `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`, with more keys than plain
+    attention. Subclasses score n-grams in other ways.
 
     Args:
+        layer: the attention layer, whose options the projections have.
         group: number of heads and their orders.
         query_orders: orders of the query streams.
         widths: the width of one token of each input.
         key_dim, value_dim: width of a head's keys (of one token) and values.
-        dense: makes a built dense layer from `(name, input_width, units)`.
-        dtype: dtype policy of the layer.
     """
+
+    # In a cache, a key consists of the keys of a window of tokens, each of `token_dim`
+    # numbers. Either every order has a list of keys, or all share one list.
+    window: int
+    token_dim: int
+    key_lists: int
 
     def __init__(
         self,
+        layer: SoftmaxAttention,
         group: HeadGroup,
         query_orders: tuple[int, ...],
         widths: Widths,
         key_dim: int,
         value_dim: int,
-        dense: Callable[[str, int, int], keras.layers.Dense],
-        dtype: DType = None,
     ) -> None:
-        super().__init__(name=group.name or "heads", dtype=dtype)
+        super().__init__(name=group.name or "heads", dtype=layer.dtype_policy)
         self.group = group
         self.query_orders = query_orders
         self.widths = widths
@@ -74,7 +82,7 @@ class PhraseHeads(keras.layers.Layer):
             kind: str, head_dim: int, input_width: int
         ) -> keras.layers.Dense:
             name = f"{group.name}_{kind}" if group.name else kind
-            return dense(name, input_width, group.num_heads * head_dim)
+            return layer.dense(name, input_width, group.num_heads * head_dim)
 
         self.make_scoring(projection)
         self.value_denses = [
@@ -88,29 +96,32 @@ class PhraseHeads(keras.layers.Layer):
 
     # How an n-gram is scored
 
-    # In a cache, a key consists of the keys of a window of tokens, each of `token_dim`
-    # numbers. Either every order has a list of keys, or all share one list.
-    window: int
-    token_dim: int
-    key_lists: int
-
     def make_scoring(self, projection: Projection) -> None:
         """Makes the projections of queries and keys, and the sizes of keys.
 
         Args:
             projection: makes a built dense layer from `(kind, head_dim, input_width)`.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no `make_scoring`.")
+        self.window, self.token_dim = 1, self.key_dim
+        self.key_lists = self.num_orders
+        self.query_denses = [
+            projection(f"query_{order}", self.key_dim, order * self.widths.query)
+            for order in self.query_orders
+        ]
+        self.key_denses = [
+            projection(f"key_{order}", self.key_dim, order * self.widths.key)
+            for order in self.group.orders
+        ]
 
     # Projections are listed with the order of the n-grams that they read.
 
     def query_projections(self) -> list[Ordered]:
         """Those that read n-grams of the query."""
-        raise NotImplementedError(f"{type(self).__name__} has no `query_projections`.")
+        return list(zip(self.query_orders, self.query_denses, strict=True))
 
     def key_projections(self) -> list[Ordered]:
         """Those that read n-grams of the key."""
-        raise NotImplementedError(f"{type(self).__name__} has no `key_projections`.")
+        return list(zip(self.group.orders, self.key_denses, strict=True))
 
     def value_projections(self) -> list[Ordered]:
         """Those that read n-grams of the value."""
@@ -124,7 +135,8 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             projected: the outputs `[B, T, H, D]` of `query_projections`.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no `queries`.")
+        queries = joined(projected, axis=1) * self.key_dim**-0.5
+        return [ops.swapaxes(queries, 1, 2)]
 
     def keys(self, projected: list[Tensor]) -> list[Tensor]:
         """The keys of whole sequences for these queries, `[B, H, S, D]` each.
@@ -132,7 +144,7 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             projected: the outputs `[B, S, H, D]` of `key_projections`.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no `keys`.")
+        return [self.by_head(as_lists(joined(projected), self.key_lists))]
 
     def queries_of_windows(self, queries: list[Tensor]) -> list[Tensor]:
         """The same queries for the keys of a cache, which all orders may share."""

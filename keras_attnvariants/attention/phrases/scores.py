@@ -127,28 +127,6 @@ def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarr
     return shares(count, count.sum())
 
 
-def winning_shares(batches: Iterable[Tensor]) -> np.ndarray:
-    """How often each quadrant has the largest weight of a position, as a share.
-
-    Every head has one vote at every position with weights; the first of equal weights
-    wins. Like `strong_shares`, a guess at what Nguyen and Joty (2018) report.
-
-    Args:
-        batches: as for `mass_shares`.
-
-    Returns:
-        Float64 `[M, N]`, which sums to 1 (to 0 if nothing was attended to).
-
-    Example:
-
-    >>> scores = np.array([[0.1, 0.2], [0.3, 0.4]]).reshape(1, 1, 1, 1, 2, 2)
-    >>> winning_shares([scores])
-    array([[0., 1.]])
-    """
-    count = add_up(map(winners, batches))
-    return shares(count, count.sum())
-
-
 def winners(scores: Tensor) -> np.ndarray:
     """Float64 `[M, N]`: in how many rows of `[B, H, T, M, N, S]` each has the maximum.
 

@@ -7,7 +7,6 @@ from keras import ops
 from keras_attnvariants.attention.phrases.heads import Ordered
 from keras_attnvariants.attention.phrases.heads import PhraseHeads
 from keras_attnvariants.attention.phrases.heads import Projection
-from keras_attnvariants.attention.phrases.heads import as_lists
 from keras_attnvariants.attention.phrases.heads import joined
 from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.backend import reshape
@@ -15,35 +14,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class ConvKV(PhraseHeads):
-    """Keys are convolutions over the tokens of an n-gram (Nguyen and Joty 2018, Eq. 5).
-
-    `(Q W_q) Conv_n(K, W_k)^T / sqrt(d_k)`: plain attention with more keys.
-    """
-
-    def make_scoring(self, projection: Projection) -> None:
-        self.window, self.token_dim = 1, self.key_dim
-        self.key_lists = self.num_orders
-        self.query_denses = [
-            projection(f"query_{order}", self.key_dim, order * self.widths.query)
-            for order in self.query_orders
-        ]
-        self.key_denses = [
-            projection(f"key_{order}", self.key_dim, order * self.widths.key)
-            for order in self.group.orders
-        ]
-
-    def query_projections(self) -> list[Ordered]:
-        return list(zip(self.query_orders, self.query_denses, strict=True))
-
-    def key_projections(self) -> list[Ordered]:
-        return list(zip(self.group.orders, self.key_denses, strict=True))
-
-    def queries(self, projected: list[Tensor]) -> list[Tensor]:
-        queries = joined(projected, axis=1) * self.key_dim**-0.5
-        return [ops.swapaxes(queries, 1, 2)]
-
-    def keys(self, projected: list[Tensor]) -> list[Tensor]:
-        return [self.by_head(as_lists(joined(projected), self.key_lists))]
+    """Keys are convolutions over tokens of n-grams (Nguyen and Joty 2018, Eq. 5)."""
 
 
 class QueryK(PhraseHeads):

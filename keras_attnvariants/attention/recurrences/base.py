@@ -6,7 +6,6 @@ Time, or beams instead of time, is the second axis of queries, contexts and stat
 `K` hypotheses.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import asdict
 from dataclasses import dataclass
@@ -17,10 +16,8 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.backend import Dense
+from keras_attnvariants.attention.multi_head import SideBySide
 from keras_attnvariants.backend import scan
-from keras_attnvariants.utils.typing import DType
-from keras_attnvariants.utils.typing import Identifier
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -50,34 +47,32 @@ class RecurrentLayer(DotProductAttention):
             rows_before: if its kernel extends the kernel of an input projection,
                 number of rows of that kernel; otherwise 0.
         """
-        options = self.dense_options(f"recurrent_{name}", use_bias=False)
-        continue_kernel(options, rows_before)
-        layer = Dense(units, use_bias=False, **options)
-        layer.build((None, None, input_width))
-        return layer
+        drawn = SideBySide(self.kernel_initializer, rows_before)
+        return self.dense(f"recurrent_{name}", input_width, units, False, drawn)
 
     def recurrent_head_dense(
-        self, name: str, equation: str, sizes: tuple[int, int], rows_before: int = 0
+        self,
+        name: str,
+        equation: str,
+        widths: tuple[int, int],
+        rows_before: int = 0,
     ) -> keras.layers.EinsumDense:
-        """A built layer with one matrix per head, `[H, *sizes]`, and no bias.
+        """A built layer with one matrix per head and no bias.
 
         Args:
             name: name of the layer.
             equation: the einsum equation, for an input `[B, T, H, …]` and the kernel
-                `hio`.
-            sizes: sizes of the axes `i` and `o`.
+                `[H, …, …]`.
+            widths: widths of its input and output.
             rows_before: as for `recurrent_dense`.
         """
-        inputs, outputs = equation.split(",")[0], equation.split("->")[1]
-        lengths = dict(zip("io", sizes, strict=True))
-        options = self.dense_options(f"recurrent_{name}", use_bias=False)
-        continue_kernel(options, rows_before)
+        drawn = SideBySide(self.kernel_initializer, rows_before)
         layer = keras.layers.EinsumDense(
             equation,
-            output_shape=(None, self.num_heads, lengths[outputs[-1]]),
-            **options,
+            output_shape=(None, self.num_heads, widths[1]),
+            **self.dense_options(f"recurrent_{name}", drawn),
         )
-        layer.build((None, None, self.num_heads, lengths[inputs[-1]]))
+        layer.build((None, None, self.num_heads, widths[0]))
         return layer
 
 
@@ -112,9 +107,12 @@ class Recurrence:
     Class attributes:
         honours_patterns: whether the recurrence honours `attention_mask` and
             `use_causal_mask`, in addition to padding masks.
+        keeps: what the state holds: `"context"` `[B, K, H, D]`, or `"weights"` or
+            `"energies"` of source positions, float32 `[B, K, H, S]`.
     """
 
     honours_patterns: ClassVar[bool] = True
+    keeps: ClassVar[str] = "weights"
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
         """The built projections that the recurrence adds to the layer, by name."""
@@ -136,7 +134,10 @@ class Recurrence:
         self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
         """The state before the first position, tensors `[B, K, ...]`."""
-        raise NotImplementedError(f"{type(self).__name__} has no `initial_state`.")
+        lead = batch, beams, layer.num_heads
+        if self.keeps == "context":
+            return {"context": ops.zeros((*lead, layer.head_dim), layer.compute_dtype)}
+        return {self.keeps: ops.zeros((*lead, ops.shape(memory["mask"])[1]))}
 
     def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
         """Computes all target positions at once.
@@ -188,12 +189,11 @@ def scan_time(
     inputs: NestedTensors,
     reverse: bool = False,
     axis: int = 1,
-    unroll: int = 1,
 ) -> NestedTensors:
     """Scans along an axis of the inputs and returns the outputs.
 
     A step gets inputs, and gives outputs, in which this axis has one entry, as in
-    decoding. For `reverse` and `unroll` see `keras_attnvariants.backend.scan`.
+    decoding. For `reverse` see `keras_attnvariants.backend.scan`.
     """
 
     def slices(x: Tensor) -> Tensor:
@@ -203,7 +203,7 @@ def scan_time(
         return ops.moveaxis(ops.squeeze(x, axis + 1), 0, axis)
 
     inputs = keras.tree.map_structure(slices, inputs)
-    _, outputs = scan(step, state, inputs, reverse, unroll)
+    _, outputs = scan(step, state, inputs, reverse)
     return keras.tree.map_structure(joined, outputs)
 
 
@@ -211,34 +211,3 @@ def first_state(weights: Tensor) -> Tensor:
     """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
     batch, heads, _, length = ops.shape(weights)
     return ops.zeros((batch, heads, 1, length))
-
-
-def continue_kernel(options: dict[str, Any], rows_before: int) -> None:
-    """Makes the kernel initializer return the last rows of a larger matrix."""
-    if rows_before:
-        initializer = options["kernel_initializer"]
-        options["kernel_initializer"] = LastRows(initializer, rows_before)
-
-
-class LastRows(keras.initializers.Initializer):
-    """Initialises a whole matrix and returns its last rows.
-
-    Args:
-        initializer: initializer of the whole matrix, for all heads together.
-        before: number of rows that precede the returned ones.
-    """
-
-    def __init__(self, initializer: Identifier, before: int) -> None:
-        self.initializer = keras.initializers.get(initializer)
-        self.before = before
-
-    def __call__(self, shape: tuple[int, ...], dtype: DType = None) -> Tensor:
-        """`[rows, units]`, or by head, `[H, rows, units]`."""
-        *heads, rows, units = shape
-        whole = (self.before + rows, math.prod(heads) * units)
-        last = self.initializer(whole, dtype=dtype)[self.before :]
-        return ops.moveaxis(ops.reshape(last, (rows, *heads, units)), 0, -2)
-
-    def get_config(self) -> dict[str, Any]:
-        initializer = keras.initializers.serialize(self.initializer)
-        return {"initializer": initializer, "before": self.before}

@@ -56,6 +56,7 @@ class AccumulatedEnergies(Recurrence):
     """
 
     honours_patterns: ClassVar[bool] = False
+    keeps: ClassVar[str] = "energies"
 
     rate: float = 0.5
     radius: int = 5
@@ -75,12 +76,6 @@ class AccumulatedEnergies(Recurrence):
         if self.renormalize:
             divisor = ops.maximum(neighbours(mask, self.radius), 1.0)
         return {"smoothing": mask * ((1.0 - self.rate) / divisor)}
-
-    def initial_state(
-        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
-    ) -> State:
-        length = ops.shape(memory["mask"])[1]
-        return {"energies": ops.zeros((batch, beams, layer.num_heads, length))}
 
     def terms(self, plain: Energies, is_first: Tensor) -> Tensor:
         """The term `rate e_i` of each position, 0 at padding: `[B, H, T, S]`.

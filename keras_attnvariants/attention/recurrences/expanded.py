@@ -10,13 +10,14 @@ so the scan over the target does not need the source.
 """
 
 import dataclasses
+from typing import Any
+from typing import ClassVar
 
 import keras
 from keras import ops
 
 from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.multi_head import merge_heads
-from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
@@ -48,16 +49,15 @@ class ExpandedList(Recurrence):
             a pair of zeros, which takes part in the softmax.
     """
 
-    mask_first: bool = False
+    keeps: ClassVar[str] = "context"
 
-    # The state is the context by head.
+    mask_first: bool = False
 
     def initial_state(
         self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
     ) -> State:
-        shape = (batch, beams, layer.num_heads, layer.head_dim)
-        zeros = ops.zeros(shape, layer.compute_dtype)
-        return {"context": self.kept(layer, zeros)}
+        state = super().initial_state(layer, batch, beams, memory)
+        return {"context": self.kept(layer, state["context"])}
 
     def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
         """What the state stores of contexts `[B, K, H, D]`."""
@@ -69,7 +69,7 @@ class ExpandedList(Recurrence):
 
     def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
         """The extra key and value `[B, K, H, D]` after a position."""
-        raise NotImplementedError(f"{type(self).__name__} has no `pair`.")
+        return kept, kept
 
     # The composition of `kept` and `pair`, for whole sequences and for scans.
 
@@ -203,12 +203,19 @@ class ExpandedList(Recurrence):
         return context, weights * (1.0 - extra), state
 
 
-@dataclasses.dataclass(frozen=True)
 class ExpandedContext(ExpandedList):
     """Base class: the pair is made from the layer's output, which joins all heads."""
 
+    def projections(self, layer: RecurrentLayer) -> tuple[Any, Any]:
+        """The projections of the output to the key and the value."""
+        raise NotImplementedError(f"{type(self).__name__} has no `projections`.")
+
     def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
         return layer.output_dense(merge_heads(context))
+
+    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
+        key, value = (layer.split(dense(kept)) for dense in self.projections(layer))
+        return key, value
 
     def matrices(self, layer: RecurrentLayer) -> State:
         # Both maps are affine, and so is their composition. Its matrix is computed
@@ -244,7 +251,6 @@ class ExpandedContext(ExpandedList):
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
 class ExpandedShared(ExpandedContext):
     """The pair is the output, projected like the source (Eq. 5, "expand v1").
 
@@ -259,27 +265,20 @@ class ExpandedShared(ExpandedContext):
     """
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
-        width = layer.width
-        widths = [
-            dense.kernel.shape[0] for dense in (layer.key_dense, layer.value_dense)
-        ]
-        if widths != [width, width]:
+        widths = [dense.kernel.shape[0] for dense in self.projections(layer)]
+        if widths != [layer.width] * 2:
             raise ValueError(
-                f"`key` and `value` must be as wide as `query` ({width}): "
+                f"`key` and `value` must be as wide as `query` ({layer.width}): "
                 "`recurrence='expanded_shared'` projects outputs like the source. "
                 f"Received: key width={widths[0]}, value width={widths[1]}"
             )
         return {}
 
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        return (
-            split_heads(layer.key_dense(kept), layer.num_heads),
-            split_heads(layer.value_dense(kept), layer.num_heads),
-        )
+    def projections(self, layer: RecurrentLayer) -> tuple[Any, Any]:
+        return layer.key_dense, layer.value_dense
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
 class ExpandedFull(ExpandedContext):
     """The pair is the output, with separate projections (Eq. 6, "expand v2").
 
@@ -293,15 +292,11 @@ class ExpandedFull(ExpandedContext):
             "value": layer.recurrent_dense("value", width, heads * layer.head_dim),
         }
 
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        return (
-            split_heads(layer.recurrent["key"](kept), layer.num_heads),
-            split_heads(layer.recurrent["value"](kept), layer.num_heads),
-        )
+    def projections(self, layer: RecurrentLayer) -> tuple[Any, Any]:
+        return layer.recurrent["key"], layer.recurrent["value"]
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
 class ExpandedHeadKey(ExpandedList):
     """The extra value is the head's context, the key a projection (Eq. 8, "expand v4").
 
@@ -310,24 +305,20 @@ class ExpandedHeadKey(ExpandedList):
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
         # W in q . (c W) = (q W^T) . c: applied to all queries before the scan.
-        sizes = (layer.head_dim, layer.head_key_dim)
-        return {"key": layer.recurrent_head_dense("key", "btho,hio->bthi", sizes)}
+        widths = layer.head_key_dim, layer.head_dim
+        return {"key": layer.recurrent_head_dense("key", "btho,hio->bthi", widths)}
 
     def queries(self, layer: RecurrentLayer, q: Tensor) -> Tensor:
         return layer.recurrent["key"](q)
 
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        return kept, kept
-
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
 class ExpandedHead(ExpandedHeadKey):
     """The extra key and value are projections of the head's context (Eq. 7, "v3")."""
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
-        sizes = (layer.head_dim, layer.head_dim)
-        value = layer.recurrent_head_dense("value", "bthi,hio->btho", sizes)
+        widths = layer.head_dim, layer.head_dim
+        value = layer.recurrent_head_dense("value", "bthi,hio->btho", widths)
         return {**super().layers(layer), "value": value}
 
     def matrices(self, layer: RecurrentLayer) -> State:

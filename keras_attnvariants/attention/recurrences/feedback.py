@@ -7,8 +7,10 @@ the second, using products that are computed beforehand.
 """
 
 import dataclasses
+import functools
 import math
 from typing import ClassVar
+from typing import TypeAlias
 
 import keras
 from keras import ops
@@ -30,13 +32,16 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
+# What a linear map is made of, and its transpose.
+Factors: TypeAlias = tuple[Tensor, ...]
 
-@dataclasses.dataclass(frozen=True)
+
 class Feedback(Recurrence):
     """Base class: a linear function of the weights so far is added to the energies.
 
-    Dropout applies to the weights that form the output; the state is computed from
-    the weights without dropout.
+    By default, each weight adds to the energy of its own key, and the state holds
+    weights. Dropout applies to the weights that form the output; the state is computed
+    from the weights without dropout.
 
     Class attributes:
         accumulates: whether the state is that of the sum of all previous weights,
@@ -45,136 +50,108 @@ class Feedback(Recurrence):
 
     accumulates: ClassVar[bool] = False
 
+    def factors(self, layer: RecurrentLayer, memory: State) -> tuple[Factors, Factors]:
+        """The factors of the linear function of weights, and of its transpose."""
+        raise NotImplementedError(f"{type(self).__name__} has no `factors`.")
+
+    def apply(self, factors: Factors, weights: Tensor) -> Tensor:
+        """What weights `[B, H, T, S]` add to the energies, or the transpose of it."""
+        return factors[0] * weights
+
+    # The same function in two parts
+
     def state_of(self, weights: Tensor, memory: State) -> State:
         """What the state holds of weights `[B, H, K, S]`; linear."""
         return {"weights": ops.swapaxes(weights, 1, 2)}
 
     def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
         """What the state adds to the energies, float32 `[B, H, K, S]`; linear."""
-        raise NotImplementedError(f"{type(self).__name__} has no `feedback`.")
-
-    # The composition of both, for whole sequences.
-
-    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
-        """The tensors that `apply` and `apply_transposed` need."""
-        raise NotImplementedError(f"{type(self).__name__} has no `matrices`.")
-
-    def apply(self, matrices: State, weights: Tensor) -> Tensor:
-        """What weights `[B, H, T, S]` add to the energies; by default, each its own."""
-        return matrices["gain"] * weights
-
-    def apply_transposed(self, matrices: State, gradient: Tensor) -> Tensor:
-        """The gradient of weights from that of what they add."""
-        return self.apply(matrices, gradient)
-
-    def apply_to_sequence(
-        self, layer: RecurrentLayer, matrices: State, memory: State, weights: Tensor
-    ) -> Tensor:
-        """The same as `apply`, for its gradient with respect to the memory."""
-        return self.apply(matrices, weights)
+        factors, _ = self.factors(layer, memory)
+        return self.apply(factors, ops.swapaxes(state["weights"], 1, 2))
 
     # Whole sequences
 
     def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
         memory = plain.memory
-        matrices = self.matrices(layer, memory)
-        weights = self.scanned(plain.energies, plain.mask, matrices, plain.training)
+        forward, backward = self.factors(layer, memory)
+        weights = self.scanned(plain.energies, plain.mask, forward, plain.training)
         # The same energies once more, with the weights as constants: their gradients
         # are products of whole sequences instead of sums over the scan.
         before = delay(ops.stop_gradient(weights), 1, axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
-        added = self.apply_to_sequence(layer, matrices, memory, before)
+        added = self.feedback(layer, self.state_of(before, memory), memory)
         weights = with_gradient(
             weights,
             plain.energies + added,
             self.gradient_of_energies,
-            (weights, matrices),
+            (weights, backward),
         )
         return average(layer.drop(weights, plain.training), memory["value"]), weights
 
     def scanned(
-        self, energies: Tensor, mask: Tensor, matrices: State, training: bool | None
+        self, energies: Tensor, mask: Tensor, factors: Factors, training: bool | None
     ) -> Tensor:
         """The weights of all positions, float32 `[B, H, T, S]`."""
+        inputs = {"energies": ops.where(mask, energies, MASKED_LOGIT)}
         # Queries without visible source positions have weights of 0.
         is_open = ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
-        inputs = {"energies": ops.where(mask, energies, MASKED_LOGIT)}
-        is_same_for_all_queries = mask.shape[2] == 1
-        if not is_same_for_all_queries:
-            shape = (*ops.shape(energies)[:3], 1)
-            inputs["is_open"] = ops.broadcast_to(is_open, shape)
+        if mask.shape[2] == 1:  # the same for all queries
+            return self.scan(inputs, factors, bool(training)) * is_open
+        shape = (*ops.shape(energies)[:3], 1)
+        inputs["is_open"] = ops.broadcast_to(is_open, shape)
+        return self.scan(inputs, factors)
 
-        weights = self.scan_weights(inputs, matrices, training)
-        return weights * is_open if is_same_for_all_queries else weights
-
-    def scan_weights(
-        self, inputs: State, matrices: State, training: bool | None
-    ) -> Tensor:
-        """The weights `[B, H, T, S]`.
-
-        Args:
-            inputs: `energies` `[B, H, T, S]`, those of masked positions far below all
-                others, and, if not all queries see any, `is_open` `[B, H, T, 1]`.
-            matrices: as returned by `matrices`.
-            training: whether the model is trained.
-        """
-        return self.weights_by_position(inputs, matrices)
-
-    def weights_by_position(
-        self, inputs: State, matrices: State, unroll: int = 1
-    ) -> Tensor:
-        """The same, one position after the other, `unroll` in an iteration."""
-
-        def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
-            total = inputs["energies"] + self.apply(matrices, state)
-            weights = softmax(total, axis=-1)
-            if "is_open" in inputs:
-                weights = weights * inputs["is_open"]
-            return (state + weights if self.accumulates else weights), weights
-
-        initial = first_state(inputs["energies"])
-        return scan_time(body, initial, inputs, axis=2, unroll=unroll)
+    def next_weights(
+        self, factors: Factors, state: Tensor, inputs: State
+    ) -> tuple[Tensor, Tensor]:
+        """The state and the weights `[B, H, 1, S]` of the next position."""
+        total = inputs["energies"] + self.apply(factors, state)
+        weights = softmax(total, axis=-1)
+        if "is_open" in inputs:
+            weights = weights * inputs["is_open"]
+        return (state + weights if self.accumulates else weights), weights
 
     def gradient_of_energies(
-        self, gradient: Tensor, saved: tuple[Tensor, State]
+        self, gradient: Tensor, saved: tuple[Tensor, Factors]
     ) -> Tensor:
         """The gradient of the energies, from that of the weights `[B, H, T, S]`."""
-        weights, matrices = saved
+        weights, factors = saved
         inputs = {"weights": weights, "gradient": gradient}
-        return self.scan_gradient(inputs, matrices)
+        return self.scan(inputs, factors, is_training=True, reverse=True)
 
-    def scan_gradient(self, inputs: State, matrices: State) -> Tensor:
-        """The gradient of the energies.
+    def earlier_gradient(
+        self, factors: Factors, state: Tensor, inputs: State
+    ) -> tuple[Tensor, Tensor]:
+        """That of earlier positions, and of the energies of this one."""
+        own = inputs["weights"] * (inputs["gradient"] + state)
+        own = own - inputs["weights"] * ops.sum(own, axis=-1, keepdims=True)
+        earlier = self.apply(factors, own)
+        return (state + earlier if self.accumulates else earlier), own
+
+    def scan(
+        self,
+        inputs: State,
+        factors: Factors,
+        is_training: bool = False,
+        reverse: bool = False,
+    ) -> Tensor:
+        """The weights of all positions `[B, H, T, S]`, or the gradients of energies.
 
         Args:
-            inputs: `weights`, and their `gradient`, `[B, H, T, S]`.
-            matrices: as returned by `matrices`.
+            inputs: those of `next_weights` or `earlier_gradient`, tensors
+                `[B, H, T, …]` by name.
+            factors: of the function or of its transpose.
+            is_training: whether the time to compile a program pays.
+            reverse: whether gradients are computed, from the last position to the
+                first.
         """
-        return self.gradient_by_position(inputs, matrices)
-
-    def gradient_by_position(
-        self, inputs: State, matrices: State, unroll: int = 1
-    ) -> Tensor:
-        """The same, from the last position to the first, `unroll` in an iteration."""
-
-        def body(state: Tensor, inputs: State) -> tuple[Tensor, Tensor]:
-            own = inputs["weights"] * (inputs["gradient"] + state)
-            own = own - inputs["weights"] * ops.sum(own, axis=-1, keepdims=True)
-            earlier = self.apply_transposed(matrices, own)
-            return (state + earlier if self.accumulates else earlier), own
-
-        initial = first_state(inputs["weights"])
-        return scan_time(body, initial, inputs, True, axis=2, unroll=unroll)
+        [first, *_] = inputs.values()
+        step = self.earlier_gradient if reverse else self.next_weights
+        body = functools.partial(step, factors)
+        return scan_time(body, first_state(first), inputs, reverse, axis=2)
 
     # One position at a time
-
-    def update(self, state: State, weights: Tensor, memory: State) -> State:
-        """The state after a position with these weights."""
-        new = self.state_of(weights, memory)
-        if self.accumulates:
-            return {name: state[name] + new[name] for name in new}
-        return new
 
     def step(
         self, layer: RecurrentLayer, plain: Energies, position: Size, state: State
@@ -182,24 +159,14 @@ class Feedback(Recurrence):
         memory = plain.memory
         energies = plain.energies + self.feedback(layer, state, memory)
         weights = masked_softmax(energies, plain.mask)
-        state = self.update(state, weights, memory)
-        return average(weights, memory["value"]), weights, state
-
-
-@dataclasses.dataclass(frozen=True)
-class WeightsFeedback(Feedback):
-    """Base class: the state holds weights, float32 `[B, K, H, S]`."""
-
-    def initial_state(
-        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
-    ) -> State:
-        length = ops.shape(memory["mask"])[1]
-        return {"weights": ops.zeros((batch, beams, layer.num_heads, length))}
+        new = self.state_of(weights, memory)
+        if self.accumulates:
+            new = {name: state[name] + new[name] for name in new}
+        return average(weights, memory["value"]), weights, new
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
-class PreviousWeights(WeightsFeedback):
+class PreviousWeights(Feedback):
     """The query for a key depends on the previous weight of that key (Eq. 3).
 
     `q_ij = [s_i ; alpha_{i-1,j}] W`.
@@ -218,15 +185,12 @@ class PreviousWeights(WeightsFeedback):
         row = split_heads(row, layer.num_heads)[0]  # [H, D]
         return {"gain": ops.cast(ops.einsum("bhsd,hd->bhs", keys, row), "float32")}
 
-    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
-        return memory["gain"][:, :, None] * ops.swapaxes(state["weights"], 1, 2)
-
-    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
-        return {"gain": memory["gain"][:, :, None]}
+    def factors(self, layer: RecurrentLayer, memory: State) -> tuple[Factors, Factors]:
+        gain = memory["gain"][:, :, None]
+        return (gain,), (gain,)
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-@dataclasses.dataclass(frozen=True)
 class AccumulatedWeights(PreviousWeights):
     """The query for a key depends on the sum of its previous weights (Eq. 4)."""
 
@@ -235,7 +199,7 @@ class AccumulatedWeights(PreviousWeights):
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 @dataclasses.dataclass(frozen=True)
-class SubtractedWeights(WeightsFeedback):
+class SubtractedWeights(Feedback):
     """The previous weights of a key lower its energy (Eq. 10).
 
     `z_i = e_i - rate / sqrt(key_dim) * sum of alpha before i`.
@@ -257,10 +221,6 @@ class SubtractedWeights(WeightsFeedback):
                 f"`rate` must be finite and at least 0. Received: {self.rate}"
             )
 
-    def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
-        gain = -self.rate * layer.scale
-        return gain * ops.swapaxes(state["weights"], 1, 2)
-
-    def matrices(self, layer: RecurrentLayer, memory: State) -> State:
-        gain = -self.rate * layer.scale
-        return {"gain": ops.convert_to_tensor(gain, "float32")}
+    def factors(self, layer: RecurrentLayer, memory: State) -> tuple[Factors, Factors]:
+        gain = ops.convert_to_tensor(-self.rate * layer.scale, "float32")
+        return (gain,), (gain,)

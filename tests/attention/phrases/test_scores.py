@@ -11,7 +11,7 @@ from keras_attnvariants.attention import Interleaved
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import mass_shares
 from keras_attnvariants.attention import strong_shares
-from keras_attnvariants.attention import winning_shares
+from keras_attnvariants.attention.phrases.scores import winners
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.models import Transformer
 from tests.attention.conformance import near
@@ -123,5 +123,6 @@ def test_bad_thresholds_are_refused(threshold):
 
 
 def test_the_largest_weight_of_a_position_wins():
-    near(winning_shares([FIRST, SECOND]), [[1 / 3, 0], [1 / 3, 1 / 3]], 1e-6)
-    assert not winning_shares([np.zeros((1, 1, 1, 2, 2, 3))]).any()
+    counts = winners(FIRST) + winners(SECOND)
+    near(counts / counts.sum(), [[1 / 3, 0], [1 / 3, 1 / 3]], 1e-6)
+    assert not winners(np.zeros((1, 1, 1, 2, 2, 3))).any()

@@ -1,40 +1,15 @@
-"""What recurrences share: products, the scan, kernels drawn as one."""
+"""What recurrences share: products and the scan."""
 
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attnvariants.attention.recurrences.base import LastRows
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import continue_kernel
 from keras_attnvariants.attention.recurrences.base import products
 from keras_attnvariants.attention.recurrences.base import scan_time
 from tests.attention.conformance import to_numpy
-
-
-def test_last_rows_of_a_matrix_by_head():
-    constant = np.arange(5 * 6, dtype="float32").reshape(5, 6)
-
-    def whole(shape, dtype=None):
-        assert shape == (5, 6)
-        return ops.convert_to_tensor(constant)
-
-    rows = LastRows(whole, before=3)
-    np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
-    heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
-    np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
-
-
-def test_a_continued_kernel_is_drawn_as_the_last_rows():
-    options = {"kernel_initializer": keras.initializers.Ones()}
-    continue_kernel(options, 0)
-    assert type(options["kernel_initializer"]) is keras.initializers.Ones
-    continue_kernel(options, 5)
-    drawn = options["kernel_initializer"]
-    assert (type(drawn), drawn.before) == (LastRows, 5)
-    assert drawn.get_config()["initializer"]["class_name"] == "Ones"
 
 
 def test_products_and_averages():
@@ -67,7 +42,7 @@ def test_a_scan_sees_one_position_at_a_time():
 
 def test_what_a_recurrence_does_not_define_is_named():
     rule = Recurrence()
-    for method, count in (("initial_state", 4), ("attend", 2), ("step", 4)):
+    for method, count in (("attend", 2), ("step", 4)):
         with pytest.raises(NotImplementedError, match=f"Recurrence has no `{method}`"):
             getattr(rule, method)(*[None] * count)
     assert rule.layers(None) == rule.prepare(None, {}) == rule.get_config() == {}

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(
 BATCH, HEADS, LENGTH, SOURCE_LENGTH, DIM = 3, 2, 5, 7, 2
 
 
-def arrays(length=LENGTH):
+def arrays():
     rng = np.random.default_rng(0)
-    energies = rng.normal(size=(BATCH, HEADS, length, SOURCE_LENGTH))
+    energies = rng.normal(size=(BATCH, HEADS, LENGTH, SOURCE_LENGTH))
     value, key = rng.normal(size=(2, BATCH, HEADS, SOURCE_LENGTH, DIM))
     mask = np.arange(SOURCE_LENGTH) < np.array([7, 4, 0])[:, None]
     numbers = [x.astype("float32") for x in (energies, value, key)]
@@ -27,13 +27,13 @@ def arrays(length=LENGTH):
 def weights_and_gradient(energies, value, key, mask):
     """Those of a training step, with sizes that are not known beforehand."""
     rule = PreviousContext()
-    matrices = {
-        "forward": (value, ops.swapaxes(key, 2, 3)),
-        "backward": (key, ops.swapaxes(value, 2, 3)),
-    }
-    weights = rule.scanned(energies, mask, matrices, training=True)
+    forward, backward = (
+        (first, ops.swapaxes(second, 2, 3))
+        for first, second in ((value, key), (key, value))
+    )
+    weights = rule.scanned(energies, mask, forward, training=True)
     given = energies * weights
-    return weights, rule.gradient_of_energies(given, (weights, matrices))
+    return weights, rule.gradient_of_energies(given, (weights, backward))
 
 
 def in_graph():
@@ -54,37 +54,17 @@ def in_graph():
 def everything_is_long(monkeypatch):
     monkeypatch.setattr(context, "LONG", 1)
     monkeypatch.setattr(context, "MULTIPLE", 4)
-    context.program.cache_clear()
+    context.compiled.cache_clear()
     yield
-    context.program.cache_clear()
+    context.compiled.cache_clear()
 
 
 def test_blocks_give_what_a_scan_gives(everything_is_long):
     found = in_graph()
-    assert context.program.cache_info().currsize == 2  # both directions
+    assert context.compiled.cache_info().currsize == 2  # both directions
     context.LONG = 100
     for actual, expected in zip(found, in_graph(), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
     # Padding has no weight, and neither has anything without a visible source.
     assert not found[0][1, ..., 4:].any()
     assert not found[0][2].any()
-
-
-@pytest.mark.parametrize("length", [LENGTH, 8])
-def test_blocks_in_xla_give_what_a_scan_gives(everything_is_long, monkeypatch, length):
-    """Eight positions are scanned several at a time, five are not."""
-    given = arrays(length)
-    scans = []
-
-    def counted(*arguments):
-        scans.append(1)
-        return scan(*arguments)
-
-    scan = backend.scan
-    monkeypatch.setattr(backend, "scan", counted)
-    found = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
-    assert scans  # over blocks
-    context.LONG = 100
-    expected = backend.jit(lambda *x: weights_and_gradient(*x))(*given)
-    for actual, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(actual, other, rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Fast products of quantized layers, against those of Keras and of exact integers."""
+"""Products of 8-bit integers, against those of Keras and of exact integers."""
 
 import gc
 
@@ -8,7 +8,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.backend import int8
+from keras_attnvariants.backend import products
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from tests.quantization import quantizing
 
@@ -33,10 +33,10 @@ def embedding(kind, policy):
 
 
 LAYERS = {
-    "dense": (dense, int8.Dense, keras.layers.Dense, {}),
+    "dense": (dense, backend.Dense, keras.layers.Dense, {}),
     "embedding": (
         embedding,
-        int8.ReversibleEmbedding,
+        backend.ReversibleEmbedding,
         keras.layers.ReversibleEmbedding,
         {"reverse": True},
     ),
@@ -47,20 +47,20 @@ LAYERS = {
 def form(request, monkeypatch):
     """How integers are multiplied: as on this processor, or as on one without VNNI."""
     if request.param == "as floats":
-        monkeypatch.setattr(int8, "is_onednn_exact", lambda: False)
+        monkeypatch.setattr(products, "is_onednn_exact", lambda: False)
 
 
 @pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 @pytest.mark.parametrize("name", LAYERS)
-def test_a_quantized_layer_computes_what_that_of_keras_does(name, policy, xla, form):
+def test_copies_of_quantized_layers_compute_what_keras_does(name, policy, xla, form):
     make, ours, theirs, options = LAYERS[name]
     layer, other = make(ours, policy), make(theirs, policy)
     quantize(layer)
     quantize(other)
     x = ops.cast(np.random.default_rng(0).normal(0, 2, (3, 5, 16)), layer.compute_dtype)
-    call = backend.jit(lambda x: layer(x, **options), xla=xla)
-    result, expected = call(x), other(x, **options)
+    copy = backend.jit(lambda x: backend.inference_copy(layer)(x, **options), xla=xla)
+    result, expected = copy(x), other(x, **options)
     assert result.dtype == expected.dtype
     result, expected = (
         ops.convert_to_numpy(ops.cast(y, "float32")) for y in (result, expected)
@@ -78,9 +78,13 @@ def multiply(form):
         pytest.skip("Keras multiplies integers on other backends")
 
     def product(x, kernel, scale, transposed):
-        call = backend.jit(
-            lambda x: int8.multiply(x, kernel, scale, transposed), xla=False
+        product = products.IntegerProduct(
+            ops.convert_to_tensor(kernel),
+            "float32",
+            ends=products.column_ends(scale),
+            transposed=transposed,
         )
+        call = backend.jit(product, xla=False)
         return ops.convert_to_numpy(call(ops.convert_to_tensor(x)))
 
     return product
@@ -130,7 +134,10 @@ def test_integers_that_are_fixed_change_nothing(name, policy):
     layer = make(ours, policy)
     quantize(layer)
     x = ops.cast(np.random.default_rng(0).normal(0, 2, (7, 16)), layer.compute_dtype)
-    expected = backend.jit(lambda x: layer(x, **options), xla=False)(x)
+    plain = backend.jit(
+        lambda x: backend.inference_copy(layer)(x, **options), xla=False
+    )
+    expected = plain(x)
 
     copy = backend.inference_copy(
         layer, lambda weight: ops.convert_to_numpy(weight.value), fixed=True
@@ -146,27 +153,10 @@ def test_integers_that_are_fixed_change_nothing(name, policy):
         np.testing.assert_allclose(result, part, rtol=rtol)
 
 
-def test_gradients_are_those_of_the_matrix(multiply):
-    import tensorflow as tf
-
-    kernel = np.random.default_rng(0).integers(-127, 128, (8, 4)).astype("int8")
-    scale = np.full(4, 50.0, "float32")
-
-    @tf.function(autograph=False)
-    def gradient(x):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = tf.reduce_sum(int8.multiply(x, kernel, scale))
-        return tape.gradient(y, x)
-
-    expected = np.tile((kernel / 50.0).sum(1), (3, 1))
-    np.testing.assert_allclose(gradient(tf.ones((3, 8))), expected, rtol=1e-5)
-
-
 def test_quantizing_does_not_search_all_objects_for_garbage(monkeypatch):
     spared = []
     monkeypatch.setattr(gc, "collect", lambda: spared.append(gc.get_freeze_count()))
-    dense(int8.Dense, "float32").quantize("int8")
+    dense(backend.Dense, "float32").quantize("int8")
     assert spared and min(spared) > 10_000
     assert gc.get_freeze_count() < 10_000
     spared.clear()

@@ -1,11 +1,140 @@
-"""`LayerNormalization` against Keras' layer: values, gradients, what is remembered."""
+"""Dropout and layer normalization, against those of Keras."""
 
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import LayerNormalization
+
+
+def dropped(shape, rate=0.3, seed=1, dtype="float32"):
+    layer = Dropout(rate, seed=seed, dtype=dtype)
+    output = layer(ops.ones(shape, dtype), training=True)
+    return ops.convert_to_numpy(ops.cast(output, "float32"))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.9])
+def test_share_of_zeros_is_the_rate(rate):
+    zeros = (dropped((300, 1000), rate) == 0).mean()
+    # Five standard deviations of a binomial share.
+    assert abs(zeros - rate) < 5 * np.sqrt(rate * (1 - rate) / 300_000)
+
+
+def test_kept_elements_are_scaled_so_that_the_mean_stays():
+    values = np.unique(dropped((100, 100), 0.25))
+    np.testing.assert_allclose(values, [0, 4 / 3], rtol=1e-6)
+
+
+def test_neighbours_are_independent():
+    kept = dropped((200, 1000), 0.5) > 0
+    for shift in (1, 2, 3, 4):
+        agreement = (kept[:, shift:] == kept[:, :-shift]).mean()
+        assert abs(agreement - 0.5) < 0.006
+
+
+def test_the_same_seed_gives_the_same_sequence_of_masks():
+    layers = [Dropout(0.5, seed=7) for _ in range(2)]
+    x = ops.ones((8, 33))
+    first, second = (
+        [ops.convert_to_numpy(layer(x, training=True)) for _ in range(2)]
+        for layer in layers
+    )
+    np.testing.assert_array_equal(first, second)
+    assert (first[0] != first[1]).any()
+
+
+def test_nothing_is_dropped_in_inference_or_at_rate_zero():
+    x = np.arange(6.0, dtype="float32")
+    np.testing.assert_array_equal(Dropout(0.5)(x), x)
+    np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
+
+
+def test_everything_is_dropped_at_rate_one():
+    assert not dropped((3, 5), 1.0).any()
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (7, 5, 3), (0, 4)])
+def test_odd_and_empty_shapes(shape):
+    assert dropped(shape).shape == shape
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_is_kept(dtype):
+    layer = Dropout(0.5, dtype=dtype)
+    output = layer(ops.ones((4, 4), dtype), training=True)
+    assert keras.backend.standardize_dtype(output.dtype) == dtype
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_compiled_masks_are_the_eager_ones(xla):
+    x = np.ones((5, 9), "float32")
+    layer = Dropout(0.5, seed=3)
+    state = layer.seed_generator.state
+
+    eager = ops.convert_to_numpy(layer.stateless_call([], [state.value], x, True)[0])
+    compiled = backend.jit(
+        lambda x, s: layer.stateless_call([], [s], x, training=True)[0], xla=xla
+    )
+    np.testing.assert_array_equal(compiled(x, state.value), eager)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="needs dynamic shapes")
+def test_dynamic_shapes_and_gradients():
+    import tensorflow as tf
+
+    layer = Dropout(0.5, seed=3)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None])])
+    def run(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+        return output, tape.gradient(output, x)
+
+    for shape in ((3, 5), (2, 4)):
+        output, gradient = run(tf.fill(shape, 3.0))
+        np.testing.assert_allclose(output, 3.0 * gradient)
+        assert set(np.unique(gradient)) <= {0.0, 2.0}
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="reads a graph")
+def test_the_gradient_remembers_a_byte_per_element():
+    import tensorflow as tf
+
+    layer = Dropout(0.5, seed=3)
+
+    @tf.function(input_signature=[tf.TensorSpec([64]), tf.TensorSpec([64])])
+    def gradient(x, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = layer(x, training=True)
+        return tape.gradient(output, x, upstream)
+
+    operations = gradient.get_concrete_function().graph.get_operations()
+    (select,) = [op for op in operations if op.type == "SelectV2"]
+    assert [t.dtype.name for t in select.inputs if t.shape == (64,)] == [
+        "bool",
+        "float32",
+    ]
+    assert select.inputs[1].op.inputs[0].name.startswith("upstream")
+
+
+def test_config_round_trip():
+    layer = Dropout(0.25, seed=5)
+    copy = keras.saving.deserialize_keras_object(
+        keras.saving.serialize_keras_object(layer)
+    )
+    assert isinstance(copy, Dropout)
+    assert (copy.rate, copy.seed) == (0.25, 5)
+
+
+def test_bad_rate_is_refused():
+    with pytest.raises(ValueError, match="rate.*Received: "):
+        Dropout(1.5)
+
 
 TOLERANCE = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 6e-2}
 
