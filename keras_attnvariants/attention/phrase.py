@@ -107,16 +107,9 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         num_heads: int,
         structure: Structure = UNIGRAMS_AND_BIGRAMS,
         scoring: str = "conv_kv",
-        key_dim: int | None = None,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool = False,
-        seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(
-            num_heads, key_dim, value_dim, dropout, use_bias, seed, **kwargs
-        )
+        super().__init__(num_heads, **kwargs)
         self.structure = get_structure(structure)
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles

@@ -98,12 +98,9 @@ class RecurrentCrossAttention(RecurrentLayer):
         self,
         num_heads: int,
         recurrence: str | recurrences.Recurrence = "weights",
-        key_dim: int | None = None,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(num_heads, key_dim, value_dim, dropout, **kwargs)
+        super().__init__(num_heads, **kwargs)
         self.recurrence = recurrences.get(recurrence)
 
     def make_layers(self, widths: Widths) -> None:
