@@ -129,8 +129,7 @@ class BaseAttention(keras.layers.Layer):
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
         )
         given = Call(query, value, key, masks, return_attention_scores, training)
-        found = check_returned(self, "attend", self.attend(given), given)
-        context, scores = found
+        context, scores = check_returned(self, "attend", self.attend(given), given)
         output = self.project_output(zero_masked(context, query_mask), training)
         if not return_attention_scores:
             return output
@@ -252,10 +251,7 @@ class BaseAttention(keras.layers.Layer):
     # Keras
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor that are attributes of the same names.
-
-        A variant that keeps an argument under another name has to add it.
-        """
+        """The arguments of the constructor that are attributes of the same names."""
         config = super().get_config()
         for cls in reversed(type(self).__mro__):
             if issubclass(cls, BaseAttention):

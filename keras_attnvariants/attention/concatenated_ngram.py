@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import convolve_bands
 from keras_attnvariants.attention.calls import Widths
-from keras_attnvariants.attention.ngram import NgramLayer
-from keras_attnvariants.attention.ngram import concatenate
+from keras_attnvariants.attention.neural_ngram import NgramLayer
+from keras_attnvariants.attention.neural_ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.utils.checks import check_integer

@@ -13,13 +13,13 @@ from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.query_key_value import SoftmaxAttention
-from keras_attnvariants.attention.query_key_value import heads_first
-from keras_attnvariants.attention.query_key_value import project_heads
+from keras_attnvariants.attention.multi_head import SoftmaxAttention
+from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import fused_attention
 from keras_attnvariants.backend import has_fused_attention
 from keras_attnvariants.backend import masked_softmax
+from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import swap_rows
 from keras_attnvariants.backend import visible_softmax
 from keras_attnvariants.utils.typing import Memory
@@ -255,21 +255,19 @@ class DotProductAttention(SoftmaxAttention):
         return self.cache.initial(batch, beams, max_length)
 
     def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
-        heads, dtype = self.num_heads, self.cache.dtype
         memory, state, return_scores = step.memory, step.state, step.return_scores
+        dtype = self.cache.dtype
+        layers = self.joint_projections if memory is None else [self.query_dense]
+        projected = [ops.cast(x, dtype) for x in project_jointly(layers, step.query)]
+        q, *own = [swap_rows(self.split(x)) for x in projected]  # [B, H, K, D]
         if memory is not None:
             # The beams of a sentence are the queries of one attention call.
-            [q] = project_heads([self.query_dense], step.query, heads, dtype)
             visible = memory["mask"][:, None, None]
             key, value = memory["key"], memory["value"]
             key_positions = positions(ops.shape(key)[2])
         else:
-            layers = self.joint_projections
-            q, key, value = project_heads(
-                layers, step.query, heads, dtype
-            )  # [B, H, K, D]
             q = q * self.scale
-            state = self.cache.write(state, key, value, step.position)
+            state = self.cache.write(state, *own, step.position)
             key, value, visible, key_positions = self.cache.read(state, step.position)
         products = ops.einsum("bhkd,bhsd->bhks", q, key)
         energies, mask = self.energies(products, step.positions, key_positions, visible)

@@ -12,7 +12,7 @@ from keras_attnvariants.attention.banded import pair_sums
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.query_key_value import QueryKeyValueAttention
+from keras_attnvariants.attention.multi_head import QueryKeyValueAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.utils.typing import Memory

@@ -2,7 +2,9 @@
 
 * `ProjectedAttention`: dense layers with the usual Keras options, and an output
   projection;
-* `MultiHeadBase`: several heads.
+* `MultiHeadBase`: several heads;
+* `QueryKeyValueAttention`: queries, keys and values, for weights of any kind;
+* `SoftmaxAttention`: weights that are the softmax of energies, with dropout.
 """
 
 import math
@@ -12,8 +14,11 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.base import BaseAttention
+from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.backend import Dense
+from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
 from keras_attnvariants.utils.checks import check_integer
@@ -75,7 +80,6 @@ class ProjectedAttention(BaseAttention):
 
         Args:
             name: name of the layer, used in the paths of its weights.
-            input_width, units: widths of its input and output.
             use_bias: whether it has a bias; `None` for `self.use_bias`.
             initializer: initializer of the kernel; `None` for `kernel_initializer`.
         """
@@ -120,8 +124,7 @@ class MultiHeadBase(ProjectedAttention):
     Args:
         num_heads: number of heads `H`.
         value_dim: width `D` of a head's values; `None` for width / `num_heads`.
-        use_bias, initializers, regularizers and constraints: as in
-            `ProjectedAttention`.
+        **kwargs: as in `ProjectedAttention`.
 
     Raises:
         ValueError: a size is not a positive integer. When built: `num_heads` does not
@@ -142,12 +145,7 @@ class MultiHeadBase(ProjectedAttention):
         self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
 
     def head_width(self, name: str, given: int | None, width: int) -> int:
-        """The width of one head: `given`, or `width` divided by `num_heads`.
-
-        Args:
-            name: name of the argument, for the error message.
-            given: its value.
-            width: width of the query.
+        """The width of one head: the argument `name`, or `width` over `num_heads`.
 
         Raises:
             ValueError: `given` is `None`, and `num_heads` does not divide `width`.
@@ -190,10 +188,9 @@ def clone_initializer(
 
 
 class SideBySide(keras.initializers.Initializer):
-    """Initialises the matrices of all heads as one matrix, with the correct fans.
+    """Initialises the matrices of all heads, `[H, ..., units]`, as one matrix.
 
-    The kernel is `[H, ..., units]`, or `[rows, units]` of heads side by side. Keras
-    would treat one with more axes as that of a convolution.
+    Keras would treat such a kernel as that of a convolution.
 
     Args:
         initializer: initializer of the one matrix, `[rows, H * units]`.
@@ -215,3 +212,88 @@ class SideBySide(keras.initializers.Initializer):
     def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.initializer)
         return {"initializer": initializer, "before": self.before}
+
+
+class QueryKeyValueAttention(MultiHeadBase):
+    """Base class of layers that project queries, keys and values.
+
+    Args:
+        num_heads: number of heads `H`.
+        key_dim: width of a head's queries and keys; `None` for width / `num_heads`.
+        value_dim: width of a head's values; `None` for `key_dim`.
+        **kwargs: as in `ProjectedAttention`.
+    """
+
+    roles = frozenset(ROLES)
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        check_optional_integer("key_dim", key_dim)
+        super().__init__(
+            num_heads, key_dim if value_dim is None else value_dim, **kwargs
+        )
+        self.key_dim = key_dim
+
+    def make_layers(self, widths: Widths) -> None:
+        self.head_key_dim = self.head_width("key_dim", self.key_dim, widths.query)
+        self.query_dense = self.head_dense("query", widths.query, self.head_key_dim)
+        self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
+        super().make_layers(widths)
+
+    @property
+    def joint_projections(self) -> tuple[Dense, ...]:
+        """The layers with the same inputs in a step of self-attention."""
+        return self.query_dense, self.key_dense, self.value_dense
+
+    def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values by head, `[B, L, H, D]` each."""
+        q = self.project_query(call.query)
+        k = self.split(self.key_dense(call.keys))
+        return q, k, self.split(self.value_dense(call.value))
+
+    def project_query(self, query: Tensor) -> Tensor:
+        """Queries `[..., H, D]` for inputs `[..., width]`."""
+        return self.split(self.query_dense(query))
+
+
+class SoftmaxAttention(QueryKeyValueAttention):
+    """Base class of layers whose weights are the softmax of energies.
+
+    Args:
+        dropout: dropout rate of the attention weights.
+        seed: random seed of the dropout.
+        num_heads, key_dim, value_dim and others: as in `QueryKeyValueAttention`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = False,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(num_heads, key_dim, value_dim, use_bias=use_bias, **kwargs)
+        self.dropout = dropout
+        self.seed = seed
+        self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def drop(self, weights: Tensor, training: bool | None) -> Tensor:
+        """Weights in the compute dtype, after dropout."""
+        weights = ops.cast(weights, self.compute_dtype)
+        return self.dropout_layer(weights, training=training)
+
+
+def heads_first(x: Tensor, num_heads: int) -> Tensor:
+    """`[B, L, H * D]` to `[B, H, L, D]`, the order for matrix products."""
+    if x.shape[1] == 1:
+        batch, _, width = sizes(x)
+        return reshape(x, (batch, num_heads, 1, width // num_heads))
+    return ops.transpose(split_heads(x, num_heads), (0, 2, 1, 3))

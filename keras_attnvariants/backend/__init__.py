@@ -11,7 +11,6 @@ from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
-from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.compilation import remember
 from keras_attnvariants.backend.compilation import remembered
 from keras_attnvariants.backend.distribution import check_one_replica
@@ -80,7 +79,6 @@ __all__ = [
     "masked_softmax",
     "name",
     "of_any_rows",
-    "on_cpu",
     "project_jointly",
     "remember",
     "remembered",

@@ -84,8 +84,9 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: probability of dropping an element, from 0 to 1.
-        seed: of the random elements; `None` for a random one.
-        **kwargs: those of `keras.layers.Layer`.
+        noise_shape: as in Keras, which then draws the elements.
+        seed: seed of the random elements; `None` for a random one.
+        **kwargs: as in `keras.layers.Layer`.
 
     Raises:
         ValueError: `rate` is out of its range.
@@ -97,11 +98,10 @@ class Dropout(keras.layers.Dropout):
     [0.0, 2.0]
     """
 
-    def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
-        super().__init__(rate, seed=seed, **kwargs)
-
     def call(self, inputs: Tensor, training: bool | None = False) -> Tensor:
         """Inputs of any shape to outputs of the same shape and dtype."""
+        if self.noise_shape is not None:
+            return super().call(inputs, training)
         dropped = round(self.rate * LEVELS)
         if not training or dropped == 0:
             return inputs
@@ -109,11 +109,6 @@ class Dropout(keras.layers.Dropout):
             return ops.zeros_like(inputs)
         bits = random_bits(inputs, self.seed_generator.next())
         return scale_where(bits >= dropped, inputs, LEVELS / (LEVELS - dropped))
-
-    def get_config(self) -> dict[str, Any]:
-        config: dict[str, Any] = super().get_config()
-        del config["noise_shape"]
-        return config
 
 
 def scale_where(kept: Tensor, inputs: Tensor, scale: float) -> Tensor:

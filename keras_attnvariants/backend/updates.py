@@ -116,6 +116,15 @@ def _on_jax(
 
     gradient = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
 
+    def placed(state: Any) -> Any:
+        groups = (
+            model.trainable_variables,
+            model.non_trainable_variables,
+            model.optimizer.variables,
+            model.metrics_variables,
+        )
+        return tuple(map(in_place, state, groups))
+
     def add_batch(state: Any, sums: Any, data: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
@@ -136,21 +145,16 @@ def _on_jax(
             rows = None if count_rows is None else count_rows(sample_weight)
             logs = _measured(model, loss, x, y, predictions, sample_weight, rows)
         metrics = [scope.get_current_value(variable) for variable in variables]
-        sums = _added(sums, gradients, count(y, sample_weight))
-        metrics = in_place(metrics, variables)
-        non_trainable = in_place(non_trainable, model.non_trainable_variables)
-        totals = in_place(sums[0], model.trainable_variables)
-        state = trainable, non_trainable, optimizer, metrics
-        return logs, state, (totals, sums[1])
+        totals, counted = _added(sums, gradients, count(y, sample_weight))
+        state = placed((trainable, non_trainable, optimizer, metrics))
+        return logs, state, (in_place(totals, model.trainable_variables), counted)
 
     def update(state: Any, sums: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
         trainable, optimizer = model.optimizer.stateless_apply(
             optimizer, _mean(sums), trainable
         )
-        trainable = in_place(trainable, model.trainable_variables)
-        optimizer = in_place(optimizer, model.optimizer.variables)
-        return trainable, non_trainable, optimizer, metrics
+        return placed((trainable, non_trainable, optimizer, metrics))
 
     if model.jit_compile:
         # The caller reads the new state only.

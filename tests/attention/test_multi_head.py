@@ -15,9 +15,9 @@ from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention.multi_head import SideBySide
 from keras_attnvariants.attention.multi_head import clone_initializer
+from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
-from keras_attnvariants.attention.query_key_value import heads_first
 from tests.attention.conformance import to_numpy
 
 HEADS, WIDTH = 4, 16

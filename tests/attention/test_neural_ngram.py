@@ -1,8 +1,9 @@
-"""Neural n-grams: the equalities of the paper, its sizes, and what is refused."""
+"""Neural n-grams, and what layers share that concatenate neighbours."""
 
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attnvariants.attention import NeuralNgram
 from tests import reference
@@ -184,3 +185,33 @@ def test_bad_arguments_are_refused(arguments, argument):
 def test_sizes_that_do_not_fit_are_refused(arguments, message):
     with pytest.raises(ValueError, match=f"{message}.*Received: "):
         built(**arguments)
+
+
+def test_causal_layers_need_no_causal_mask():
+    layer = built(n=3, causal=True)
+    x = inputs(6)
+    before = run(layer, x)
+    x[:, 4:] += 3.0
+    after = run(layer, x)
+    np.testing.assert_array_equal(after[:, :4], before[:, :4])
+    assert np.abs(after[:, 4] - before[:, 4]).max() > 1e-2
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_state_holds_one_input_less_than_the_window(n):
+    layer = built(n=n, causal=True)
+    for max_length in (1, 1000):
+        state = layer.initial_state(2, 3, max_length)
+        assert state["inputs"].shape == (2, 3, n - 1, WIDTH)
+
+
+def test_an_encoder_layer_does_not_decode():
+    with pytest.raises(ValueError, match="`causal` must be True.*causal=False"):
+        built().initial_state(1, 1, 5)
+
+
+def test_a_step_has_no_scores():
+    layer = built(causal=True)
+    state = layer.initial_state(2, 1, 5)
+    with pytest.raises(ValueError, match="no attention weights.*Received: "):
+        layer.step(ops.ones((2, 1, WIDTH)), 0, state, None, True)

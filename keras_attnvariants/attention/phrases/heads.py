@@ -15,15 +15,15 @@ from typing import TypeAlias
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.banded import visible
 from keras_attnvariants.attention.cache import KeyValueCache
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.multi_head import SoftmaxAttention
+from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
-from keras_attnvariants.attention.phrases.ngrams import visible
 from keras_attnvariants.attention.phrases.structures import HeadGroup
-from keras_attnvariants.attention.query_key_value import SoftmaxAttention
-from keras_attnvariants.attention.query_key_value import heads_first
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import reshape

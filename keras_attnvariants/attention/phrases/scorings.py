@@ -4,11 +4,11 @@ from itertools import product
 
 from keras import ops
 
+from keras_attnvariants.attention.banded import ngrams
 from keras_attnvariants.attention.phrases.heads import Ordered
 from keras_attnvariants.attention.phrases.heads import PhraseHeads
 from keras_attnvariants.attention.phrases.heads import Projection
 from keras_attnvariants.attention.phrases.heads import joined
-from keras_attnvariants.attention.phrases.ngrams import ngrams
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.utils.typing import Tensor
 

@@ -12,9 +12,9 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.banded import complete
 from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.calls import Masks
-from keras_attnvariants.attention.phrases.ngrams import complete
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.utils.checks import check_integer

@@ -6,7 +6,7 @@ from keras import ops
 from keras_attnvariants.attention import Heterogeneous
 from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention import PhraseAttention
-from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
+from keras_attnvariants.attention.banded import ngrams_by_order
 from keras_attnvariants.backend import inference_copy
 from tests.attention.conformance import near
 from tests.attention.conformance import to_numpy

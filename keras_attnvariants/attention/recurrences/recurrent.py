@@ -16,7 +16,7 @@ from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.dot_product import positions
-from keras_attnvariants.attention.query_key_value import heads_first
+from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import products

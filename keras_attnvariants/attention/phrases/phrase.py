@@ -12,15 +12,16 @@ from typing import Any
 
 from keras import ops
 
+from keras_attnvariants.attention.banded import last_ngrams
+from keras_attnvariants.attention.banded import ngrams_by_order
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
+from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.phrases.heads import joined
-from keras_attnvariants.attention.phrases.ngrams import last_ngrams
-from keras_attnvariants.attention.phrases.ngrams import ngrams_by_order
 from keras_attnvariants.attention.phrases.scores import PhraseScores
 from keras_attnvariants.attention.phrases.scores import by_position
 from keras_attnvariants.attention.phrases.scorings import SCORINGS
@@ -29,7 +30,6 @@ from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.attention.phrases.structures import get_structure
-from keras_attnvariants.attention.query_key_value import SoftmaxAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
