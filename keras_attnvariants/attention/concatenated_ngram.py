@@ -12,8 +12,8 @@ from keras import ops
 
 from keras_attnvariants.attention.banded import convolve_bands
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.neural_ngram import NgramLayer
-from keras_attnvariants.attention.neural_ngram import concatenate
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.utils.checks import check_integer
@@ -136,7 +136,7 @@ class ConcatenatedNgram(NgramLayer):
 
     def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:
         """`[B, L, hidden_dim + d]`: the hidden layer and the sum of the neighbours."""
-        hidden = ops.relu(self.hidden_dense(concatenate(vectors)))
+        hidden = ops.relu(self.hidden_dense(merge_heads(vectors)))
         neighbours = ops.sum(vectors[:, :, 1:], axis=2)
         return ops.concatenate([hidden, neighbours], axis=-1)
 

@@ -83,14 +83,19 @@ class NgramLayer(ProjectedAttention):
         return zero_masked(context, real), None
 
     def vectors(self, inputs: Tensor) -> Tensor:
-        """The `V` vectors of each window: from `[B, L, d]` to `[B, L, V, d]`."""
-        raise NotImplementedError(f"{type(self).__name__} does not define `vectors`.")
+        """The `V` vectors of each window: from `[B, L, d]` to `[B, L, V, d]`.
+
+        By default they are the inputs in the window.
+        """
+        before, after = self.reach
+        length = ops.shape(inputs)[1]
+        padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
+        shifts = range(before + 1 + after)
+        return ops.stack([section(padded, s, length, 1) for s in shifts], axis=2)
 
     def last_vectors(self, window: Tensor) -> Tensor:
         """The same for the last position only: `[B, K, W, d]` to `[B, K, V, d]`."""
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define `last_vectors`."
-        )
+        return window
 
     def sentence_vector(self, value: Tensor, mask: Tensor | None) -> Tensor | None:
         """A vector that is an input at all positions of a sentence, or `None`."""
@@ -118,12 +123,6 @@ class NgramLayer(ProjectedAttention):
         window, inputs = slide(step.state["inputs"], query)
         context = self.contexts(self.last_vectors(window))
         return context, None, {"inputs": inputs}
-
-
-def concatenate(vectors: Tensor) -> Tensor:
-    """`[..., V, d]` to `[..., V * d]`."""
-    *lead, count, width = ops.shape(vectors)
-    return ops.reshape(vectors, (*lead, count * width))
 
 
 HEAD_INPUTS = ("slice", "full")
@@ -259,16 +258,6 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         width = self.input_dim // self.groups
         layer.build((None, None, vectors, self.groups, width))
         return layer
-
-    def vectors(self, inputs: Tensor) -> Tensor:
-        before, after = self.reach
-        length = ops.shape(inputs)[1]
-        padded = ops.pad(inputs, ((0, 0), (before, after), (0, 0)))
-        shifts = range(before + 1 + after)
-        return ops.stack([section(padded, s, length, 1) for s in shifts], axis=2)
-
-    def last_vectors(self, window: Tensor) -> Tensor:
-        return window
 
     def sentence_vector(self, value: Tensor, mask: Tensor | None) -> Tensor | None:
         """The elementwise maximum over real positions, `[B, 1, 1, d]`."""

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
+from typing import Self
 
 import keras
 
@@ -14,6 +16,23 @@ from keras_attnvariants.utils.checks import did_you_mean
 PACKAGE = "keras_attnvariants"
 
 ROLES = ("encoder", "decoder", "cross")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Base class of options of a layer that are objects; their fields are saved."""
+
+    def get_config(self) -> dict[str, Any]:
+        """The constructor's arguments, in a form that can be written as JSON."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """The inverse of `get_config`."""
+        return cls(**config)
 
 
 @dataclass(frozen=True)

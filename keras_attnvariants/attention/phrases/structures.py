@@ -4,7 +4,6 @@ A structure does not define how an n-gram is scored; see `phrases.scorings`.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 from typing import ClassVar
@@ -17,6 +16,7 @@ from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import ROLES
+from keras_attnvariants.attention.registry import Options
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
@@ -41,7 +41,7 @@ class HeadGroup:
 
 
 @dataclass(frozen=True)
-class Structure:
+class Structure(Options):
     """Base class of the structures; by default there is one query per position.
 
     Attributes:
@@ -86,18 +86,6 @@ class Structure:
             `[B, T, contexts * H, D]`.
         """
         return ops.swapaxes(contexts, 1, 2)
-
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments, in a form that can be written as JSON."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Structure":
-        """The inverse of `get_config`."""
-        return cls(**config)
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)

@@ -7,7 +7,6 @@ Time, or beams instead of time, is the second axis of queries, contexts and stat
 """
 
 from collections.abc import Callable
-from dataclasses import asdict
 from dataclasses import dataclass
 from typing import Any
 from typing import ClassVar
@@ -17,6 +16,7 @@ from keras import ops
 
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.multi_head import SideBySide
+from keras_attnvariants.attention.registry import Options
 from keras_attnvariants.backend import scan
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Size
@@ -97,8 +97,7 @@ class Energies:
     training: bool | None = False
 
 
-@dataclass(frozen=True)
-class Recurrence:
+class Recurrence(Options):
     """How attention at one target position depends on the previous position.
 
     A recurrence has options but no weights. The weights that it needs belong to the
@@ -162,15 +161,6 @@ class Recurrence:
         """
         raise NotImplementedError(f"{type(self).__name__} has no `step`.")
 
-    def get_config(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return asdict(self)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Recurrence":
-        """The inverse of `get_config`."""
-        return cls(**config)
-
 
 def products(q: Tensor, keys: Tensor) -> Tensor:
     """Float32 products `[B, H, T, S]` of `[B, T, H, D]` and keys `[B, H, S, D]`."""
@@ -185,15 +175,21 @@ def average(weights: Tensor, values: Tensor) -> Tensor:
 
 def scan_time(
     step: Callable[[Any, Any], tuple[Any, Any]],
-    state: NestedTensors,
+    like: Tensor,
     inputs: NestedTensors,
     reverse: bool = False,
     axis: int = 1,
 ) -> NestedTensors:
-    """Scans along an axis of the inputs and returns the outputs.
+    """Scans along an axis of the inputs, from a state of zeros; returns the outputs.
 
     A step gets inputs, and gives outputs, in which this axis has one entry, as in
-    decoding. For `reverse` see `keras_attnvariants.backend.scan`.
+    decoding. So has the state, which is otherwise like a tensor.
+
+    Args:
+        step, reverse: as for `keras_attnvariants.backend.scan`.
+        like: a tensor of the shape and dtype of all states together.
+        inputs: nested tensors.
+        axis: the axis of time in `like`, inputs and outputs.
     """
 
     def slices(x: Tensor) -> Tensor:
@@ -202,12 +198,8 @@ def scan_time(
     def joined(x: Tensor) -> Tensor:
         return ops.moveaxis(ops.squeeze(x, axis + 1), 0, axis)
 
+    shape = list(ops.shape(like))
+    shape[axis] = 1
     inputs = keras.tree.map_structure(slices, inputs)
-    _, outputs = scan(step, state, inputs, reverse)
+    _, outputs = scan(step, ops.zeros(shape, like.dtype), inputs, reverse)
     return keras.tree.map_structure(joined, outputs)
-
-
-def first_state(weights: Tensor) -> Tensor:
-    """Zeros `[B, H, 1, S]` for weights `[B, H, T, S]`."""
-    batch, heads, _, length = ops.shape(weights)
-    return ops.zeros((batch, heads, 1, length))

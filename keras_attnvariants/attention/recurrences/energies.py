@@ -15,7 +15,6 @@ from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
@@ -111,10 +110,10 @@ class AccumulatedEnergies(Recurrence):
                 own = own + neighbours(later, self.radius)
                 return own * factors, own
 
-            return scan_time(body, first_state(given), given, reverse=True, axis=2)
+            return scan_time(body, given, given, reverse=True, axis=2)
 
         return with_gradient(
-            scan_time(body, first_state(terms), terms, axis=2),
+            scan_time(body, terms, terms, axis=2),
             terms,
             gradient,
             smoothing,

@@ -148,8 +148,7 @@ class ExpandedList(Recurrence):
             context, _ = self.gate(inputs, *self.pair_of(matrices, context))
             return context, context
 
-        zeros = ops.zeros_like(section(inputs["context"], 0, 1, axis=1))
-        contexts = ops.stop_gradient(scan_time(body, zeros, inputs))
+        contexts = ops.stop_gradient(scan_time(body, inputs["context"], inputs))
         key, value = self.pair_of(matrices, delay(contexts, 1))
         _, extra = self.gate(inputs, key, value)
         saved = {"query": inputs["query"], "context": inputs["context"]}
@@ -183,8 +182,7 @@ class ExpandedList(Recurrence):
             earlier = self.pair_gradient(saved["matrices"], key, value)
             return earlier, (context, logit)
 
-        zeros = ops.zeros_like(section(saved["context"], 0, 1, axis=1))
-        context, logit = scan_time(body, zeros, inputs, reverse=True)
+        context, logit = scan_time(body, saved["context"], inputs, reverse=True)
         return {
             "query": saved["key"] * logit[..., None],
             "context": context - inputs["extra"] * context,

@@ -21,7 +21,6 @@ from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import Recurrence
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import average
-from keras_attnvariants.attention.recurrences.base import first_state
 from keras_attnvariants.attention.recurrences.base import scan_time
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import masked_softmax
@@ -149,7 +148,7 @@ class Feedback(Recurrence):
         [first, *_] = inputs.values()
         step = self.earlier_gradient if reverse else self.next_weights
         body = functools.partial(step, factors)
-        return scan_time(body, first_state(first), inputs, reverse, axis=2)
+        return scan_time(body, first, inputs, reverse, axis=2)
 
     # One position at a time
 

@@ -36,7 +36,8 @@ def test_a_scan_sees_one_position_at_a_time():
         assert tuple(inputs.shape) == (2, 1, 2)
         return total + inputs, total + inputs
 
-    found = scan_time(body, ops.zeros((2, 1, 2)), ops.convert_to_tensor(x))
+    tensor = ops.convert_to_tensor(x)
+    found = scan_time(body, tensor, tensor)
     np.testing.assert_array_equal(to_numpy(found), x.cumsum(axis=1))
 
 
