@@ -100,7 +100,11 @@ class KeyValueCache:
         Raises:
             ValueError: `position` is a Python integer without a slot.
         """
-        check_position(position, slots)
+        if isinstance(position, int) and isinstance(slots, int) and position >= slots:
+            raise ValueError(
+                f"`position` must be below {slots}, the `max_length` that the state "
+                f"was made for. Received: {position}"
+            )
         return position
 
     def positions(self, position: Size, slots: Size) -> Tensor:
@@ -164,12 +168,3 @@ def sizes(state: State) -> tuple[int, Size]:
     """The numbers of beams and slots of a state."""
     _, beams, entries = ops.shape(state[HISTORY])
     return beams, entries // beams
-
-
-def check_position(position: Size, slots: Size) -> None:
-    """Raises if `position` is known to be outside a cache of `slots` positions."""
-    if isinstance(position, int) and isinstance(slots, int) and position >= slots:
-        raise ValueError(
-            f"`position` must be below {slots}, the `max_length` that the state was "
-            f"made for. Received: {position}"
-        )
