@@ -266,8 +266,8 @@ class DotProductAttention(SoftmaxAttention):
             key, value = memory["key"], memory["value"]
             key_positions = positions(ops.shape(key)[2])
         else:
-            q = q * self.scale
-            state = self.cache.write(state, *own, step.position)
+            q, (key, value) = q * self.scale, own
+            state = self.cache.write(state, key, value, step.position)
             key, value, visible, key_positions = self.cache.read(state, step.position)
         products = ops.einsum("bhkd,bhsd->bhks", q, key)
         energies, mask = self.energies(products, step.positions, key_positions, visible)
