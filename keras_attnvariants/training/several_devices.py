@@ -125,7 +125,6 @@ def several_devices(
                 f"{each}. Received: {model_parallel}"
             )
         check_same(devices=devices, model_parallel=model_parallel, processes=processes)
-        distribution.use_same_random_values()
         with DividedModel(names, model_parallel).scope():
             yield
             distribution.wait_for_all()

@@ -67,10 +67,11 @@ class RecurrentLayer(DotProductAttention):
             rows_before: as for `recurrent_dense`.
         """
         drawn = SideBySide(self.kernel_initializer, rows_before)
+        initializer = drawn if rows_before else self.kernel_initializer
         layer = keras.layers.EinsumDense(
             equation,
             output_shape=(None, self.num_heads, widths[1]),
-            **self.dense_options(f"recurrent_{name}", drawn),
+            **self.dense_options(f"recurrent_{name}", initializer),
         )
         layer.build((None, None, self.num_heads, widths[0]))
         return layer
