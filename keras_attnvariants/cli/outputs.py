@@ -1,6 +1,5 @@
 """Translations written to a stream, or to a file that is continued after a kill."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from keras_attnvariants.utils.files import open_stream
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.locks import open_locked
 
 # What the lines so far and the note about them are called: the name of the file, and
 PART, NOTE = ".part", ".part.json"
@@ -74,7 +74,14 @@ class PartialFile(LineWriter):
         self.note = self.path.with_name(self.path.name + NOTE)
         self.settings = settings
         was_there = self.part.exists()
-        super().__init__(open_locked(self.part))
+        try:
+            descriptor = open_locked(self.part)
+        except BlockingIOError:
+            raise OSError(
+                "Another process is writing this file: wait until it has ended, or "
+                f"choose another one. Received: {self.part}"
+            ) from None
+        super().__init__(os.fdopen(descriptor, "w", encoding="utf-8", newline="\n"))
         self._digest = hashlib.sha256()  # of the texts whose translations are written
         self._expected = self._digest.hexdigest()
         try:
@@ -185,33 +192,6 @@ class PartialFile(LineWriter):
 
     def _add(self, text: str) -> None:
         self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
-
-
-def open_locked(path: Path) -> IO[str]:
-    """The file, opened to be written, which no other process can open so.
-
-    The lock ends with the process, however that ends.
-
-    Raises:
-        OSError: another process has it, or it cannot be written.
-    """
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        file = os.fdopen(descriptor, "w", encoding="utf-8", newline="\n")
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.close()
-            raise OSError(
-                "Another process is writing this file: wait until it has ended, or "
-                f"choose another one. Received: {path}"
-            ) from None
-        except OSError:
-            pass  # a file system without locks
-        # The process that had the lock may have given the file its final name.
-        if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
-            return file
-        file.close()
 
 
 def shown(value: str | int | float | None) -> str:

@@ -24,9 +24,9 @@ from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.training_config import SUBWORDS
 from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.training.training_config import describe_data
-from keras_attnvariants.utils.dataclass_json import read_record
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import read_record
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.lines import split_lines

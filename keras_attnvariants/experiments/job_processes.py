@@ -23,7 +23,7 @@ from typing import Any
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
-from keras_attnvariants.utils.processes import shared_machine
+from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from keras_attnvariants.experiments.result_tables import AnalysisTable
 from keras_attnvariants.experiments.result_tables import AttentionLayer
 from keras_attnvariants.experiments.result_tables import SampleSentence
-from keras_attnvariants.utils.dataclass_json import read_record
-from keras_attnvariants.utils.dataclass_json import write_record
+from keras_attnvariants.utils.files import read_record
+from keras_attnvariants.utils.files import write_record
 
 # Metrics of which less is better.
 LOWER_IS_BETTER = ("TER",)

@@ -24,8 +24,8 @@ from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
-from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.lines import on_one_line
 
 # Told how far a run is, from 0 to 1, and what it does.

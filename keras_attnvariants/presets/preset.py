@@ -124,7 +124,7 @@ def read_table(
         corpus: ends with a direction of translation: that of columns which name none.
             Scores in other languages are left out.
     """
-    (_, *columns), *lines = (line.split() for line in text.strip().splitlines())
+    (_, *columns), *lines = (line.split() for line in text.strip().split("\n"))
     direction = "-".join(corpus.split("-")[-2:])
     languages = sorted(direction.split("-"))
     rows = {}

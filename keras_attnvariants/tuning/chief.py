@@ -14,8 +14,8 @@ from keras_attnvariants.backend.private import oracle_server
 from keras_attnvariants.tuning.workers import CHIEF
 from keras_attnvariants.tuning.workers import PAUSE
 from keras_attnvariants.tuning.workers import WORKERS
-from keras_attnvariants.utils.processes import call_quietly
-from keras_attnvariants.utils.processes import shared_machine
+from keras_attnvariants.utils.importing import call_quietly
+from keras_attnvariants.utils.machine import shared_machine
 
 # Seconds without a sign of life until a worker counts as dead.
 SILENCE = 60.0

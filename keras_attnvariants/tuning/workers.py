@@ -24,7 +24,7 @@ from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.locks import FolderInUseError
-from keras_attnvariants.utils.processes import environment
+from keras_attnvariants.utils.machine import environment
 
 WORKERS = "workers"
 # Seconds between two signs of life.

@@ -1,16 +1,22 @@
-"""Files that are whole on disk or as they were before, and JSON that can be read."""
+"""Files that are whole on disk or as they were before: bytes, JSON, records, CSV."""
 
 import csv
+import dataclasses
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import uuid
 from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 # Files and folders whose names begin with this were not finished.
 TEMPORARY = "tmp-"
@@ -119,23 +125,58 @@ def read_json(path: Path) -> Any:
             deeply or so large that no program of this package wrote it.
     """
     try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise DamagedFolderError(
-                f"{path.name} is larger than {LARGEST_JSON:,} bytes. Received: {path}"
-            )
-        return json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DamagedFolderError(f"{path.name} is missing. Received: {path}") from error
-    except RecursionError as error:
-        raise DamagedFolderError(
-            f"{path.name} is nested too deeply. Received: {path}"
-        ) from error
+        if path.stat().st_size <= LARGEST_JSON:
+            return json.loads(path.read_bytes())
+        problem = f"is larger than {LARGEST_JSON:,} bytes"
+    except FileNotFoundError:
+        problem = "is missing"
+    except RecursionError:
+        problem = "is nested too deeply"
+    except UnicodeDecodeError:
+        problem = "is no text"
     except json.JSONDecodeError as error:
+        problem = f"is cut short or no JSON ({error})"
+    raise DamagedFolderError(f"{path.name} {problem}. Received: {path}")
+
+
+def write_record(path: Path, record: Any) -> None:
+    """Writes a dataclass as JSON; what is not finite becomes `null`.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    values = _without_nan(dataclasses.asdict(record))
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
+    write_file(path, f"{text}\n".encode())
+
+
+def _without_nan(value: Any) -> Any:
+    """The same with `None` for each number that is not finite, and plain containers."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_without_nan(item) for item in value]
+    return value
+
+
+def read_record(path: Path, kind: type[T]) -> T:
+    """The dataclass in a JSON file that `write_record` wrote.
+
+    Raises:
+        DamagedFolderError: there is none that can be read.
+    """
+    # Late: few need it.
+    from pydantic import TypeAdapter
+
+    values = read_json(path)
+    try:
+        return TypeAdapter(kind).validate_python(values)
+    except ValueError as error:
         raise DamagedFolderError(
-            f"{path.name} is cut short or no JSON ({error}). Received: {path}"
+            f"{path.name} is no {kind.__name__}: remove it. Received: {path}"
         ) from error
-    except UnicodeDecodeError as error:
-        raise DamagedFolderError(f"{path.name} is no text. Received: {path}") from error
 
 
 def file_entry(path: Path) -> dict[str, Any]:
@@ -179,15 +220,10 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
 
 def harmless(cell: Any) -> Any:
     """A cell that no spreadsheet takes for a formula."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA) and not is_number(cell):
+    if not (isinstance(cell, str) and cell.startswith(_FORMULA)):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
         return f"'{cell}"
     return cell
-
-
-def is_number(text: str) -> bool:
-    """Whether a text is a number, such as `-0.5`."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -101,10 +101,7 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
         yield writer
         writer.finish()
         restore(path)
-        if replace:
-            _replace(draft, path)
-        else:
-            _rename_unless_there(draft, path)
+        _place(draft, path, replace)
         flush(path.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -142,27 +139,12 @@ def check_folder(
     Raises:
         DamagedFolderError: a file is missing, cut short or changed.
     """
-    for damage in find_damage(path, required, entry_of):
-        raise damage
-
-
-def find_damage(
-    path: Path, required: Collection[str] = (), entry_of: EntryOf = file_entry
-) -> Iterator[DamagedFolderError]:
-    """Everything that `check_folder` could raise, file by file."""
-    try:
-        manifest = read_manifest(path)
-    except DamagedFolderError as error:
-        yield error
-        return
+    manifest = read_manifest(path)
     for name in required:
         if name not in manifest:
-            yield DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
+            raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
     for name, entry in manifest.items():
-        try:
-            _check_entry(path, name, entry, entry_of)
-        except DamagedFolderError as error:
-            yield error
+        _check_entry(path, name, entry, entry_of)
 
 
 def _check_entry(
@@ -211,32 +193,24 @@ def restore(path: Path) -> None:
             old.rename(path)
 
 
-def _replace(draft: Path, path: Path) -> None:
-    """Rename `draft` to `path`. A rename cannot replace a folder with files in it."""
-    if path.exists():
+def _place(draft: Path, path: Path, replace: bool) -> None:
+    """Renames `draft` to `path`. A rename cannot replace a folder with files in it."""
+    if replace and path.exists():
         _move_away(path)
-    try:
-        draft.rename(path)
-    except OSError:
-        if not path.exists():
-            raise
-        # A reader found no folder and restored the old one.
-        _move_away(path)
-        draft.rename(path)
-
-
-def _move_away(path: Path) -> None:
-    shutil.rmtree(_old(path), ignore_errors=True)
-    path.rename(_old(path))
-
-
-def _rename_unless_there(draft: Path, path: Path) -> None:
-    """Rename `draft` to `path`, unless another process was faster."""
     try:
         draft.rename(path)
     except OSError:
         if not path.is_dir():
             raise
+        if replace:
+            # A reader found no folder and restored the old one.
+            _move_away(path)
+            draft.rename(path)
+
+
+def _move_away(path: Path) -> None:
+    shutil.rmtree(_old(path), ignore_errors=True)
+    path.rename(_old(path))
 
 
 def _old(path: Path) -> Path:

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import json
 import os
+import pickle  # noqa: S403 (between processes of ours)
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -93,3 +94,12 @@ def import_named(option: str, place: str) -> Any:
         raise ValueError(
             f"`{option}` cannot be imported: {error}. Received: {place}"
         ) from error
+
+
+def call_quietly(function: bytes, *arguments: Any) -> None:
+    """Calls a pickled function, for which TensorFlow is imported without its greeting.
+
+    The target of a process: it is pickled, since unpickling imports what it needs.
+    """
+    import_tensorflow()
+    pickle.loads(function)(*arguments)  # noqa: S301 (ours)

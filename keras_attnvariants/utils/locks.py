@@ -27,13 +27,8 @@ class FolderInUseError(OSError):
 def lock_folder(folder: Path) -> Iterator[None]:
     """Context that no other process, and no other thread, can enter for this folder.
 
-    The lock is the operating system's (`flock`): it ends with the process, however
-    that ends. `lock.json` in the folder tells others who has it, and is removed at
-    the end, and so is the folder if it was made here and is empty.
-
-    On network file systems it depends on the server whether processes on other
-    machines are noticed. Where the file system has no locks at all, a line on standard
-    error says so.
+    `lock.json` in the folder tells others who has it, and is removed at the end, and
+    so is the folder if it was made here and is empty. See `open_locked` for the lock.
 
     Args:
         folder: created if it is not there.
@@ -60,59 +55,69 @@ def lock_folder(folder: Path) -> Iterator[None]:
                 folder.rmdir()
 
 
-def _acquire(folder: Path) -> int:
-    """Descriptor of the locked file."""
-    path = folder / LOCK
+def open_locked(path: Path) -> int:
+    """Opens a file, made if need be, that no other process can open so.
+
+    The lock is the operating system's (`flock`): it ends with the process, however
+    that ends. On network file systems it depends on the server whether processes on
+    other machines are noticed. Where the file system has no locks at all, a line on
+    standard error says so.
+
+    Returns:
+        The descriptor, to be closed.
+
+    Raises:
+        BlockingIOError: another process has it.
+        OSError: it cannot be written.
+    """
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except FileNotFoundError:
-            continue  # the folder was removed in between
-        try:
-            _lock(descriptor, folder)
-            # The process that had the lock may have removed the file.
-            if path.exists() and os.path.samestat(os.fstat(descriptor), path.stat()):
-                _sign(descriptor)
-                return descriptor
-        except BaseException:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
             os.close(descriptor)
             raise
+        except OSError as error:
+            print(
+                f"{path} cannot be locked ({error.strerror}): a second process at work "
+                "would not be noticed.",
+                file=sys.stderr,
+            )
+        # The process that had the lock may have removed or renamed the file.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
         os.close(descriptor)
 
 
-def _lock(descriptor: int, folder: Path) -> None:
+def _acquire(folder: Path) -> int:
+    """The descriptor of the locked file, in which others read who has it."""
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            descriptor = open_locked(folder / LOCK)
+        except FileNotFoundError:
+            continue  # the folder was removed in between
+        except BlockingIOError:
+            raise FolderInUseError(
+                f"{folder} is in use by {_holder(folder / LOCK)}. Wait until it has "
+                "ended, or choose another folder"
+            ) from None
+        holder = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": datetime.now().astimezone().isoformat(" ", "seconds"),
+        }
+        os.ftruncate(descriptor, 0)
+        # The lock holds on a full disk too.
+        with contextlib.suppress(OSError):
+            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        return descriptor
+
+
+def _holder(path: Path) -> str:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FolderInUseError(
-            f"{folder} is in use by {_holder(descriptor)}. Wait until it has ended, or "
-            "choose another folder"
-        ) from None
-    except OSError as error:
-        print(
-            f"{folder} cannot be locked ({error.strerror}): a second process in it "
-            "would not be noticed.",
-            file=sys.stderr,
-        )
-
-
-def _sign(descriptor: int) -> None:
-    """Write who has the lock."""
-    holder = {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "since": datetime.now().astimezone().isoformat(" ", "seconds"),
-    }
-    os.ftruncate(descriptor, 0)
-    # The lock holds on a full disk too.
-    with contextlib.suppress(OSError):
-        os.pwrite(descriptor, json.dumps(holder).encode(), 0)
-
-
-def _holder(descriptor: int) -> str:
-    try:
-        holder = json.loads(os.pread(descriptor, 1000, 0))
+        holder = json.loads(path.read_bytes())
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

@@ -1,5 +1,6 @@
-"""This machine: its processor, its packages, and which function is fastest here."""
+"""This machine: its processor, its packages, its processes, and what is fastest."""
 
+import contextlib
 import importlib.util
 import math
 import os
@@ -7,6 +8,7 @@ import platform
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -104,6 +106,36 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
             f"{what} needs {' and '.join(missing)}, not installed here: "
             f"{install_command(extra)}"
         )
+
+
+@contextlib.contextmanager
+def environment(**variables: str) -> Iterator[None]:
+    """Context in which processes start with these variables, unless they are set."""
+    added = {k: v for k, v in variables.items() if k not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+def shared_machine(
+    processes: int, threads: int | None = None
+) -> contextlib.AbstractContextManager[None]:
+    """Context in which processes start that share the cores, and the memory of GPUs.
+
+    Args:
+        processes: how many run at a time.
+        threads: of each; `None` shares the cores equally.
+    """
+    number = str(threads or max(1, cores() // processes))
+    return environment(
+        TF_NUM_INTRAOP_THREADS=number,
+        TF_NUM_INTEROP_THREADS=number,
+        OMP_NUM_THREADS=number,
+        TF_FORCE_GPU_ALLOW_GROWTH="true",
+    )
 
 
 def shortest_seconds(

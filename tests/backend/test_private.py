@@ -27,7 +27,7 @@ from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.tuning.chief import free_address
-from keras_attnvariants.utils.processes import environment
+from keras_attnvariants.utils.machine import environment
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="a question to TensorFlow")

@@ -25,8 +25,8 @@ from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.presets import registry
-from keras_attnvariants.utils.dataclass_json import write_record
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
 from tests.experiments.toy import SYSTEMS

@@ -98,4 +98,4 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, capsys):
     with lock_folder(tmp_path):
         pass
     [line] = capsys.readouterr().err.splitlines()
-    assert f"{tmp_path} cannot be locked" in line
+    assert f"{tmp_path / LOCK} cannot be locked" in line

@@ -1,4 +1,4 @@
-"""The machine, its packages, and the fastest function."""
+"""The machine, its packages, the environment of processes, and the fastest function."""
 
 import itertools
 import os
@@ -10,8 +10,10 @@ import pytest
 from keras_attnvariants.utils import machine
 from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.machine import environment
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.machine import shortest_seconds
 from keras_attnvariants.utils.machine import versions
 
@@ -63,3 +65,26 @@ def test_functions_take_turns_after_a_first_call(monkeypatch):
     )
     assert calls == ["slow", "fast"] * 3
     assert found == {"slow": 1, "fast": 1}
+
+
+def test_variables_hold_for_a_while_unless_they_are_set(monkeypatch):
+    monkeypatch.setenv("SET_BEFORE", "theirs")
+    with environment(SET_BEFORE="ours", NOT_SET_BEFORE="ours"):
+        assert os.environ["SET_BEFORE"] == "theirs"
+        assert os.environ["NOT_SET_BEFORE"] == "ours"
+    assert os.environ["SET_BEFORE"] == "theirs"
+    assert "NOT_SET_BEFORE" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("processes", "threads", "number"), [(2, None, "2"), (8, None, "1"), (2, 3, "3")]
+)
+def test_processes_share_the_cores(processes, threads, number, monkeypatch):
+    names = [f"TF_NUM_{kind}_THREADS" for kind in ("INTRAOP", "INTEROP")]
+    names.append("OMP_NUM_THREADS")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("keras_attnvariants.utils.machine.cores", lambda: 4)
+    with shared_machine(processes, threads):
+        assert [os.environ[name] for name in names] == [number] * 3
+    assert not any(name in os.environ for name in names)
