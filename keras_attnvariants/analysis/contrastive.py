@@ -140,7 +140,10 @@ def agreement_by_distance(
     chosen = (pair for pair in pairs if pair.category.startswith(categories))
     found = judged(model, tokenizer, chosen, mean)
     counts = tallied((measured(pair), is_right) for pair, is_right in found)
-    rows = [DistanceAccuracy(*key, *count) for key, count in sorted(counts.items())]
+    rows = [
+        DistanceAccuracy(measure, distance, *count)
+        for (measure, distance), count in sorted(counts.items())
+    ]
     return AgreementByDistance(tuple(rows), sum(row.pairs for row in rows))
 
 

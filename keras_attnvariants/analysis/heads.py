@@ -86,7 +86,7 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
 
     stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        HeadLocality(*head, *(sums / count), int(count))
+        HeadLocality._make((*head, *(sums / count), int(count)))
         for head, count, sums in head_sums(stream, measure)
     ]
     return Locality.of(rows, stream.sentences, stream.skipped)

@@ -103,9 +103,9 @@ class Drawing(NamedTuple):
             if self.kind == "points":
                 head = f", head {row.head}" if row.head else ""
                 label = f"{curve}, layer {row.layer}{head}"
-            ends = (getattr(row, name, None) for name in self.interval)
+            low, high = (getattr(row, name, None) for name in self.interval)
             curves = found.setdefault(self.panel.format(row=row), {})
-            curves.setdefault(curve, []).append(Value(x, y, *ends, label))
+            curves.setdefault(curve, []).append(Value(x, y, low, high, label))
         return found
 
 

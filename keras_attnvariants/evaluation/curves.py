@@ -180,17 +180,13 @@ PAGE = """<!DOCTYPE html>
 <title>Learning curves: {title}</title>
 <style>
 body {{ font: 15px sans-serif; color: #333; max-width: 62em; margin: 2em auto; }}
-table {{ border-collapse: collapse; margin-bottom: 1.5em; }}
-th, td {{ text-align: left; padding: 0.25em 1.2em 0.25em 0; }}
-th {{ border-bottom: 1px solid #ccc; }}
+th, td {{ text-align: left; padding-right: 1.2em; }}
 svg {{ width: 100%; height: auto; }}
 </style>
 </head>
 <body>
 <h1>Learning curves</h1>
-<table>
-{table}
-</table>
+<table>{table}</table>
 {svg}
 </body>
 </html>

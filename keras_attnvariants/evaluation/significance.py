@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 from typing import NamedTuple
 
 from rich.table import Table
@@ -103,9 +104,10 @@ def paired_bootstrap(
     with sacrebleu_seed(seed):
         test = PairedTest(named, chosen, references, "bs", n_samples=samples)
     signatures, columns = test()
+    results: Mapping[str, Sequence[Any]] = columns
     rows = []
     for metric, signature in signatures.items():
-        for (name, texts), result in zip(named, columns[metric], strict=True):
+        for (name, texts), result in zip(named, results[metric], strict=True):
             p_value = result.p_value
             if p_value is not None and texts == named[0][1]:
                 # sacrebleu counts the samples that differ by more than the test set

@@ -31,7 +31,7 @@ from keras_attnvariants.experiments.checked_tables import table
 from keras_attnvariants.experiments.checked_tables import text
 from keras_attnvariants.experiments.checked_tables import within
 from keras_attnvariants.training import TrainingConfig
-from keras_attnvariants.tuning.budget import Budget
+from keras_attnvariants.tuning.trials import Budget
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known

@@ -3,7 +3,6 @@
 Needs the extra `tune`; keras-tuner is imported when a search starts, not before.
 """
 
-from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.judgement import Judgement
 from keras_attnvariants.tuning.judgement import judge
@@ -17,6 +16,7 @@ from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.search import Search
 from keras_attnvariants.tuning.search import search
 from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.tuning.trials import Budget
 
 __all__ = [
     "SPACES",

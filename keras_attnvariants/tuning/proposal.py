@@ -186,7 +186,8 @@ def propose(
         rows.append(
             ProposedLayer(
                 *where,
-                *near,
+                near=near.weight,
+                even=near.even,
                 offsets=" ".join(f"{n:+d}" if n else "0" for n in offsets),
                 proposed=kind,
                 variant=class_of(found[kind]),

@@ -19,11 +19,12 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import faster_precision
-from keras_attnvariants.tuning.budget import Budget
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
 from keras_attnvariants.tuning.space import SearchSpace
+from keras_attnvariants.tuning.trials import Budget
+from keras_attnvariants.tuning.trials import run_trial
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -158,8 +159,6 @@ class Search:
     @property
     def train(self) -> Any:
         """The function that trains a trial in a folder; see `run_trial`."""
-        from keras_attnvariants.tuning.trials import run_trial
-
         return functools.partial(run_trial, self)
 
     @property
