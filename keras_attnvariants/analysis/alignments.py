@@ -62,17 +62,12 @@ class HeadAlignment(NamedTuple):
     low: float
     high: float
 
-    @property
-    def aligner(self) -> str:
-        """A head, or the mean of the heads of a layer."""
-        return "mean of heads" if self.head is None else "heads"
-
 
 class AlignmentErrors(Table):
     """How well heads of cross-attention align words: one row a head."""
 
     title = "Alignment error rate"
-    drawing = Drawing("error_rate", "error rate", curve="{row.aligner}")
+    drawing = Drawing("error_rate", "error rate", curve="heads")
 
 
 def alignment_errors(

@@ -74,7 +74,8 @@ class Drawing(NamedTuple):
         across: label of `x`.
         kind: `"points"`, one for each head beside or above its layer; `"lines"`; or
             `"bars"`, one below the other.
-        panel, curve: what a row belongs to, with its columns as `{row.column}`.
+        panel, curve: what a row belongs to, with its columns as `{row.column}`. Points
+            of all heads together are a curve of their own.
         interval: columns with the ends of the interval.
         x_end: column of the end of a bin that begins at `x`: its middle is shown.
     """
@@ -101,6 +102,7 @@ class Drawing(NamedTuple):
             curve = self.curve.format(row=row)
             label = x if isinstance(x, str) else ""
             if self.kind == "points":
+                curve = curve if row.head else f"mean of {curve}"
                 head = f", head {row.head}" if row.head else ""
                 label = f"{curve}, layer {row.layer}{head}"
             low, high = (getattr(row, name, None) for name in self.interval)
