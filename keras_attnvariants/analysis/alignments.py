@@ -40,7 +40,7 @@ class AlignedPair(NamedTuple):
 
 
 class HeadAlignment(NamedTuple):
-    """How well a head aligns words.
+    """Alignment of words by a head.
 
     Attributes:
         layer, head: the head; numbers from 1, layers from the bottom. Head `None` is
@@ -64,7 +64,7 @@ class HeadAlignment(NamedTuple):
 
 
 class AlignmentErrors(Table):
-    """How well heads of cross-attention align words: one row a head."""
+    """Alignment error rates of cross-attention: one row a head."""
 
     title = "Alignment error rate"
     drawing = Drawing("error_rate", "error rate", curve="heads")
@@ -113,7 +113,7 @@ def alignment_errors(
 
 
 def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
-    """How often each sample has each sentence, int `[1 + SAMPLES, sentences]`.
+    """Occurrences of each sentence in each sample, int `[1 + SAMPLES, sentences]`.
 
     Row 0 is the corpus itself. Draws from Poisson's distribution are a bootstrap that
     need not know how many sentences will come.
@@ -186,8 +186,8 @@ def read_alignments(
     from 0: `0-0 1-2` for sure links, `1p2` or `1?2` for possible ones.
 
     Args:
-        folder: of the files, such as `gold-align-grc-en`.
-        source_language, target_language: of the model.
+        folder: folder of the files, such as `gold-align-grc-en`.
+        source_language, target_language: languages of the model.
         split: name of the split.
         reverse: whether the first number of a link is that of the target word.
 

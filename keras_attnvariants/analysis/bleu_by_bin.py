@@ -36,9 +36,9 @@ class BinScore(NamedTuple):
     """BLEU of a system on the sentences of a bin.
 
     Attributes:
-        by: what the sentences are sorted by.
+        by: quantity that the sentences are sorted by.
         low, high: smallest and largest value of a sentence of the bin.
-        sentences: how many there are.
+        sentences: number of sentences in the bin.
         system: name of the system.
         bleu: its BLEU.
         bleu_low, bleu_high: 95 % interval, from resampled sentences.
@@ -101,7 +101,7 @@ def bleu_by_length(
         edges: the longest references of all bins but the last, in words between white
             space. The paper does not give them.
         samples: number of times that the sentences of a bin are drawn again.
-        seed: of these draws.
+        seed: seed of these draws.
         tokenize: sacrebleu's tokenizer.
 
     Returns:
@@ -228,8 +228,8 @@ class Scorer:
         """A row for each bin that has sentences, and each system.
 
         Args:
-            by: what `values` are.
-            values: of the sentences so far, `[n]`.
+            by: name of the quantity.
+            values: its values for the sentences so far, `[n]`.
             bins: numbers of their bins, int `[n]`; -1 for none.
         """
         counts = np.concatenate(self._counts)

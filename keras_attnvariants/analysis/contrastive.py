@@ -1,4 +1,4 @@
-"""Whether a model prefers right translations to wrong ones, by what is wrong."""
+"""Preference of a model for right translations over wrong ones, by kind of mistake."""
 
 import math
 from collections.abc import Hashable
@@ -23,10 +23,10 @@ SUBJECT_VERB = ("subj-verb-agreement", "subj_verb_agreement")
 
 
 class CategoryAccuracy(NamedTuple):
-    """How often the reference is preferred in one category.
+    """Accuracy in one category: the share of pairs whose reference is preferred.
 
     Attributes:
-        category: what is wrong with the other translation.
+        category: kind of mistake in the other translation.
         pairs: number of pairs.
         right: number of those in which the reference scores strictly better.
         accuracy: `100 * right / pairs`.
@@ -42,7 +42,7 @@ class CategoryAccuracy(NamedTuple):
 
 
 class ContrastiveAccuracy(Table):
-    """How often the reference is preferred: one row a category."""
+    """Accuracy on contrastive pairs: one row a category."""
 
     title = "Accuracy on contrastive pairs, in percent"
     drawing = Drawing(
@@ -59,7 +59,7 @@ class ContrastiveAccuracy(Table):
 def contrastive_accuracy(
     model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair], mean: bool = False
 ) -> ContrastiveAccuracy:
-    """How often a model prefers references to contrastive translations.
+    """The share of references that a model prefers to contrastive translations.
 
     A pair is right if the log probability of its reference, the sum over tokens and
     EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4).
@@ -83,10 +83,10 @@ def contrastive_accuracy(
 
 
 class DistanceAccuracy(NamedTuple):
-    """How often the right agreement is preferred at one distance.
+    """Accuracy of agreement at one distance.
 
     Attributes:
-        measure: what `distance` is: the annotated `"distance"` between the two words
+        measure: kind of `distance`: the annotated `"distance"` between the two words
             that agree, or, where there is no annotation, the `"position of the changed
             word"` in its sentence, from 1, which is a stand-in only.
         distance: in words; 16 for all that are longer than 15.
@@ -103,7 +103,7 @@ class DistanceAccuracy(NamedTuple):
 
 
 class AgreementByDistance(Table):
-    """How often agreement is right: one row a distance."""
+    """Accuracy of agreement: one row a distance."""
 
     title = "Accuracy of agreement by distance, in percent"
     drawing = Drawing(
@@ -125,7 +125,7 @@ def agreement_by_distance(
     categories: tuple[str, ...] = SUBJECT_VERB,
     mean: bool = False,
 ) -> AgreementByDistance:
-    """How often agreement is right, by distance (You et al. 2020, Fig. 5).
+    """The accuracy of agreement by distance (You et al. 2020, Fig. 5).
 
     Args:
         model, tokenizer, pairs, mean: see `contrastive_accuracy`.

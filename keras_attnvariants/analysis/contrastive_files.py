@@ -24,7 +24,7 @@ class ContrastivePair(NamedTuple):
 
     Attributes:
         source, reference, contrastive: the texts.
-        category: what is wrong.
+        category: kind of mistake.
         distance: between the words that have to agree; `None` if it is not annotated.
     """
 

@@ -1,4 +1,4 @@
-"""Where heads look: how near, how far from the diagonal, how sharply."""
+"""The direction of heads: distance, offsets from the diagonal, and sharpness."""
 
 from typing import Any
 from typing import NamedTuple
@@ -23,7 +23,7 @@ FAR = 2
 
 
 class HeadLocality(NamedTuple):
-    """How near a head looks, in tokens.
+    """Distance of the largest weight of a head, in tokens.
 
     Attributes:
         place, layer, head: the head; numbers from 1, layers from the bottom.
@@ -54,14 +54,14 @@ class HeadLocality(NamedTuple):
 
 
 class Locality(Table):
-    """How near heads look: one row a head."""
+    """Distances of the largest weights: one row a head."""
 
     title = "Distance of the largest weight, in tokens"
     drawing = Drawing("distance", "mean distance (tokens)")
 
 
 def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
-    """How near each head looks (You et al. 2020, Fig. 2).
+    """The distance of the largest weight of each head (You et al. 2020, Fig. 2).
 
     The offset of a row is the position of its largest weight, the first of equal ones,
     minus the position of its query. In cross-attention, both are counted from the
@@ -93,7 +93,7 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
 
 
 class DistanceWeight(NamedTuple):
-    """How much weight a layer puts on one distance.
+    """Weight of a layer on one distance.
 
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
@@ -109,7 +109,7 @@ class DistanceWeight(NamedTuple):
 
 
 class WeightByDistance(Table):
-    """How the weights of layers are distributed over distances."""
+    """Weights by distance: one row a layer and distance."""
 
     title = "Weight by distance"
     drawing = Drawing(
@@ -126,7 +126,7 @@ class WeightByDistance(Table):
 def weight_by_distance(
     model: Any, tokenizer: Any, pairs: Pairs, farthest: int = 10
 ) -> WeightByDistance:
-    """How the weights of each layer are distributed over `j - i` (Loem et al., Fig. 1).
+    """The weight of each layer by the distance `j - i` (Loem et al. 2022, Fig. 1).
 
     Arguments and errors as for `locality`.
 
@@ -159,7 +159,7 @@ def weight_by_distance(
 
 
 class HeadEntropy(NamedTuple):
-    """How evenly a head distributes its weights.
+    """Entropy of the weights of a head.
 
     Attributes:
         place, layer, head: the head; numbers from 1, layers from the bottom.
@@ -178,14 +178,14 @@ class HeadEntropy(NamedTuple):
 
 
 class Entropy(Table):
-    """How evenly heads distribute their weights: one row a head."""
+    """Entropies of the weights: one row a head."""
 
     title = "Entropy of heads"
     drawing = Drawing("entropy", "entropy (bits)")
 
 
 def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
-    """How evenly each head distributes its weights over tokens.
+    """The entropy of the weights of each head over tokens.
 
     Rows that do not sum to 1 are divided by their sums; rows without weights are not
     counted. Arguments and errors as for `locality`.
@@ -222,7 +222,7 @@ def keys_of(layer: Attended) -> np.ndarray:
 
 
 class HeadDiagonality(NamedTuple):
-    """How much of a sentence a head looks at from afar.
+    """Share of the tokens of a sentence from which a head looks far.
 
     Attributes:
         place, layer, head: the head; numbers from 1, layers from the bottom. `None`
@@ -240,7 +240,7 @@ class HeadDiagonality(NamedTuple):
 
 
 class OffDiagonality(Table):
-    """How much heads look at from afar: one row a head, one row a place."""
+    """Shares of tokens that look far: one row a head, one row a place."""
 
     title = "Share of off-diagonal tokens"
     drawing = Drawing("share", "share of tokens")

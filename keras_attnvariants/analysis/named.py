@@ -32,11 +32,11 @@ class Analysis(NamedTuple):
     """An analysis, and the result of a paper that stands beside ours.
 
     Attributes:
-        function: of a model, its tokenizer and data. Those in `COMPARISONS` take
+        function: takes a model, its tokenizer and data. Those in `COMPARISONS` take
             functions that translate, by name of the system, before the data.
         source: where the paper shows it.
-        finding: what the paper found.
-        definition: what the paper leaves open, and what is done here.
+        finding: finding of the paper.
+        definition: our choice where the paper leaves something open.
     """
 
     function: Callable[..., Table]

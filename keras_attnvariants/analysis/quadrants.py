@@ -69,7 +69,7 @@ class ActivationShares(Table):
 def activation_shares(
     model: Any, tokenizer: Any, pairs: Pairs, threshold: float = 0.5
 ) -> ActivationShares:
-    """How weights are divided between quadrants (Nguyen and Joty 2018, Tables 3, 4).
+    """The shares of quadrants in the weights (Nguyen and Joty 2018, Tables 3 and 4).
 
     The paper does not define its "activations"; there are three measures, see
     `QuadrantShare`. Interleaved attention has four quadrants: token or phrase queries,

@@ -104,7 +104,8 @@ class Stream:
         examples: the corpus, read once.
 
     Attributes:
-        sentences, skipped: how many pairs were analysed so far, and how many not.
+        sentences, skipped: numbers of pairs so far that were analysed, and that were
+            not.
     """
 
     def __init__(self, model: Any, examples: Iterable[Example]) -> None:
@@ -207,7 +208,7 @@ def layer_sums(
     measure: Callable[[Attended], np.ndarray | None],
     missing: str = NO_WEIGHTS,
 ) -> dict[tuple[str, int], np.ndarray]:
-    """What is measured of each layer, added up over all batches.
+    """Measurements of each layer, added up over all batches.
 
     Args:
         stream: the weights.

@@ -74,8 +74,8 @@ class Drawing(NamedTuple):
         across: label of `x`.
         kind: `"points"`, one for each head beside or above its layer; `"lines"`; or
             `"bars"`, one below the other.
-        panel, curve: what a row belongs to, with its columns as `{row.column}`. Points
-            of all heads together are a curve of their own.
+        panel, curve: names of the panel and the curve of a row, with its columns as
+            `{row.column}`. Points of all heads together are a curve of their own.
         interval: columns with the ends of the interval.
         x_end: column of the end of a bin that begins at `x`: its middle is shown.
     """

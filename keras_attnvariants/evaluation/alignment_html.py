@@ -1,4 +1,4 @@
-"""Which words of a sentence each word of its translation attends to, as HTML."""
+"""Attention of the words of a translation to those of the sentence, as HTML."""
 
 import html
 import unicodedata
@@ -31,9 +31,9 @@ class Words(NamedTuple):
     """A sentence in words.
 
     Attributes:
-        texts: of the words, without spaces.
+        texts: the words, without spaces.
         spaced: whether a space comes before each.
-        numbers: of the word that each piece belongs to.
+        numbers: number of the word that each piece belongs to.
     """
 
     texts: list[str]
@@ -45,10 +45,10 @@ class Hypothesis(NamedTuple):
     """A translation and what it attends to.
 
     Attributes:
-        pieces: of the translation, without the end of the sentence.
+        pieces: pieces of the translation, without the end of the sentence.
         score: its log probability after length normalization.
-        weights: of its pieces on those of the source, `[T, S]`; zeros if the model
-            has none.
+        weights: weights of its pieces on those of the source, `[T, S]`; zeros if the
+            model has none.
     """
 
     pieces: Sequence[str]

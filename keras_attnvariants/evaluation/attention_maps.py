@@ -81,8 +81,8 @@ def layer_weights(model: Any, scores: Mapping[str, Any]) -> Iterator[LayerWeight
     """The weights of every layer that has some, from the bottom.
 
     Args:
-        model: what the weights are of.
-        scores: what its `attention_scores` returned.
+        model: the model that computed them.
+        scores: result of its `attention_scores`.
     """
     blocks = {
         block.name: block

@@ -32,7 +32,7 @@ class ParameterSummary:
     Attributes:
         counts: number of parameters by place, one of `PLACES`, and kind, one of
             `KINDS`; zeros are left out.
-        trainable: how many of all parameters are trainable.
+        trainable: number of trainable parameters.
     """
 
     counts: dict[tuple[str, str], int]

@@ -39,7 +39,7 @@ Translate = Callable[[list[str]], list[str]]
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast texts were translated.
+    """Speed of translation.
 
     Attributes:
         sentences: number of texts translated in one run.
@@ -89,7 +89,7 @@ class Report:
 
     Attributes:
         scores: BLEU, chrF and TER, each with its signature.
-        translations: what was scored, one string per source.
+        translations: the scored texts, one string per source.
         speed: speed of translation, if it was measured, on the machine described by
             `environment`.
         parameters: parameters of the model, if it was given.
@@ -141,7 +141,7 @@ def measure_speed(
 
     Args:
         translate: takes a list of strings and returns one string for each.
-        texts: what to translate.
+        texts: texts to translate.
         runs: number of timed runs; one more run precedes them as a warm-up.
         count_tokens: returns the number of tokens of a translation; `None` splits
             at white space.
@@ -211,7 +211,7 @@ def evaluate(
         model: whose parameters are to be reported; that of a model folder is known.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
-        speed_runs: how many times the test set is translated again to measure the
+        speed_runs: number of times that the test set is translated again to measure the
             speed, after the translation that is scored; 0 for no measurement.
         count_tokens: returns the number of tokens of a translation, for the speed;
             `None` splits at white space.

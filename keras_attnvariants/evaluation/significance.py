@@ -1,4 +1,4 @@
-"""Whether the difference between two systems is significant; intervals of means."""
+"""Significance of the difference between two systems; intervals of means."""
 
 import math
 import os

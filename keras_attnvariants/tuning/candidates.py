@@ -152,7 +152,7 @@ def check_layer(
         role: place of the attention.
         name, arguments: the variant.
         sizes: arguments of the model.
-        vocabulary_size: of the model.
+        vocabulary_size: number of tokens of the model.
 
     Raises:
         ValueError: it cannot.

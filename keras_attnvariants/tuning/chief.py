@@ -67,7 +67,7 @@ def local_workers(
     Args:
         run: called in each process with the address of the chief and the name of the
             worker; can be pickled.
-        address: of the chief.
+        address: address of the chief.
         count: number of processes.
 
     Yields:

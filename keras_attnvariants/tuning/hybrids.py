@@ -46,10 +46,10 @@ def replacements(
 
     Args:
         preset: the baseline.
-        place: of the layer.
+        place: place of the layer.
         entry: its attention, in serialized form; the last kind.
         lowest: the cheapest kind that it may get.
-        offsets: of hard-coded heads.
+        offsets: offset of each hard-coded head.
         reach: tokens of an n-gram, and of a window to one side.
     """
     ngram = {"causal": place == "decoder", "global_context": False}
@@ -166,7 +166,7 @@ def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> s
     """The cheapest kind of attention for a layer.
 
     Args:
-        place: of the layer.
+        place: place of the layer.
         is_near, is_near_in_wide: whether its heads look near, and in a window twice as
             wide.
         kept: see `kept_offsets`.
@@ -201,7 +201,7 @@ def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) ->
 
     Args:
         place: `"encoder"`, `"decoder"` or `"cross"`.
-        lengths: of sources and targets, in tokens; a target has BOS before it.
+        lengths: tokens of each source and target; a target has BOS before it.
         distance: in tokens.
     """
     near = rows = 0.0

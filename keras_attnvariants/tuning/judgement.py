@@ -27,7 +27,7 @@ class HybridScore(NamedTuple):
     Attributes:
         hybrid: its name; `"learned"` is the baseline.
         score: value of the objective, mean over the seeds.
-        parameters: of the model.
+        parameters: number of parameters of the model.
         saved: parameters that it has fewer than the baseline.
         worse: by how much of the baseline's score it is worse, mean over the seeds;
             negative if it is better.
@@ -119,7 +119,7 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
     Student's distribution.
 
     Args:
-        result: of a search in the space of a `Proposal`.
+        result: result of a search in the space of a `Proposal`.
         tolerance: by how much of the baseline's score a hybrid may be worse.
 
     Raises:
@@ -155,7 +155,7 @@ def hybrid_score(
     """A hybrid beside the baseline.
 
     Args:
-        name: of the hybrid.
+        name: name of the hybrid.
         record, baseline: their trials, over the same seeds.
         scale: one over the baseline's score; negative if a low score is bad.
         tolerance: see `judge`.

@@ -75,7 +75,7 @@ def attention(preset: Preset, per_layer: bool = False) -> SearchSpace:
     """Every registered variant, in every place that it can serve in.
 
     Args:
-        preset: what is searched.
+        preset: the preset that is searched.
         per_layer: whether each layer has a variant of its own.
     """
     return SearchSpace(attention=dict.fromkeys(PLACES, ALL), per_layer=per_layer)

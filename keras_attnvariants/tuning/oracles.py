@@ -43,13 +43,13 @@ class SearchFailedError(ValueError):
 
 
 class ResumableOracle(Oracle):
-    """A mixin for oracles that are saved as one file, which is whole at any moment.
+    """Mixin for oracles that are saved as one file, which is whole at any moment.
 
     After a restart, workers keep the trials that they have. Trials reach workers
     without their space: keras-tuner would print each condition that it sends.
 
     Args:
-        folder: of the search.
+        folder: folder of the search.
         **options: of keras-tuner's oracle.
 
     Attributes:

@@ -108,10 +108,10 @@ def propose_hybrids(
 
     Args:
         run: folder of a run of a preset with learned attention.
-        corpus: that of the run.
+        corpus: the corpus of the run.
         distance: distance up to which a token is near, in tokens.
-        nearness: how near a layer must look, from 0 (even weights) to 1 (nothing
-            beyond the distance).
+        nearness: least nearness of a layer that is replaced, from 0 (even weights) to 1
+            (nothing beyond the distance).
         sentences: number of validation sentences that are looked at.
 
     Raises:

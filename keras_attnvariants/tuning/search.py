@@ -51,7 +51,7 @@ class Search:
         preset: trained where the space says nothing else.
         corpus: with a split "validation", which the objective is measured on.
         space: the dimensions that vary.
-        folder: of the search; everything is written there.
+        folder: folder of the search; everything is written there.
         budget: the budget of each trial.
         objective: `"loss"` or `"bleu"`, on the validation split.
         method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
@@ -141,8 +141,8 @@ class Search:
 
         Args:
             chief: its address, `"host:port"`.
-            name: of this worker. One that is started again under its name continues
-                its trial.
+            name: name of this worker. A worker that is started again under its name
+                continues its trial.
 
         Raises:
             ValueError: the folder holds another search, or no chief answers.

@@ -122,7 +122,7 @@ class Budget:
         Args:
             batch_tokens: source and target positions of a batch.
             given: other fields, which `save_every` and `log_every` may be among.
-            parts: of the budget.
+            parts: number of parts of the budget.
         """
         update_tokens = batch_tokens * given.get("accumulate", 1)
         period = self.period(update_tokens)
@@ -153,7 +153,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
 
     Args:
         search: which it is a trial of.
-        folder: of the trial, in that of the search.
+        folder: folder of the trial, in that of the search.
         values: the point of the space, as keras-tuner stores it.
     """
     forget_peak()
@@ -197,8 +197,8 @@ def train(
     Args:
         search: which it belongs to.
         run: its folder.
-        seed: of the run.
-        parts: of the budget.
+        seed: seed of the run.
+        parts: number of parts of the budget.
         arguments: the point of the space.
     """
     budget = search.budget
@@ -231,7 +231,7 @@ def with_length_ratio(
     Args:
         sizes: arguments of a model.
         corpus: the corpus.
-        folder: of the search, with the tokenizer.
+        folder: folder of the search, with the tokenizer.
     """
     found = copy.deepcopy(dict(sizes))
     value = found.get("cross_attention")

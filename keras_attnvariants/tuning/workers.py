@@ -1,4 +1,4 @@
-"""What trains the trials of a search: its own process, or workers of a chief."""
+"""Tuners, which train the trials of a search by themselves or for a chief."""
 
 import contextlib
 import multiprocessing
@@ -55,7 +55,7 @@ class RunTuner(BaseTuner):
     Args:
         oracle: knows the whole space, and saves itself.
         train: takes the folder of a trial and its values, and returns its record.
-        folder: of the search; each trial has a folder in it.
+        folder: folder of the search; each trial has a folder in it.
     """
 
     oracle: Any
@@ -130,7 +130,7 @@ class WorkerTuner(RunTuner):
         oracle, train, folder: as for `RunTuner`; the oracle is that of the chief's
             search, and proposes nothing here.
         chief: address of the chief, `"host:port"`.
-        name: of this worker.
+        name: name of this worker.
     """
 
     def __init__(
@@ -224,8 +224,8 @@ def heartbeat(folder: Path, name: str) -> Iterator[None]:
     A process that a chief has started ends with the chief, its state saved.
 
     Args:
-        folder: of the search, which chief and workers share.
-        name: of the worker.
+        folder: folder of the search, which chief and workers share.
+        name: name of the worker.
     """
     path = folder / WORKERS / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Where heads look: against weights that are known."""
+"""The direction of heads: against weights that are known."""
 
 import numpy as np
 import pytest

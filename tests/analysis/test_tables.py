@@ -1,6 +1,7 @@
 """Results as text, as files and as pictures."""
 
 import csv
+from collections import namedtuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -44,3 +45,16 @@ def test_pictures(tmp_path):
     curves = analysis.weight_by_distance(MODEL, Words(), PAIRS).plot()
     assert [len(axis.lines) for axis in curves.axes] == [2, 1]
     assert curves.axes[0].get_ylabel() == "weight"
+
+
+def test_rows_without_their_class_give_the_same_picture():
+    """As the page of a comparison has them, which knows only columns and values."""
+    pair = analysis.AlignedPair("a b", "x", frozenset({(0, 0)}), frozenset({(0, 0)}))
+    for table in (
+        analysis.locality(MODEL, Words(), PAIRS),
+        analysis.off_diagonality(MODEL, Words(), PAIRS),
+        analysis.alignment_errors(MODEL, Words(), [pair]),
+    ):
+        row = namedtuple("row", table.columns)
+        rows = tuple(row(*values) for values in table.rows)
+        assert type(table)(rows, table.sentences).panels() == table.panels()
