@@ -100,12 +100,14 @@ class DistanceWeight(NamedTuple):
         distance: position of the key minus that of the query.
         weight: the sum of the weights there, over the number of rows: a mean over
             heads.
+        even: the same if each row had equal weights on all that it could attend to.
     """
 
     place: str
     layer: int
     distance: int
     weight: float
+    even: float
 
 
 class WeightByDistance(Table):
@@ -142,18 +144,23 @@ def weight_by_distance(
     distances = range(-farthest, farthest + 1)
 
     def measure(layer: Attended) -> np.ndarray:
-        # In [B, H, T, S], a distance is a diagonal.
+        seen, heads = layer.seen, layer.weights.shape[1]
+        even = heads * (seen / np.maximum(seen.sum(-1, keepdims=True), 1))
+        # In [B, H, T, S] and [B, T, S], a distance is a diagonal.
         parts = [
-            np.diagonal(layer.weights, distance, 2, 3).sum(dtype="float64")
+            (
+                np.diagonal(layer.weights, distance, 2, 3).sum(dtype="float64"),
+                np.diagonal(even, distance, 1, 2).sum(),
+            )
             for distance in distances
         ]
-        return np.array([*parts, layer.weights.shape[1] * layer.real.sum()])
+        return np.array([*parts, (heads * layer.real.sum(),) * 2])
 
     stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        DistanceWeight(*where, distance, weight / count)
-        for where, (*weights, count) in layer_sums(stream, measure).items()
-        for distance, weight in zip(distances, weights, strict=True)
+        DistanceWeight(*where, distance, *(sums / counts))
+        for where, (*parts, counts) in layer_sums(stream, measure).items()
+        for distance, sums in zip(distances, parts, strict=True)
     ]
     return WeightByDistance.of(rows, stream.sentences, stream.skipped)
 
@@ -192,7 +199,7 @@ def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
     """
 
     def measure(layer: Attended) -> np.ndarray:
-        bits, choices = row_entropy(layer.weights), keys_of(layer)
+        bits, choices = row_entropy(layer.weights), layer.seen.sum(-1)[:, None]
         most = np.log2(np.maximum(choices, 2))
         return per_head(layer, bits, bits / most * (choices > 1), choices > 1)
 
@@ -212,13 +219,6 @@ def row_entropy(weights: np.ndarray) -> np.ndarray:
     shares = weights / np.where(total > 0, total, 1.0)
     logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
     return -(shares * logs).sum(-1)
-
-
-def keys_of(layer: Attended) -> np.ndarray:
-    """Number of tokens that each row could attend to: `[B, 1, T]`, or `[B, 1, 1]`."""
-    if layer.place == "decoder":
-        return layer.keys.cumsum(-1)[:, None]
-    return layer.keys.sum(-1)[:, None, None]
 
 
 class HeadDiagonality(NamedTuple):

@@ -74,6 +74,12 @@ class Attended(NamedTuple):
         return self.real[:, None] & (self.weights.sum(-1) > 0)
 
     @property
+    def seen(self) -> np.ndarray:
+        """Bool `[B, T, S]`: what each row could attend to."""
+        seen = self.real[:, :, None] & self.keys[:, None]
+        return np.tril(seen) if self.place == "decoder" else seen
+
+    @property
     def offsets(self) -> np.ndarray:
         """Int `[B, H, T]`: position of the largest weight minus that of the query."""
         return self.weights.argmax(-1) - np.arange(self.weights.shape[2])

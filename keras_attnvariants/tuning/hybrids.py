@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-import numpy as np
-
 from keras_attnvariants.analysis.heads import NEAREST
+from keras_attnvariants.analysis.heads import DistanceWeight
 from keras_attnvariants.analysis.heads import HeadLocality
 from keras_attnvariants.models.templates import per_layer
 from keras_attnvariants.presets import Preset
@@ -156,6 +155,12 @@ class Share(NamedTuple):
     weight: float
     even: float
 
+    @classmethod
+    def within(cls, distance: int, rows: Iterable[DistanceWeight]) -> "Share":
+        """The share within a distance, in tokens, from the weights of a layer."""
+        near = [row for row in rows if abs(row.distance) <= distance]
+        return cls(sum(row.weight for row in near), sum(row.even for row in near))
+
     @property
     def excess(self) -> float:
         """The share on a scale from that of even weights, 0, to everything, 1."""
@@ -194,23 +199,3 @@ def kept_offsets(heads: Sequence[HeadLocality]) -> tuple[list[int], float]:
         offsets.append(offset)
         kept.append(sum(shares.get(offset + step, 0.0) for step in (-1, 0, 1)))
     return offsets, min(kept)
-
-
-def even_share(place: str, lengths: Iterable[tuple[int, int]], distance: int) -> float:
-    """Share of the weight within a distance if all weights of a row are equal.
-
-    Args:
-        place: `"encoder"`, `"decoder"` or `"cross"`.
-        lengths: tokens of each source and target; a target has BOS before it.
-        distance: in tokens.
-    """
-    near = rows = 0.0
-    for source, target in lengths:
-        queries = source if place == "encoder" else target + 1
-        keys = target + 1 if place == "decoder" else source
-        offsets = np.arange(keys) - np.arange(queries)[:, None]
-        seen = offsets <= 0 if place == "decoder" else np.full(offsets.shape, True)
-        within = (abs(offsets) <= distance) & seen
-        near += (within.sum(-1) / seen.sum(-1)).sum()
-        rows += queries
-    return near / rows

@@ -21,7 +21,6 @@ from keras_attnvariants.analysis import Table
 from keras_attnvariants.analysis import locality
 from keras_attnvariants.analysis import read_pairs
 from keras_attnvariants.analysis import weight_by_distance
-from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
@@ -32,7 +31,6 @@ from keras_attnvariants.tuning.hybrids import LOCAL
 from keras_attnvariants.tuning.hybrids import Share
 from keras_attnvariants.tuning.hybrids import cheapest
 from keras_attnvariants.tuning.hybrids import class_of
-from keras_attnvariants.tuning.hybrids import even_share
 from keras_attnvariants.tuning.hybrids import hybrids
 from keras_attnvariants.tuning.hybrids import kept_offsets
 from keras_attnvariants.tuning.hybrids import learned_layers
@@ -164,18 +162,13 @@ def propose(
     heads = locality(model, tokenizer, pairs)
     weights = weight_by_distance(model, tokenizer, pairs, farthest=2 * distance)
     by_layer = grouped(weights.rows, "place", "layer")
-    lengths = fitting_lengths(model, tokenizer, pairs)
     rows, proposed = [], {}
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
         if where not in baseline:
             continue
         place, _ = where
         near, wide = (
-            Share(
-                sum(row.weight for row in by_layer[where] if abs(row.distance) <= far),
-                even_share(place, lengths, far),
-            )
-            for far in (distance, 2 * distance)
+            Share.within(far, by_layer[where]) for far in (distance, 2 * distance)
         )
         offsets, kept = kept_offsets(of_layer)
         kind = cheapest(place, near.excess >= nearness, wide.excess >= nearness, kept)
@@ -201,15 +194,6 @@ def propose(
         preset=preset,
         hybrids=hybrids(preset, proposed),
     )
-
-
-def fitting_lengths(
-    model: Any, tokenizer: Any, pairs: Sequence[tuple[str, str]]
-) -> list[tuple[int, int]]:
-    """Tokens of the sources and targets that an analysis does not skip."""
-    found = [(len(x.source_ids), len(x.target_ids)) for x in encoded(tokenizer, pairs)]
-    longest = model.max_length
-    return [(s, t) for s, t in found if s and t and max(s, t + 1) <= longest]
 
 
 def preset_of_run(run: Path, corpus: Corpus) -> Preset:

@@ -86,6 +86,19 @@ def test_the_weight_by_distance():
     }
     assert found == pytest.approx(expected)
     assert sum(found.values()) == pytest.approx(1)
+    even = {row.distance: row.even for row in table}
+    assert even == pytest.approx({-2: 1 / 9, -1: 2 / 9, 0: 1 / 3, 1: 2 / 9, 2: 1 / 9})
+
+
+def test_the_weight_by_distance_if_all_weights_were_equal():
+    """In the decoder, a row sees itself and what is before it."""
+    model = KnownWeights(decoder_0={"self": looks(0, 0, 0), "cross": looks(0, 0, 0)})
+    table = analysis.weight_by_distance(model, Words(), [("a b", "x y")], farthest=2)
+    rows = {(row.place, row.distance): row.even for row in table}
+    decoder = [rows["decoder", n] for n in range(-2, 3)]
+    assert decoder == pytest.approx([1 / 9, 5 / 18, 11 / 18, 0, 0])
+    cross = [rows["cross", n] for n in range(-2, 3)]
+    assert cross == pytest.approx([1 / 6, 1 / 3, 1 / 3, 1 / 6, 0])
 
 
 def test_the_entropy():
