@@ -158,8 +158,8 @@ def translated(
     lines: Sequence[bytes], translator: SavedTranslator
 ) -> tuple[list[str], dict[int, str]]:
     """A translation for each line, and what is wrong by the number of the line."""
-    from keras_attnvariants.serving.results import STATUS_DOCS
-    from keras_attnvariants.serving.results import Status
+    from keras_attnvariants.serving.translator import STATUS_DOCS
+    from keras_attnvariants.serving.translator import Status
 
     longest = translator.info["options"]["max_characters"]
     problems = [problem_of(line, longest) for line in lines]

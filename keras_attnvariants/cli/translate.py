@@ -136,7 +136,7 @@ def translate(
             if server is not None:
                 # Without TensorFlow here.
                 from keras_attnvariants.serving.client import Client
-                from keras_attnvariants.serving.client.addresses import parse_place
+                from keras_attnvariants.serving.client.exchange import parse_place
 
                 system: Translate = Client(**parse_place(server)).translate
             else:

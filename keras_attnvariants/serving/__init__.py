@@ -14,20 +14,22 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.exporting import export as export
     from keras_attnvariants.serving.folders import write_deployment as write_deployment
     from keras_attnvariants.serving.graphs import operators as operators
-    from keras_attnvariants.serving.results import SavedTranslation as SavedTranslation
-    from keras_attnvariants.serving.results import Status as Status
-    from keras_attnvariants.serving.results import TargetScore as TargetScore
     from keras_attnvariants.serving.saved import SavedTranslator as SavedTranslator
+    from keras_attnvariants.serving.translator import (
+        SavedTranslation as SavedTranslation,
+    )
+    from keras_attnvariants.serving.translator import Status as Status
+    from keras_attnvariants.serving.translator import TargetScore as TargetScore
     from keras_attnvariants.serving.verification import verify as verify
 
 # The module that a name lives in.
 _HOME = {
     "AsyncClient": "client",
     "Client": "client",
-    "SavedTranslation": "results",
+    "SavedTranslation": "translator",
     "SavedTranslator": "saved",
-    "Status": "results",
-    "TargetScore": "results",
+    "Status": "translator",
+    "TargetScore": "translator",
     "export": "exporting",
     "operators": "graphs",
     "verify": "verification",

@@ -178,7 +178,8 @@ class Call:
             empty = "" if spec.dtype == "string" else 0
             whole[name] = np.full(shape, empty, spec.array_type)
             for places, part in zip(rows, parts, strict=True):
-                whole[name][places, *map(slice, part[name].shape[1:])] = part[name]
+                place: Any = places, *map(slice, part[name].shape[1:])
+                whole[name][place] = part[name]
         return whole
 
 
@@ -222,7 +223,8 @@ def _costs(inputs: Iterable[Array]) -> Array:
     """The number to sort each row by: the bytes of its texts, or its length."""
     columns = [array for array in inputs if array.ndim == 1]
     texts = [[len(t) for t in array] for array in columns if array.dtype == object]
-    return np.sum(texts or [a for a in columns if a.dtype.kind == "i"], axis=0)
+    costs: list[Any] = texts or [a for a in columns if a.dtype.kind == "i"]
+    return np.sum(costs, axis=0)
 
 
 def _strings(name: str, value: Any) -> Array:

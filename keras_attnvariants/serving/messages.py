@@ -124,8 +124,8 @@ def _declared() -> dict[str, Any]:
                 enum.value.add(name=value, number=int(number))
         else:
             message = file.message_type.add(name=name)
-            for *declared, number in field.findall(body):
-                _add_field(message, *declared, int(number))
+            for many, type_name, field_name, number in field.findall(body):
+                _add_field(message, many, type_name, field_name, int(number))
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClassesForFiles([file.name], pool)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from keras_attnvariants.serving import results
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
@@ -88,7 +88,7 @@ class SavedTranslator(BaseTranslator):
             }
             found = run(**tensors)
             rows.append(indices)
-            parts.append({n: results.decoded(found[n].numpy()) for n in call.outputs})
+            parts.append({n: decoded(found[n].numpy()) for n in call.outputs})
         return call.joined(rows, parts)
 
     def _signature(self, name: str) -> Signature:
@@ -131,3 +131,12 @@ def register_text_operators() -> None:
         tf.load_op_library(str(library))
     else:
         import tensorflow_text  # noqa: F401
+
+
+def decoded(array: Array) -> Array:
+    """An output; texts as strings."""
+    if array.dtype != object:
+        return array
+    texts = np.empty(array.size, object)
+    texts[:] = [text.decode("utf-8") for text in array.ravel()]
+    return texts.reshape(array.shape)

@@ -108,11 +108,9 @@ class ShortlistedSteps:
         ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
         # The owner of the method may hold other weights than what encodes.
         model = self.model.step.__self__
-        limited = LimitedLogits(model.embeddings, context["outputs"])
-        outputs: tuple[Any, ...] = shallow_copy(model, embeddings=limited).step(
-            ids, position, state, context["model"], **options
-        )
-        return outputs
+        embeddings = LimitedLogits(model.embeddings, context["outputs"])
+        limited = shallow_copy(model, embeddings=embeddings)
+        return limited.step(ids, position, state, context["model"], **options)
 
     def restored(self, found: Hypotheses, source_ids: Tensor) -> Hypotheses:
         """Hypotheses with ids `[B, N, T]` in the place of places."""

@@ -19,16 +19,16 @@ from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.serving import inputs
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
+from keras_attnvariants.serving.inputs import GraphTokenizer
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
-from keras_attnvariants.serving.options import Options
-from keras_attnvariants.serving.results import Status
 from keras_attnvariants.serving.searches import BucketedSearch
+from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
-from keras_attnvariants.serving.text import GraphTokenizer
+from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
 

@@ -2,21 +2,21 @@
 
 from abc import ABC
 from abc import abstractmethod
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any
+from typing import NamedTuple
 from typing import TypeAlias
 from typing import TypeVar
 
-from keras_attnvariants.serving import results
+import numpy as np
+
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import column
 from keras_attnvariants.serving.calls import listed
-from keras_attnvariants.serving.results import STATUS_DOCS
-from keras_attnvariants.serving.results import SavedTranslation
-from keras_attnvariants.serving.results import Status
-from keras_attnvariants.serving.results import TargetScore
 from keras_attnvariants.utils.checks import seeds_of_texts
 
 T = TypeVar("T")
@@ -24,6 +24,97 @@ T = TypeVar("T")
 OneOrEach: TypeAlias = T | Sequence[T]
 
 DEFAULT = "serving_default"
+
+# The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.
+MISSING = -1e30
+
+
+class Status(IntEnum):
+    """Codes of the output `status`; `STATUS_DOCS` explains them.
+
+    Servers merge the requests of many clients. So a sentence that cannot be translated
+    does not fail the others: it has an empty translation and a status of its own.
+    """
+
+    OK = 0
+    WRONG_LENGTH = 1
+    UNKNOWN_ID = 2
+    PADDING_INSIDE = 3
+    NOTHING_FOUND = 4
+    WRONG_OPTION = 5
+
+
+STATUS_DOCS = {
+    Status.OK: "translated; an empty text has an empty translation",
+    Status.WRONG_LENGTH: "its entry of `lengths` is negative or above the width of "
+    "`source_ids`",
+    Status.UNKNOWN_ID: "an id within its length is not in the vocabulary",
+    Status.PADDING_INSIDE: "an id within its length is that of padding",
+    Status.NOTHING_FOUND: "the search found no translation",
+    Status.WRONG_OPTION: "an option is out of range, or excludes another",
+}
+
+
+class SavedTranslation(NamedTuple):
+    """One translation of a text; what its signature does not return is left empty.
+
+    Attributes:
+        text: the translation.
+        score: log probability after length normalization.
+        log_prob: log probability of the tokens and EOS.
+        pieces: the tokens, EOS among them.
+        token_log_probs: their log probabilities; their sum is `log_prob`.
+        source_pieces: the tokens of the source.
+        alignment: attention of each token to each of the source, float32
+            `[len(pieces), len(source_pieces)]`.
+        truncated: whether a limit of the export cut the source.
+        status: why there is no translation, if there is none.
+    """
+
+    text: str
+    score: float
+    log_prob: float | None = None
+    pieces: tuple[str, ...] = ()
+    token_log_probs: tuple[float, ...] = ()
+    source_pieces: tuple[str, ...] = ()
+    alignment: Array | None = None
+    truncated: bool = False
+    status: Status = Status.OK
+
+
+class TargetScore(NamedTuple):
+    """How probable a target is as a translation of its source.
+
+    Attributes:
+        log_prob: of its tokens and EOS.
+        pieces: its tokens, EOS among them.
+        token_log_probs: their log probabilities.
+        truncated: whether a limit of the export cut source or target.
+    """
+
+    log_prob: float
+    pieces: tuple[str, ...]
+    token_log_probs: tuple[float, ...]
+    truncated: bool
+
+
+def translation(row: Mapping[str, Any]) -> SavedTranslation:
+    """The one translation in the outputs for a sentence."""
+    pieces = [piece for piece in row.get("pieces", ()) if piece]
+    source = [piece for piece in row.get("source_pieces", ()) if piece]
+    weights = row.get("alignments")
+    log_probs = row.get("token_log_probs", np.zeros(0))
+    return SavedTranslation(
+        text=row["translations"],
+        score=float(row["scores"]),
+        log_prob=float(row["log_probs"]) if "log_probs" in row else None,
+        pieces=tuple(pieces),
+        token_log_probs=tuple(log_probs[: len(pieces)].tolist()),
+        source_pieces=tuple(source),
+        alignment=None if weights is None else weights[: len(pieces), : len(source)],
+        truncated=bool(row["truncated"]),
+        status=Status(row["status"]),
+    )
 
 
 class BaseTranslator(ABC):
@@ -40,11 +131,7 @@ class BaseTranslator(ABC):
 
     @abstractmethod
     def _signature(self, name: str) -> Signature:
-        """A signature by its name.
-
-        Raises:
-            ValueError: the model was exported without it.
-        """
+        """A signature by its name; a `ValueError` if the model has none of it."""
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text."""
@@ -52,18 +139,23 @@ class BaseTranslator(ABC):
         if not inputs["text"]:
             return []
         found = self.predict(inputs, DEFAULT, ["translations"])
-        translations: list[str] = found["translations"].tolist()
-        return translations
+        return found["translations"].tolist()
 
     def nbest(self, texts: Sequence[str]) -> list[list[SavedTranslation]]:
         """The best translations of each text, best first; fewer if there are fewer."""
-        found = self.predict({"text": listed("texts", texts)}, "nbest")
-        return [results.several(row) for row in results.rows_of(found)]
+        return [
+            [
+                translation({**row, "translations": text, "scores": score})
+                for text, score in zip(row["translations"], row["scores"], strict=True)
+                if score > MISSING
+            ]
+            for row in self._rows("nbest", {"text": listed("texts", texts)})
+        ]
 
     def align(self, texts: Sequence[str]) -> list[SavedTranslation]:
         """The best translation of each text, with its tokens and their sources."""
-        found = self.predict({"text": listed("texts", texts)}, "align")
-        return [results.translation(row) for row in results.rows_of(found)]
+        rows = self._rows("align", {"text": listed("texts", texts)})
+        return [translation(row) for row in rows]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -73,12 +165,17 @@ class BaseTranslator(ABC):
         Raises:
             ValueError: the numbers of sources and targets differ.
         """
-        inputs = {
-            "source": listed("sources", sources),
-            "target": listed("targets", targets),
-        }
-        found = self.predict(inputs, "score")
-        return [results.target_score(row) for row in results.rows_of(found)]
+        listed_sources = listed("sources", sources)
+        inputs = {"source": listed_sources, "target": listed("targets", targets)}
+        return [
+            TargetScore(
+                float(row["log_probs"]),
+                tuple(row["pieces"][: row["lengths"]]),
+                tuple(row["token_log_probs"][: row["lengths"]].tolist()),
+                bool(row["truncated"]),
+            )
+            for row in self._rows("score", inputs)
+        ]
 
     def translate_with(
         self,
@@ -97,7 +194,6 @@ class BaseTranslator(ABC):
         to the export.
 
         Args:
-            texts: the texts.
             prefix: how translations begin.
             block_unknown: whether to forbid unknown tokens.
             min_length: least number of tokens before EOS.
@@ -131,7 +227,6 @@ class BaseTranslator(ABC):
         Options are one for all texts or a list with one for each.
 
         Args:
-            texts: the texts.
             temperature: below 1, probable words become more so; 0 is greedy search.
             top_k: how many words may be drawn; 0 for all.
             top_p: draw from the fewest words that have this probability together.
@@ -173,6 +268,14 @@ class BaseTranslator(ABC):
                 another type or rank, or of another number of rows.
         """
 
+    def _rows(
+        self, signature: str, inputs: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """The outputs of a signature for one sentence after another."""
+        found = self.predict(inputs, signature)
+        for row in zip(*found.values(), strict=True):
+            yield dict(zip(found, row, strict=True))
+
     def _with_options(
         self, signature: str, texts: Sequence[str], options: Mapping[str, Any]
     ) -> list[SavedTranslation]:
@@ -185,10 +288,9 @@ class BaseTranslator(ABC):
         specs = self._signature(signature).inputs
         for name, value in options.items():
             inputs[name] = column(name, value, len(texts), specs[name])
-        found = self.predict(inputs, signature)
-        translations = [results.translation(row) for row in results.rows_of(found)]
-        for place, translation in enumerate(translations):
-            if translation.status == Status.WRONG_OPTION:
+        translations = [translation(row) for row in self._rows(signature, inputs)]
+        for place, found in enumerate(translations):
+            if found.status == Status.WRONG_OPTION:
                 given = {name: inputs[name][place] for name in options}
                 raise ValueError(
                     f"Of the text at position {place}, "

@@ -26,9 +26,9 @@ from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
 from keras_attnvariants.serving.messages import protos
-from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.results import STATUS_DOCS
+from keras_attnvariants.serving.searches import Options
+from keras_attnvariants.serving.translator import STATUS_DOCS
 
 OUTPUTS = {
     "translations": "best first; empty for an empty text",
@@ -100,21 +100,17 @@ def signature_info(signature: Signature) -> dict[str, Any]:
 
     `null` in a shape stands for a size that varies.
     """
-    outputs = signature.graph.get_concrete_function().structured_outputs
+
+    def described(doc: str, dtype: tf.DType, shape: Sequence[None]) -> dict[str, Any]:
+        return {"doc": doc, "dtype": dtype.name, "shape": list(shape)}
+
+    outputs = signature.graph.get_concrete_function().structured_outputs.items()
     return {
         "doc": signature.doc,
         "inputs": {
-            i.name: {"doc": i.doc, "dtype": i.dtype.name, "shape": i.shape}
-            for i in signature.inputs
+            i.name: described(i.doc, i.dtype, i.shape) for i in signature.inputs
         },
-        "outputs": {
-            name: {
-                "doc": OUTPUTS[name],
-                "dtype": spec.dtype.name,
-                "shape": spec.shape.as_list(),
-            }
-            for name, spec in outputs.items()
-        },
+        "outputs": {n: described(OUTPUTS[n], x.dtype, x.shape) for n, x in outputs},
     }
 
 

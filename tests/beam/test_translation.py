@@ -9,7 +9,7 @@ import pytest
 from keras_attnvariants import beam as room
 from keras_attnvariants.beam import translation as module
 from keras_attnvariants.serving.folders import INFO
-from keras_attnvariants.serving.results import Status
+from keras_attnvariants.serving.translator import Status
 from tests.beam.conftest import HERE
 from tests.beam.conftest import PAIRS
 from tests.beam.conftest import files_of

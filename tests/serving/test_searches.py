@@ -8,12 +8,12 @@ from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.options import Options
-from keras_attnvariants.serving.results import STATUS_DOCS
 from keras_attnvariants.serving.searches import BucketedSearch
+from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed
+from keras_attnvariants.serving.translator import STATUS_DOCS
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here

@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_attnvariants.serving.text import GraphTokenizer
+from keras_attnvariants.serving.inputs import GraphTokenizer
 
 TEXTS = [
     b"",

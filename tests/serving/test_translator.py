@@ -10,9 +10,9 @@ import pytest
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
-from keras_attnvariants.serving.results import MISSING
-from keras_attnvariants.serving.results import Status
+from keras_attnvariants.serving.translator import MISSING
 from keras_attnvariants.serving.translator import BaseTranslator
+from keras_attnvariants.serving.translator import Status
 
 OPTIONS = {
     "prefix": "string",
@@ -106,7 +106,7 @@ def test_a_wrong_option_names_its_text():
         translator.translate_with(["a", "b", "c"], max_length=[9, 9, 1])
 
 
-@pytest.mark.parametrize("module", ["translator", "client", "calls", "results"])
+@pytest.mark.parametrize("module", ["translator", "client", "calls", "folders"])
 def test_each_module_can_be_the_first_and_needs_no_tensorflow(module):
     code = (
         f"import sys, keras_attnvariants.serving.{module}\n"

@@ -1,17 +1,15 @@
 """Clients of TensorFlow Serving that translate with exported models."""
 
 import asyncio
-import contextlib
-import itertools
 import time
 from abc import ABC
 from abc import abstractmethod
 from collections.abc import Callable
 from collections.abc import Coroutine
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 from typing import Self
 
@@ -22,16 +20,13 @@ from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.calls import limit_in
 from keras_attnvariants.serving.calls import listed
-from keras_attnvariants.serving.client.addresses import check_address
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
-from keras_attnvariants.serving.client.exchange import MessageTooLargeError
 from keras_attnvariants.serving.client.exchange import Request
-from keras_attnvariants.serving.client.exchange import ServerUnavailableError
-from keras_attnvariants.serving.client.exchange import ServingError
 from keras_attnvariants.serving.client.exchange import T
-from keras_attnvariants.serving.client.exchange import one_line
-from keras_attnvariants.serving.client.exchange import pause_after
+from keras_attnvariants.serving.client.exchange import answer
+from keras_attnvariants.serving.client.exchange import check_address
+from keras_attnvariants.serving.client.exchange import reading
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.utils.checks import check_choice
@@ -42,10 +37,7 @@ _MAX_BATCH = 64  # as models are exported unless told otherwise
 
 
 class _BaseClient(ABC):
-    """All that clients do, as coroutines, which `Client` runs to their end.
-
-    A subclass says how to wait: in a thread or in an event loop.
-    """
+    """All that clients do, as coroutines; subclasses wait in threads or event loops."""
 
     _is_async: bool
 
@@ -76,17 +68,14 @@ class _BaseClient(ABC):
         self.timeout = check_positive("timeout", timeout)
         self.retries = check_integer("retries", retries, minimum=0)
         self.together = check_integer("together", together)
-        self.max_message_bytes = check_integer("max_message_bytes", max_message_bytes)
+        check_integer("max_message_bytes", max_message_bytes)
         self._known: dict[str, Signature] = {}
         scheme, _ = check_address(address)
         # Each brings a library that the other does not need.
-        if scheme in ("http", "https"):
-            from keras_attnvariants.serving.client.rest_api import RestServer as Server
-        else:
-            from keras_attnvariants.serving.client.grpc_api import GrpcServer as Server
-        place = address, model, version, label
-        how = headers or {}, max_message_bytes, self._is_async
-        self._server: Any = Server(Connection(*place, *how))
+        protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
+        found = import_module(f"keras_attnvariants.serving.client.{protocol}")
+        last = headers or {}, max_message_bytes, self._is_async
+        self._server = found.Server(Connection(address, model, version, label, *last))
 
     @abstractmethod
     async def _sleep(self, seconds: float) -> None:
@@ -103,6 +92,10 @@ class _BaseClient(ABC):
             self._known = await self._ask(self._server.signatures())
         return dict(self._known)
 
+    async def _ask_signature(self, name: str) -> Signature:
+        known = await self._ask_signatures()
+        return known[check_choice("signature", name, sorted(known))]
+
     async def _ask_versions(self) -> dict[int, str]:
         return await self._ask(self._server.versions())
 
@@ -114,8 +107,7 @@ class _BaseClient(ABC):
     ) -> dict[str, Array]:
         """The outputs, from the batches that the server accepts."""
         try:
-            known = await self._ask_signatures()
-            found = known[check_choice("signature", signature, sorted(known))]
+            found = await self._ask_signature(signature)
             call = checked_call(found, inputs, outputs)
             while True:
                 size = self.max_batch
@@ -139,42 +131,12 @@ class _BaseClient(ABC):
 
         rows, parts = zip(*call.batches(size), strict=True)
         found = await self._all(ask, parts)
-        with self._reading():
+        with reading(self._server.address):
             return call.joined(rows, found)
 
     async def _ask(self, request: Request[T]) -> T:
-        """The answer to a request, which is sent until somebody is there."""
-        size, limit = len(request.body or b""), self.max_message_bytes
-        if size > limit:
-            raise MessageTooLargeError(
-                f"The request has {size:,} bytes, more than `max_message_bytes` "
-                f"({limit:,}): send fewer sentences at once"
-            )
-        end = time.monotonic() + self.timeout
-        for failed in itertools.count(1):
-            left = max(end - time.monotonic(), 1e-3)
-            try:
-                body = await self._server.send(request, left)
-                break
-            except ServerUnavailableError as error:
-                if failed > self.retries:
-                    raise
-                left = end - time.monotonic()
-                pause = pause_after(error, failed, self.timeout, left)
-            await self._sleep(pause)
-        with self._reading():
-            return request.read(body)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        """Gives every error of reading a reply one name."""
-        try:
-            yield
-        except Exception as error:
-            what = one_line(f"{type(error).__name__}: {error}")
-            raise ServingError(
-                f"{self._server.address}: the reply is not what was asked for ({what})"
-            ) from error
+        tries = self.timeout, self.retries
+        return await answer(self._server, request, self._sleep, *tries)
 
 
 def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -182,8 +144,7 @@ def _finished(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return end.value
     raise RuntimeError("a blocking client must not wait for an event loop")
 
 
@@ -253,8 +214,7 @@ class Client(_BaseClient, BaseTranslator):
         self.close()
 
     def _signature(self, name: str) -> Signature:
-        known = self.signatures()
-        return known[check_choice("signature", name, sorted(known))]
+        return _finished(self._ask_signature(name))
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -290,8 +250,7 @@ class AsyncClient(_BaseClient):
         if not inputs["text"]:
             return []
         found = await self.predict(inputs, outputs=["translations"])
-        translations: list[str] = found["translations"].tolist()
-        return translations
+        return found["translations"].tolist()
 
     async def signatures(self) -> dict[str, Signature]:
         """As `Client.signatures`."""

@@ -1,15 +1,23 @@
-"""An exchange with a server: the request, its tries, and why there is no answer.
+"""An exchange with a server: address, request, tries, and why there is no answer.
 
 Every failure is an exception of its own with a message of one line.
 """
 
+import contextlib
+import itertools
 import random
+import re
+import time
+from collections.abc import Awaitable
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from typing import Generic
 from typing import NamedTuple
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 T = TypeVar("T")
 
@@ -17,6 +25,12 @@ _LONGEST = 400  # characters of what a server said
 # Seconds before a request is sent again, at most: they double so many times.
 _FIRST_PAUSE = 0.25
 _DOUBLINGS = 4
+
+_SCHEMES = ("", "grpc", "grpcs", "http", "https")
+_PLACE = re.compile(
+    r"(?P<address>(?:[a-z]+://)?[^/]+)/(?P<model>[^/:@]+)"
+    r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/]+))?"
+)
 
 
 class ServingError(OSError):
@@ -149,3 +163,109 @@ def pause_after(
             f"{error}; tried {failed} times in {timeout:g} seconds"
         ) from error
     return pause
+
+
+async def answer(
+    server: Any,
+    request: Request[T],
+    sleep: Callable[[float], Awaitable[None]],
+    timeout: float,
+    retries: int,
+) -> T:
+    """The answer to a request, which is sent until somebody is there.
+
+    Args:
+        server: `Server` of `grpc_api` or `rest_api`.
+        request: what to send.
+        sleep: waits for so many seconds.
+        timeout: seconds for all tries and pauses.
+        retries: times that the request is sent again.
+
+    Raises:
+        ServingError: there is none, or it makes no sense.
+    """
+    size = len(request.body or b"")
+    if size > server.max_bytes:
+        raise MessageTooLargeError(
+            f"The request has {size:,} bytes, more than `max_message_bytes` "
+            f"({server.max_bytes:,}): send fewer sentences at once"
+        )
+    end = time.monotonic() + timeout
+    for failed in itertools.count(1):
+        try:
+            body = await server.send(request, max(end - time.monotonic(), 1e-3))
+            break
+        except ServerUnavailableError as error:
+            if failed > retries:
+                raise
+            pause = pause_after(error, failed, timeout, end - time.monotonic())
+        await sleep(pause)
+    with reading(server.address):
+        return request.read(body)
+
+
+@contextlib.contextmanager
+def reading(address: str) -> Iterator[None]:
+    """Gives every error of reading a reply one name."""
+    try:
+        yield
+    except Exception as error:
+        what = one_line(f"{type(error).__name__}: {error}")
+        raise ServingError(
+            f"{address}: the reply is not what was asked for ({what})"
+        ) from error
+
+
+def parse_place(place: str) -> dict[str, Any]:
+    """The arguments of a `Client` for a model on a server, given in one string.
+
+    Args:
+        place: address and model, with a version or label if any: `host:port/en-de`,
+            `http://host:port/en-de/versions/2`, `host:port/en-de/labels/stable`.
+
+    Raises:
+        ValueError: it is something else.
+
+    >>> parse_place("localhost:8500/en-de/labels/stable")
+    {'address': 'localhost:8500', 'model': 'en-de', 'label': 'stable'}
+    """
+    found = _PLACE.fullmatch(place)
+    if not found:
+        raise ValueError(
+            "A served model is host:port/model, with /versions/N or /labels/NAME if "
+            "it shall not be the newest version. Received: "
+            f"{without_password(place)}"
+        )
+    parts: dict[str, Any] = {k: v for k, v in found.groupdict().items() if v}
+    if "version" in parts:
+        parts["version"] = int(parts["version"])
+    return parts
+
+
+def without_password(address: str) -> str:
+    """An address for messages, without user and password."""
+    return re.sub(r"^([a-z]+://)?.*@", r"\1", address)
+
+
+def check_address(address: str) -> tuple[str, str]:
+    """The scheme of an address, or `""`, and its target for gRPC.
+
+    Raises:
+        ValueError: it has no host, an impossible port, or a password that gRPC cannot
+            send.
+    """
+    scheme, _, target = address.rpartition("://")
+    if scheme not in _SCHEMES:
+        return scheme, address  # a kind of name that gRPC resolves
+    try:
+        parts = urlsplit(f"//{target}")
+        is_wrong = not parts.hostname or parts.port == 0
+    except ValueError:
+        is_wrong = True
+    if is_wrong or ("@" in target and not scheme.startswith("http")):
+        raise ValueError(
+            "`address` must be host:port, or http://host:port, with a port up to "
+            f"65535 and without a password over gRPC. Received: "
+            f"{without_password(address)}"
+        )
+    return scheme, target

@@ -10,20 +10,21 @@ from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
-from keras_attnvariants.serving.client.addresses import check_address
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import Request
+from keras_attnvariants.serving.client.exchange import check_address
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.messages import protos
 
 _METADATA = "signature_def"
 
 
-class GrpcServer:
+class Server:
     """Asks for one model over one channel, from any thread or from one event loop.
 
     Attributes:
         address: for messages.
+        max_bytes: of a message in either direction.
     """
 
     def __init__(self, to: Connection) -> None:
@@ -32,6 +33,7 @@ class GrpcServer:
         if to.version is not None:
             self._spec.version.value = to.version
         self._headers = [(name.lower(), value) for name, value in to.headers.items()]
+        self.max_bytes = to.max_bytes
         self._is_async = to.is_async
         options = [
             ("grpc.max_send_message_length", to.max_bytes),

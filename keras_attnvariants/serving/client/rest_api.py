@@ -18,7 +18,6 @@ from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
-from keras_attnvariants.serving.client.addresses import without_password
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import DeadlineError
 from keras_attnvariants.serving.client.exchange import MessageTooLargeError
@@ -26,18 +25,20 @@ from keras_attnvariants.serving.client.exchange import Request
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import one_line
+from keras_attnvariants.serving.client.exchange import without_password
 
 # The types of JSON in which values come, by the kind of their arrays.
 _JSON_TYPES = {"O": (str,), "b": (bool,), "i": (int,), "f": (float, int)}
 
 
-class RestServer:
+class Server:
     """Asks for one model over HTTP, from any thread or from one event loop.
 
     The address may have a path, and a user and a password for a proxy that wants them.
 
     Attributes:
         address: for messages, without the password.
+        max_bytes: of a message in either direction.
     """
 
     def __init__(self, to: Connection) -> None:
@@ -48,7 +49,7 @@ class RestServer:
             self._version += f"/versions/{to.version}"
         if to.label is not None:
             self._version += f"/labels/{quote(to.label, safe='')}"
-        self._max_bytes = to.max_bytes
+        self.max_bytes = to.max_bytes
         self._is_async = to.is_async
         library: Any = httpx.AsyncClient if to.is_async else httpx.Client
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
@@ -140,10 +141,10 @@ class RestServer:
 
     def _append(self, body: bytearray, chunk: bytes) -> None:
         body += chunk
-        if len(body) > self._max_bytes:
+        if len(body) > self.max_bytes:
             raise MessageTooLargeError(
                 f"{self.address}: the reply has more bytes than `max_message_bytes` "
-                f"({self._max_bytes:,})"
+                f"({self.max_bytes:,})"
             )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_attnvariants.serving.client.addresses import parse_place
+from keras_attnvariants.serving.client.exchange import parse_place
 
 
 @pytest.mark.parametrize(
