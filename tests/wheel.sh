@@ -38,6 +38,7 @@ assert (package / "py.typed").is_file()
 templates = package / "serving" / "deployment" / "templates"
 assert (templates / "compose.yaml").is_file()
 assert (templates / "proxy" / "nginx.conf").is_file()
+assert (package / "experiments" / "table.tex").is_file()
 page = package / "experiments" / "page"
 assert (page / "templates" / "page.html").is_file()
 assert (page / "specs" / "lines.json").is_file()

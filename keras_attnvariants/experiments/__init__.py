@@ -6,20 +6,9 @@ Needs the extra `compare` for its tests over seeds and for its page.
 from importlib import import_module
 from typing import Any
 
-from keras_attnvariants.experiments.result_tables import AnalysisTable
-from keras_attnvariants.experiments.result_tables import AttentionLayer
-from keras_attnvariants.experiments.result_tables import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.experiments.results import Cost
-from keras_attnvariants.experiments.results import CurvePoint
-from keras_attnvariants.experiments.results import Difference
-from keras_attnvariants.experiments.results import Origin
-from keras_attnvariants.experiments.results import RunResult
-from keras_attnvariants.experiments.results import ScoreSummary
-from keras_attnvariants.experiments.results import SystemResult
-from keras_attnvariants.experiments.results import TestSet
 
-# They need Keras, which results do not.
+# They need Keras, which results and the first lines of a process do not.
 _HOME = {
     "Comparison": "comparison",
     "ComparisonSettings": "settings",
@@ -28,25 +17,7 @@ _HOME = {
     "write_template": "settings",
 }
 
-__all__ = [
-    "AnalysisTable",
-    "AttentionLayer",
-    "Comparison",
-    "ComparisonResult",
-    "ComparisonSettings",
-    "Cost",
-    "CurvePoint",
-    "Difference",
-    "IncompleteError",
-    "Origin",
-    "RunResult",
-    "SampleSentence",
-    "ScoreSummary",
-    "SystemResult",
-    "TestSet",
-    "read_settings",
-    "write_template",
-]
+__all__ = ["ComparisonResult", *_HOME]
 
 
 def __getattr__(name: str) -> Any:

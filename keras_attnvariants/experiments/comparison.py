@@ -31,7 +31,7 @@ from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.run_settings import CONFIG
-from keras_attnvariants.training.run_settings import Difference
+from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.utils.files import read_json
@@ -44,7 +44,19 @@ SETTINGS = "settings.json"
 
 
 class IncompleteError(ValueError):
-    """Some runs failed; what the others found is written."""
+    """Some runs failed; what the others found is written.
+
+    Args:
+        failed: what was wrong, by name of the run.
+    """
+
+    def __init__(self, failed: Mapping[str, str]) -> None:
+        name, error = next(iter(failed.items()))
+        others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+        super().__init__(
+            f"{name} failed{others}: {error}. The same command goes on with what is "
+            "missing"
+        )
 
 
 @dataclass(frozen=True)
@@ -133,7 +145,7 @@ class Comparison:
             result = summarize(folder, command)
             result_files.write_all(result, self.folder)
         if outcome.failed:
-            raise IncompleteError(incomplete(outcome.failed))
+            raise IncompleteError(outcome.failed)
         return result
 
     def _precision(self) -> str:
@@ -153,7 +165,11 @@ def open_folder(folder: ComparisonFolder) -> None:
         DifferentSettingsError: a run has other settings.
     """
     for system in folder.settings.systems:
-        check_same(folder.system_folder(system), folder.settings_of(system))
+        runs = folder.system_folder(system)
+        if has_begun(runs):
+            saved = read_json(runs / SETTINGS)
+            if found := differences_of(saved, folder.settings_of(system)):
+                raise DifferentSettingsError(runs, found)
     subwords = folder.settings.vocabulary.subwords
     prepare_vocabulary(folder.path, folder.corpus, folder.vocabulary_size(), subwords)
     write_json(folder.path / SETTINGS, {"precision": folder.precision})
@@ -168,8 +184,11 @@ def do_runs(
     # The first runs of all systems come first: early results compare all.
     runs = sorted(folder.runs(systems), key=lambda run: s.seeds.index(run.seed))
     missing = [run for run in runs if not run.has_translated(*s.translated)]
-    for run in missing:
-        write_settings(folder, run.system)
+    for system in systems:
+        runs_of_system = folder.system_folder(system)
+        if not has_begun(runs_of_system):
+            runs_of_system.mkdir(parents=True, exist_ok=True)
+            write_json(runs_of_system / SETTINGS, folder.settings_of(system))
     jobs = [
         Job(run.name, do_run, (run,), run.path.with_name(f"{run.path.name}.log"))
         for run in missing
@@ -243,50 +262,11 @@ def check_test_set(folder: ComparisonFolder, test: TestSettings) -> None:
         raise ValueError(f"Test set {test.name!r} has no references.")
 
 
-def check_same(runs: Path, given: Mapping[str, Any]) -> None:
-    """Raises unless the runs of a system may be continued with these settings.
-
-    Args:
-        runs: folder of the system, which need not be there.
-        given: what `ComparisonFolder.settings_of` returned.
-
-    Raises:
-        DifferentSettingsError: names what differs, with old and new values.
-    """
-    if not has_begun(runs):
-        return
-    saved = read_json(runs / SETTINGS)
-    differences = [
-        Difference(name, saved.get(name), given.get(name))
-        for name in dict.fromkeys((*saved, *given))
-        if saved.get(name) != given.get(name)
-    ]
-    if differences:
-        raise DifferentSettingsError(runs, differences)
-
-
 def has_begun(runs: Path) -> bool:
     """Whether a run of a system has begun to train."""
     return any(runs.glob(f"seed-*/{CONFIG}"))
 
 
-def write_settings(folder: ComparisonFolder, system: SystemSettings) -> None:
-    """Writes what decides the runs of a system, before the first of them."""
-    runs = folder.system_folder(system)
-    if not has_begun(runs):
-        runs.mkdir(parents=True, exist_ok=True)
-        write_json(runs / SETTINGS, folder.settings_of(system))
-
-
 def write_json(path: Path, value: Any) -> None:
     """Writes a value as JSON."""
     write_file(path, f"{json.dumps(value, indent=1)}\n".encode())
-
-
-def incomplete(failed: Mapping[str, str]) -> str:
-    """The message about jobs that failed, in a line."""
-    name, error = next(iter(failed.items()))
-    others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-    return (
-        f"{name} failed{others}: {error}. The same command goes on with what is missing"
-    )

@@ -20,7 +20,6 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.machine import shared_machine
@@ -93,6 +92,9 @@ def run_jobs(
     Raises:
         SystemExit: after SIGTERM or SIGINT, all states saved.
     """
+    # Late: processes import this module before their output goes to the log.
+    from keras_attnvariants.training.callbacks import StopRequest
+
     waiting = deque(jobs)
     pool = Pool(Progress(what, total, total - len(jobs)))
     with shared_machine(at_once, threads), StopRequest() as request:

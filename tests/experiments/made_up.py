@@ -2,7 +2,7 @@
 
 import math
 
-from keras_attnvariants import experiments as e
+from keras_attnvariants.experiments import results as e
 
 SYSTEMS = ("base", "hc-sa", "sh-x")
 SEEDS = (1, 2)

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import random
 
-from keras_attnvariants import experiments as e
+from keras_attnvariants.experiments import results as e
 from tests.experiments import made_up
 
 BLEU = {

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from keras_attnvariants.experiments import AnalysisTable
 from keras_attnvariants.experiments.page.analyses import ours
+from keras_attnvariants.experiments.results import AnalysisTable
 
 HEADS = "place layer head"
 BINS = (
