@@ -9,7 +9,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention import variants
 from keras_attnvariants.models.base import ALIGNMENTS
 from keras_attnvariants.models.base import Guidance
 from keras_attnvariants.training.training_config import TrainingConfig
@@ -59,15 +58,9 @@ def guided_layer(layer: int | None, heads: Mapping[int, int]) -> int:
     """
     numbers = sorted(heads)
     if not numbers:
-        fitting = (
-            name
-            for name, variant in variants("cross").items()
-            if variant.cls.has_scores and getattr(variant.cls, "reads_query", True)
-        )
         raise ValueError(
             "Guided alignment needs attention to the source whose weights are learned, "
-            f"such as {', '.join(sorted(fitting))} as `cross_attention`. Received: a "
-            "model without"
+            "such as DotProductAttention. Received: a model without"
         )
     if layer is None:
         return numbers[-2:][0]

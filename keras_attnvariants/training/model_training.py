@@ -14,7 +14,6 @@ from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.decoding import Translator
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.guided_alignment import guided
@@ -36,7 +35,7 @@ from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import Translate
 from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.training.validation import translations_to_read
+from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -120,7 +119,15 @@ def train(
               validation_texts=(sources, references), translate=translator.translate)
     """
     run_dir = Path(run_dir)
-    bleu = _validation_bleu(translate, validation_texts, config.bleu_tokenize)
+    if translate is not None and validation_texts is not None:
+        bleu = ValidationBLEU(translate, *validation_texts, config.bleu_tokenize)
+        callbacks = [bleu, *callbacks]
+    elif translate is not None or validation_texts is not None:
+        missing = "translate" if translate is None else "validation_texts"
+        raise ValueError(
+            "`translate` and `validation_texts` must be given together. "
+            f"Received: no `{missing}`"
+        )
     bar = contextlib.nullcontext()
     if verbose == "auto" and not any(isinstance(c, ProgressBar) for c in callbacks):
         limits = [c for c in callbacks if isinstance(c, TimeLimit)]
@@ -129,9 +136,9 @@ def train(
     with locked(run_dir), StopRequest() as request, guided(model, config), bar:
         data = training_data, validation_data
         loop = TrainingLoop(model, config, *data, metrics, verbose)
-        folder = folder_of(run_dir, loop, tokenizer, bleu, request)
+        folder = folder_of(run_dir, loop, tokenizer, callbacks, request)
         settings = describe_run(model, tokenizer, config)
-        state, callbacks = folder.open(settings, callbacks, resume)
+        state, callbacks = folder.open(settings, resume)
         if state is not None:
             loop.start(state)
         loop.run(callbacks)
@@ -140,22 +147,6 @@ def train(
         result = folder.finish(loop.evaluate())
         assign_arrays(model.weights, last, "weight")
         return result
-
-
-def _validation_bleu(
-    translate: Translate | None,
-    texts: tuple[Sequence[str], Sequence[str]] | None,
-    tokenize: str,
-) -> ValidationBLEU | None:
-    if translate is None and texts is None:
-        return None
-    if translate is None or texts is None:
-        missing = "translate" if translate is None else "validation_texts"
-        raise ValueError(
-            "`translate` and `validation_texts` must be given together. "
-            f"Received: no `{missing}`"
-        )
-    return ValidationBLEU(translate, *texts, tokenize=tokenize)
 
 
 def train_preset(
@@ -254,23 +245,20 @@ def train_preset(
         sizes.setdefault("length_ratio", tokens.length_ratio())
     keras.utils.set_random_seed(seed)
     model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
-    validation: dict[str, Any] = {}
+    validation_data = None
     if "validation" in corpus.splits:
-        shown = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
-        callbacks = [*callbacks, *shown]
-        validation["validation_data"] = tokens.validation_dataset(positions, seed=seed)
-    if validation and bleu_sentences:
-        pairs = corpus.read_lines("validation")
-        validation["validation_texts"] = tuple(x[:bleu_sentences] for x in pairs)
-        greedy = Translator(model, tokenizer, beam_size=1, xla=False)
-        validation["translate"] = greedy.translate
+        validation_data = tokens.validation_dataset(positions, seed=seed)
+        greedy = greedy_translations(
+            model, tokenizer, corpus, bleu_sentences, samples, config.bleu_tokenize
+        )
+        callbacks = [*callbacks, *greedy]
     return train(
         model,
         tokenizer,
         lambda step: tokens.training_dataset(positions, seed, start_step=step),
         run_dir,
         config,
+        validation_data=validation_data,
         callbacks=callbacks,
         verbose=verbose,
-        **validation,
     )

@@ -68,6 +68,7 @@ class TrainingResult:
     stopped_early: bool
 
 
+@dataclasses.dataclass
 class RunFolder:
     """Settings, states, log and models of one run.
 
@@ -75,46 +76,41 @@ class RunFolder:
         path: the folder, which this process has locked.
         loop: trains the model.
         tokenizer: the tokenizer of the model, or `None`.
-        bleu: measures it on validation texts, or `None`.
+        given: callbacks of the caller.
         request: tells whether the training is to stop.
         can_evaluate: whether this process alone may evaluate the model.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        loop: TrainingLoop,
-        tokenizer: Tokenizer | None,
-        bleu: ValidationBLEU | None,
-        request: StopRequest,
-        can_evaluate: bool = True,
-    ) -> None:
-        self.path = path
-        self._loop = loop
-        self._tokenizer = tokenizer
-        self._bleu = bleu
-        self._request = request
-        self._can_evaluate = can_evaluate
+    path: Path
+    loop: TrainingLoop
+    tokenizer: Tokenizer | None
+    given: Sequence[keras.callbacks.Callback]
+    request: StopRequest
+    can_evaluate: bool = True
+
+    def __post_init__(self) -> None:
+        path, config, progress = self.path, self.loop.config, self.loop.progress
         self._store = TrainingState(path / STATES)
         self._states: dict[str, Any] = {}
         self._stateful: dict[str, StatefulCallback] = {}
-        config, progress = loop.config, loop.progress
-        self._monitor = "loss" if loop.validation_data is None else "val_loss"
-        if bleu is not None:
+        scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
+        self._bleu = next((bleu for bleu in scores if bleu.share is None), None)
+        self._monitor = "loss" if self.loop.validation_data is None else "val_loss"
+        if self._bleu is not None:
             self._monitor = "val_bleu"
-        patience = config.patience and config.patience * config.validate_every
         self._best = BestModel(
-            path / BEST, self._monitor, progress, tokenizer, patience
+            path / BEST,
+            self._monitor,
+            progress,
+            self.tokenizer,
+            config.patience and config.patience * config.validate_every,
         )
         checkpoints = path / CHECKPOINTS
         self._averager = CheckpointAverager(checkpoints, config.average_last, progress)
         self._log = JsonLinesLogger(path / LOG, progress, config.log_every)
 
     def open(
-        self,
-        settings: dict[str, Any],
-        given: Sequence[keras.callbacks.Callback],
-        resume: bool,
+        self, settings: dict[str, Any], resume: bool
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
         """Writes settings and tokenizer, and says where the run stands.
 
@@ -122,7 +118,6 @@ class RunFolder:
 
         Args:
             settings: the settings of this training.
-            given: callbacks of the caller.
             resume: whether the folder may hold a run.
 
         Returns:
@@ -148,11 +143,11 @@ class RunFolder:
             state.progress["stopped"] = False
         text = json.dumps(settings, indent=2) + "\n"
         write_file(self.path / CONFIG, text.encode())
-        if self._tokenizer is not None:
-            write_file(self.path / TOKENIZER, self._tokenizer.model_bytes)
+        if self.tokenizer is not None:
+            write_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
         remove_leftovers(self.path)
         self._tell_start(state)
-        callbacks = self._order(given)
+        callbacks = self._order()
         self._restore(state, callbacks)
         return state, callbacks
 
@@ -166,8 +161,8 @@ class RunFolder:
         Args:
             scores: its validation metrics.
         """
-        best, progress = self._best, self._loop.progress
-        save_model(self._loop.model, self.path / AVERAGED, self._tokenizer)
+        best, progress = self._best, self.loop.progress
+        save_model(self.loop.model, self.path / AVERAGED, self.tokenizer)
         scores = scores | self._bleu_of_model()
         self._log.write("averaged", scores)
         averaged = scores.get(self._monitor)
@@ -188,7 +183,7 @@ class RunFolder:
         )
 
     def _tell_start(self, state: LoadedState | None) -> None:
-        model, steps = self._loop.model, self._loop.config.steps
+        model, steps = self.loop.model, self.loop.config.steps
         size, local = model.count_params(), backend.local_size(model)
         parts = f", {local:,} of them on each device" if local < size else ""
         step = 0 if state is None else state.progress["step"]
@@ -196,19 +191,15 @@ class RunFolder:
         if state is not None and state.progress["stopped"]:
             print("It was stopped early; more `steps` or `patience` continue it.")
 
-    def _order(
-        self, given: Sequence[keras.callbacks.Callback]
-    ) -> list[keras.callbacks.Callback]:
+    def _order(self) -> list[keras.callbacks.Callback]:
         """All callbacks; each comes after those whose logs it reads."""
-        scores = [c for c in given if isinstance(c, ValidationBLEU)]
-        others = [c for c in given if not isinstance(c, ValidationBLEU)]
-        if self._bleu is not None:
-            scores.append(self._bleu)
+        scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
+        others = [c for c in self.given if not isinstance(c, ValidationBLEU)]
         if importlib.util.find_spec("tensorboard"):
             folder = self.path / "tensorboard"
             others.insert(0, keras.callbacks.TensorBoard(folder, write_graph=False))
-        every = self._loop.config.save_every
-        saver = StateSaver(self._loop.progress, self._request, every, self._save)
+        every = self.loop.config.save_every
+        saver = StateSaver(self.loop.progress, self.request, every, self._save)
         return [*scores, self._best, self._averager, self._log, *others, saver]
 
     def _restore(
@@ -235,12 +226,12 @@ class RunFolder:
 
     def _save(self) -> None:
         """Saves a state, with those of callbacks that sit this call out."""
-        self._loop.averages.take_out()
-        progress = self._loop.progress
+        self.loop.averages.take_out()
+        progress = self.loop.progress
         self._states |= {name: c.get_state() for name, c in self._stateful.items()}
         values = dataclasses.asdict(progress) | {"callbacks": self._states}
-        path = self._store.save(self._loop.variables(), values)
-        if self._request.number:
+        path = self._store.save(self.loop.variables(), values)
+        if self.request.number:
             print(f"\nStopped by a signal at step {progress.step}; saved {path}.")
 
     def _score_best(self) -> None:
@@ -249,12 +240,12 @@ class RunFolder:
         Leaves its weights in the model.
         """
         best = self._best
-        if self._monitor == "loss" or best.best is None or not self._can_evaluate:
+        if self._monitor == "loss" or best.best is None or not self.can_evaluate:
             best.best = None
             return
         weights = to_arrays(load_model(self.path / BEST).model.weights)
-        assign_arrays(self._loop.model.weights, weights, "weight")
-        best.best = (self._loop.evaluate() | self._bleu_of_model())[self._monitor]
+        assign_arrays(self.loop.model.weights, weights, "weight")
+        best.best = (self.loop.evaluate() | self._bleu_of_model())[self._monitor]
         print(
             f"The best model is now chosen by {self._monitor}; "
             f"that of update {best.best_step} has {best.best:.4g}."

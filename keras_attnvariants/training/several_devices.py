@@ -32,8 +32,8 @@ from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.checks import check_address
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
@@ -138,12 +138,7 @@ def several_devices(
 
 
 def _check_processes(coordinator: str | None, process: int, processes: int) -> None:
-    check_integer("processes", processes)
-    check_integer("process", process, minimum=0)
-    if process >= processes:
-        raise ValueError(
-            f"`process` must be below `processes`. Received: {process} of {processes}"
-        )
+    check_choice("process", process, range(check_integer("processes", processes)))
     if (coordinator is None) != (processes == 1):
         raise ValueError(
             "`coordinator` and `processes` must be given together. "
@@ -189,19 +184,20 @@ def folder_of(
     path: Path,
     loop: TrainingLoop,
     tokenizer: Tokenizer | None,
-    bleu: ValidationBLEU | None,
+    given: Sequence[keras.callbacks.Callback],
     request: StopRequest,
 ) -> "RunFolder | SharedFolder":
     """The folder of a run, as this process has it; arguments as for `RunFolder`."""
     if distribution.process_count() == 1:
-        return RunFolder(path, loop, tokenizer, bleu, request)
+        return RunFolder(path, loop, tokenizer, given, request)
     together = Together(request)
     if distribution.process_number():
         return SharedFolder(None, loop, together)
-    own = RunFolder(path, loop, tokenizer, bleu, together.request, can_evaluate=False)
+    own = RunFolder(path, loop, tokenizer, given, together.request, can_evaluate=False)
     return SharedFolder(own, loop, together)
 
 
+@dataclasses.dataclass
 class SharedFolder:
     """The folder of a run in all processes, with the methods of `RunFolder`.
 
@@ -211,30 +207,24 @@ class SharedFolder:
         together: lets the processes stop at the same update.
     """
 
-    def __init__(
-        self, own: RunFolder | None, loop: TrainingLoop, together: "Together"
-    ) -> None:
-        self._own = own
-        self._loop = loop
-        self._together = together
+    own: RunFolder | None
+    loop: TrainingLoop
+    together: "Together"
 
     def open(
-        self,
-        settings: dict[str, Any],
-        given: Sequence[keras.callbacks.Callback],
-        resume: bool,
+        self, settings: dict[str, Any], resume: bool
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
         """The state to continue from, and the callbacks of this process."""
         check_same(**settings)
-        loop, request = self._loop, self._together.request
-        if self._own is None:
+        loop, request = self.loop, self.together.request
+        if self.own is None:
             every, save = loop.config.save_every, loop.averages.take_out
             state, loop.verbose = None, 0
             callbacks = [StateSaver(loop.progress, request, every, save)]
         else:
-            state, callbacks = self._own.open(settings, given, resume)
+            state, callbacks = self.own.open(settings, resume)
         # After those that decide, which process 0 alone has.
-        callbacks.insert(-1, self._together)
+        callbacks.insert(-1, self.together)
         [progress, *_] = distribution.gathered(state and state.progress)
         if progress is None:
             return None, callbacks
@@ -248,15 +238,15 @@ class SharedFolder:
 
     def averages(self) -> list[np.ndarray]:
         """The mean of the last validated weights."""
-        if self._own is None:
-            return distribution.from_first_process(to_arrays(self._loop.model.weights))
-        if not self._loop.is_done:
+        if self.own is None:
+            return distribution.from_first_process(to_arrays(self.loop.model.weights))
+        if not self.loop.is_done:
             distribution.gathered(None)  # the others wait for another period
-        return distribution.from_first_process(self._own.averages())
+        return distribution.from_first_process(self.own.averages())
 
     def finish(self, scores: dict[str, float]) -> TrainingResult:
         """The result of process 0."""
-        result = self._own and dataclasses.asdict(self._own.finish(scores))
+        result = self.own and dataclasses.asdict(self.own.finish(scores))
         return TrainingResult(**distribution.gathered(result)[0])
 
 

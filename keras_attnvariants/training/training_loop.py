@@ -25,10 +25,8 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.training_config import TrainingConfig
 
-# Gives the dataset that starts at a batch.
-DataAt = Callable[[int], Any]
 
-
+@dataclasses.dataclass
 class TrainingLoop:
     """Periods of updates, each with a validation, up to the end of a run.
 
@@ -50,32 +48,28 @@ class TrainingLoop:
             devices on which it is to be trained.
     """
 
-    def __init__(
-        self,
-        model: keras.Model,
-        config: TrainingConfig,
-        training_data: DataAt,
-        validation_data: Any,
-        metrics: Sequence[keras.metrics.Metric],
-        verbose: int | str,
-    ) -> None:
-        check_devices(model)
-        if model.dtype_policy.name != config.precision:
+    model: keras.Model
+    config: TrainingConfig
+    training_data: Callable[[int], Any]
+    validation_data: Any
+    metrics: Sequence[keras.metrics.Metric]
+    verbose: int | str
+
+    def __post_init__(self) -> None:
+        check_devices(self.model)
+        policy, precision = self.model.dtype_policy.name, self.config.precision
+        if policy != precision:
             raise ValueError(
                 "`config.precision` must be the dtype policy of the model. It is "
-                f"{config.precision!r}. "
-                f"Received: a model of policy {model.dtype_policy.name!r}"
+                f"{precision!r}. Received: a model of policy {policy!r}"
             )
-        self.model = model
-        self.config = config
-        self.validation_data = divided(validation_data)
+        self.validation_data = divided(self.validation_data)
         self.progress = Progress()
         self.averages = MovingAverage()
-        self._training_data = training_data
         # `train` shows a bar of its own unless `fit` is to show something.
-        self.verbose = 0 if verbose == "auto" else verbose
+        self.verbose = 0 if self.verbose == "auto" else self.verbose
         self._callbacks: list[keras.callbacks.Callback] = []
-        self._counter = StepCounter(self.progress, self._compile(metrics))
+        self._counter = StepCounter(self.progress, self._compile())
 
     @property
     def is_done(self) -> bool:
@@ -132,7 +126,7 @@ class TrainingLoop:
         updates = min(period - step % period, left)
         epoch = step // period
         self.model.fit(
-            divided(self._training_data(step * self.config.accumulate)),
+            divided(self.training_data(step * self.config.accumulate)),
             validation_data=self.validation_data,
             initial_epoch=epoch,
             epochs=epoch + (left // period if updates == period else 1),
@@ -152,7 +146,7 @@ class TrainingLoop:
         callbacks.on_epoch_end(epoch, logs)
         callbacks.on_train_end(logs)
 
-    def _compile(self, metrics: Sequence[keras.metrics.Metric]) -> int:
+    def _compile(self) -> int:
         """Compiles, and creates every variable that a saved state is loaded into.
 
         Returns:
@@ -166,12 +160,12 @@ class TrainingLoop:
             weighted_metrics=[
                 Perplexity(pad_id=pad_id),
                 TokenCount(pad_id=pad_id),
-                *metrics,
+                *self.metrics,
             ],
             jit_compile=config.jit_compile or backend.name() == "jax",
         )
         count_rows = distribution.weigh_batches(model)
-        batch = next(iter(divided(self._training_data(0))))
+        batch = next(iter(divided(self.training_data(0))))
         batch = keras.tree.map_structure(lambda x: x[:1], batch)
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
         check_alignments(config, inputs)
@@ -224,11 +218,6 @@ def divided(data: Any) -> Any:
         return data
     import tensorflow as tf
 
-    if not isinstance(data, tf.data.Dataset):
-        raise TypeError(
-            "On several devices, data must be a tf.data.Dataset. "
-            f"Received: {type(data).__name__}"
-        )
     groups, processes = parallel.num_model_replicas, distribution.process_count()
     number = distribution.process_number()
 

@@ -1,5 +1,6 @@
 """Callbacks at the end of a period: BLEU, translations to read, the best model."""
 
+import functools
 import shutil
 import sys
 import time
@@ -39,7 +40,8 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: source texts.
         references: one reference translation of each.
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
-        share: share of the time that translating may take; `None` for any.
+        share: share of the time that translating may take; `None` for any. BLEU of
+            some validations only does not choose the best model of a run.
 
     Attributes:
         spent: seconds that translating has taken so far.
@@ -69,7 +71,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         from sacrebleu.metrics.bleu import BLEU
 
         self._bleu = BLEU(tokenize=tokenize)
-        self._share = share
+        self.share = share
         self._began = time.monotonic()
         self.spent = 0.0
         self._expected = 0.0  # seconds for all translations, as far as is known
@@ -82,9 +84,9 @@ class ValidationBLEU(keras.callbacks.Callback):
         if logs is None:
             return
         # The callbacks that follow read it there, like the metrics of Keras.
-        if self._share is None:
+        if self.share is None:
             logs["val_bleu"] = self.score()
-        elif (translations := self._affordable(self._share)) is not None:
+        elif (translations := self._affordable(self.share)) is not None:
             logs["val_bleu"] = self._score_of(translations)
 
     def _affordable(self, share: float) -> list[str] | None:
@@ -107,31 +109,18 @@ class ValidationBLEU(keras.callbacks.Callback):
         return self._bleu.corpus_score(list(translations), [self._references]).score
 
 
-class SampleTranslations(keras.callbacks.Callback):
-    """Shows on standard error how the model translates a few sentences.
+def show_translations(translate: Translate, pairs: Sequence[tuple[str, str]]) -> None:
+    """Shows on standard error how a model translates a few sentences.
 
     Args:
         translate: maps a list of source texts to their translations.
-        sources: source texts.
-        references: one reference translation of each.
+        pairs: a source text and a reference translation each.
     """
-
-    def __init__(
-        self, translate: Translate, sources: Sequence[str], references: Sequence[str]
-    ) -> None:
-        super().__init__()
-        self._translate = translate
-        self._sources = list(sources)
-        self._references = list(references)
-
-    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        translations = self._translate(self._sources)
-        for source, translation, reference in zip(
-            self._sources, translations, self._references, strict=True
-        ):
-            print_line(f"  source       {source}")
-            print_line(f"  translation  {translation}")
-            print_line(f"  reference    {reference}")
+    translations = translate([source for source, _ in pairs])
+    for (source, reference), translation in zip(pairs, translations, strict=True):
+        print_line(f"  source       {source}")
+        print_line(f"  translation  {translation}")
+        print_line(f"  reference    {reference}")
 
 
 def print_line(line: str) -> None:
@@ -145,22 +134,31 @@ def print_line(line: str) -> None:
     print(text.plain, file=sys.stderr, flush=True)
 
 
-def translations_to_read(
+def greedy_translations(
     model: keras.Model,
     tokenizer: Tokenizer,
     corpus: Corpus,
     bleu_sentences: int | None,
     samples: int,
+    tokenize: str = "13a",
 ) -> list[keras.callbacks.Callback]:
-    """Callbacks that translate validation sentences, greedily, and decide nothing.
+    """Callbacks that translate validation sentences greedily.
 
     Args:
         model, tokenizer: what translates.
         corpus: has the sentences in its split "validation".
-        bleu_sentences: `None` for the BLEU of 200 sentences where that costs little.
+        bleu_sentences: number of sentences whose BLEU chooses the best model; `None`
+            for the BLEU of 200 where that costs little, which decides nothing.
         samples: number of sentences whose translations are shown.
+        tokenize: as for `ValidationBLEU`.
     """
     pairs = list(zip(*corpus.read_lines("validation"), strict=True))
+    callbacks: list[keras.callbacks.Callback] = []
+    if bleu_sentences:
+        greedy = Translator(model, tokenizer, beam_size=1, xla=False)
+        sources, references = zip(*pairs[:bleu_sentences], strict=True)
+        bleu = ValidationBLEU(greedy.translate, sources, references, tokenize)
+        callbacks.append(bleu)
     scored = pairs[: AFFORDABLE_SENTENCES if bleu_sentences is None else 0]
     # The translations of a chunk take as long as that of its longest sentence.
     scored.sort(key=lambda pair: len(pair[0]))
@@ -176,14 +174,15 @@ def translations_to_read(
         source_lengths=(min(max(map(len, ids), default=1), model.max_length),),
         xla=False,
     )
-    callbacks: list[keras.callbacks.Callback] = []
     if scored:
         sources, references = zip(*scored, strict=True)
         bleu = ValidationBLEU(
-            greedy.translate, sources, references, share=AFFORDABLE_SHARE
+            greedy.translate, sources, references, tokenize, AFFORDABLE_SHARE
         )
         callbacks.append(bleu)
     if shown:
-        sources, references = zip(*shown, strict=True)
-        callbacks.append(SampleTranslations(greedy.translate, sources, references))
+        show = functools.partial(show_translations, greedy.translate, shown)
+        callbacks.append(
+            keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: show())
+        )
     return callbacks

@@ -183,7 +183,7 @@ def test_the_default_is_the_last_layer_but_one():
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
-        (ToyModel, {}, "such as DotProductAttention, LinearAttention, Phr"),
+        (ToyModel, {}, "are learned, such as DotProductAttention"),
         (fixed, {}, "Received: a model without"),
         (make, {"alignment_layer": 3}, r"are learned: 1, 2\. Received: 3"),
         (make, {"alignment_head": 3}, "at most 2, the number of heads of decoder lay"),

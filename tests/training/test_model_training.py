@@ -93,7 +93,7 @@ def test_a_corpus_without_validation(corpus, tmp_path, monkeypatch):
         sizes={"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2},
         precision="float32",
     )
-    assert started == [{"callbacks": (), "verbose": "auto"}]
+    assert started == [{"validation_data": None, "callbacks": (), "verbose": "auto"}]
 
 
 def test_settings_are_checked_before_a_vocabulary_is_learned(

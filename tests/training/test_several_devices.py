@@ -156,7 +156,7 @@ def test_several_devices_need_jax():
         ({"devices": 0}, "`devices` must be a positive integer"),
         ({"coordinator": "here:1"}, "must be given together"),
         ({"processes": 2}, "must be given together"),
-        ({"process": 1}, "`process` must be below `processes`"),
+        ({"process": 1}, "`process` must be one of 0"),
         ({"coordinator": "here", "processes": 2}, "must be host:port"),
         ({"coordinator": "here:0", "processes": 2}, "must be host:port"),
         ({"wait": 0}, "`wait` must be a positive number"),
@@ -273,7 +273,7 @@ def test_a_process_that_does_not_come(forks, tmp_path):
     process = start(forks, tmp_path, [{"name": "run"}], process=0, **place)
     output, error = process.communicate(timeout=200)
     assert process.returncode == -signal.SIGABRT
-    assert output == f"Waiting at {place['coordinator']} for process 1.\n"
+    assert output == f"Process 0 waits for all 2 at {place['coordinator']}.\n"
     assert "DEADLINE_EXCEEDED" in error
 
 

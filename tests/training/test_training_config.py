@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import keras
 import pytest
 
 from keras_attnvariants import presets
@@ -17,10 +18,12 @@ from keras_attnvariants.training import training_config
 @pytest.mark.parametrize("rate", [1e-3, NoamSchedule(8), LinearDecay(1e-3, 1e-5, 10)])
 def test_round_trip_through_json(rate):
     config = TrainingConfig(10, rate, clipnorm=1.0, data={"languages": ["de", "en"]})
-    text = json.dumps(config.to_dict())
-    copy = TrainingConfig.from_dict(json.loads(text))
-    assert copy.to_dict() == config.to_dict()
-    assert type(copy.learning_rate) is type(rate)
+    values = config.to_dict()
+    assert json.loads(json.dumps(values)) == values
+    rate = keras.saving.deserialize_keras_object(values["learning_rate"])
+    copy = TrainingConfig(**{**values, "learning_rate": rate})
+    assert copy.to_dict() == values
+    assert type(copy.learning_rate) is type(config.learning_rate)
 
 
 def test_optimizer_has_the_settings():
@@ -38,12 +41,6 @@ def test_counts_must_be_positive(field):
     for value in (0, -1, 2.5, True):
         with pytest.raises(ValueError, match=rf"`{field}` must be a positive integer"):
             TrainingConfig(**{"steps": 1, "learning_rate": 1.0, field: value})
-
-
-def test_unknown_setting_names_the_nearest():
-    values = TrainingConfig(1, 1.0).to_dict() | {"label_smothing": 0.1}
-    with pytest.raises(ValueError, match=r"mean 'label_smoothing'\? Received: 'label"):
-        TrainingConfig.from_dict(values)
 
 
 @pytest.mark.parametrize("norm", [0, -1.0, "1"])
@@ -104,4 +101,3 @@ def test_every_preset_can_be_trained(name):
     config = TrainingConfig(**training_config.preset_settings(preset))
     assert config.steps == preset.training.steps
     assert config.average_last == preset.training.averaged_checkpoints
-    assert TrainingConfig.from_dict(config.to_dict()).to_dict() == config.to_dict()

@@ -11,9 +11,9 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import validation
-from keras_attnvariants.training.validation import SampleTranslations
 from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.training.validation import translations_to_read
+from keras_attnvariants.training.validation import greedy_translations
+from keras_attnvariants.training.validation import show_translations
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -104,21 +104,18 @@ def test_affordable_bleu_needs_texts():
         ValidationBLEU(list, [], [], share=0.05)
 
 
-SAMPLE_SOURCES = ["ein [Haus] :smile:", "ein sehr langer Satz " * 8]
-SAMPLE_REFERENCES = ["a [house]", "a very long sentence " * 8]
+SAMPLES = [
+    ("ein [Haus] :smile:", "a [house]"),
+    ("ein sehr langer Satz " * 8, "a very long sentence " * 8),
+]
 
 
-@pytest.fixture
-def samples():
-    return SampleTranslations(
-        lambda texts: [text.upper() for text in texts],
-        SAMPLE_SOURCES,
-        SAMPLE_REFERENCES,
-    )
+def show_samples():
+    show_translations(lambda texts: [text.upper() for text in texts], SAMPLES)
 
 
-def test_samples_in_a_file_are_whole(samples, capsys):
-    samples.on_epoch_end(0, {})
+def test_samples_in_a_file_are_whole(capsys):
+    show_samples()
     lines = capsys.readouterr().err.splitlines()
     assert lines[:3] == [
         "  source       ein [Haus] :smile:",
@@ -128,17 +125,17 @@ def test_samples_in_a_file_are_whole(samples, capsys):
     assert len(lines) == 6 and len(lines[3]) > 160
 
 
-def test_samples_on_a_terminal_take_a_line_each(samples, capsys, monkeypatch):
+def test_samples_on_a_terminal_take_a_line_each(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    samples.on_epoch_end(0, {})
+    show_samples()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6
     assert max(map(len, lines)) == 80
     assert lines[3].endswith("…")
 
 
-def test_samples_go_above_a_bar_and_not_into_it(samples, monkeypatch):
+def test_samples_go_above_a_bar_and_not_into_it(monkeypatch):
     file = io.StringIO()
     file.isatty = lambda: True
     monkeypatch.setattr(sys, "stderr", file)
@@ -146,7 +143,7 @@ def test_samples_go_above_a_bar_and_not_into_it(samples, monkeypatch):
     console = Console(stderr=True, force_terminal=True, force_interactive=True)
     with ProgressBar(10, console=console) as bar:
         bar.on_train_begin()
-        samples.on_epoch_end(0, {})
+        show_samples()
     before, _ = file.getvalue().split("  source       ein [Haus]")
     assert before.endswith("\r\x1b[2K")  # the bar is erased
 
@@ -159,23 +156,21 @@ def corpus(corpus_folder, corpus_cache):
 @pytest.mark.parametrize(
     ("bleu_sentences", "samples", "kinds"),
     [
-        (None, 2, [ValidationBLEU, SampleTranslations]),
-        (None, 0, [ValidationBLEU]),
-        (7, 3, [SampleTranslations]),
+        (None, 2, [0.05, "samples"]),
+        (None, 0, [0.05]),
+        (7, 3, [None, "samples"]),
         (0, 0, []),
     ],
 )
-def test_what_is_translated_to_be_read(
-    bleu_sentences, samples, kinds, corpus, run_folder
-):
+def test_what_is_translated(bleu_sentences, samples, kinds, corpus, run_folder):
     model, tokenizer = load_model(run_folder / "best")
-    callbacks = translations_to_read(model, tokenizer, corpus, bleu_sentences, samples)
-    assert [type(callback) for callback in callbacks] == kinds
+    callbacks = greedy_translations(model, tokenizer, corpus, bleu_sentences, samples)
+    assert [getattr(c, "share", "samples") for c in callbacks] == kinds
 
 
 def test_bleu_and_samples_are_compiled_once(corpus, run_folder, capsys):
     model, tokenizer = load_model(run_folder / "best")
-    bleu, samples = translations_to_read(model, tokenizer, corpus, None, 2)
+    bleu, samples = greedy_translations(model, tokenizer, corpus, None, 2)
     bleu._began -= 1e6  # affordable
     logs = {}
     bleu.on_epoch_end(0, logs)
