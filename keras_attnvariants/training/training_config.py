@@ -144,16 +144,11 @@ class TrainingConfig:
 def preset_settings(preset: Preset, corpus: Corpus | None = None) -> dict[str, Any]:
     """Arguments of `TrainingConfig` that a preset, and the corpus, ask for."""
     training = preset.training
-    schedule = keras.optimizers.schedules.deserialize(dict(training.schedule))
-    settings = {
-        "steps": training.steps,
-        "learning_rate": schedule,
-        "label_smoothing": training.label_smoothing,
-        "beta_1": training.beta_1,
-        "beta_2": training.beta_2,
-        "epsilon": training.epsilon,
-        "average_last": training.averaged_checkpoints,
-    }
+    names = "steps", "label_smoothing", "beta_1", "beta_2", "epsilon"
+    settings = {name: getattr(training, name) for name in names}
+    settings["average_last"] = training.averaged_checkpoints
+    schedule = dict(training.schedule)
+    settings["learning_rate"] = keras.optimizers.schedules.deserialize(schedule)
     if corpus is not None and corpus.alignments is not None:
         settings["alignment_weight"] = ALIGNMENT_WEIGHT
     return settings
