@@ -134,8 +134,9 @@ def train(
         bar = ProgressBar(config.steps, *limits[:1])
         callbacks = [bar, *callbacks]  # its line about a validation comes first
     with locked(run_dir), StopRequest() as request, guided(model, config), bar:
-        data = training_data, validation_data
-        loop = TrainingLoop(model, config, *data, metrics, verbose)
+        loop = TrainingLoop(
+            model, config, training_data, validation_data, metrics, verbose
+        )
         folder = folder_of(run_dir, loop, tokenizer, callbacks, request)
         settings = describe_run(model, tokenizer, config)
         state, callbacks = folder.open(settings, resume)
