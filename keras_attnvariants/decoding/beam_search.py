@@ -13,10 +13,11 @@ its worst finished one. Equal scores are decided in favor of the hypothesis that
 finished first, then of the better parent, then of the smaller id.
 """
 
+from dataclasses import dataclass
 from typing import Any
 from typing import NamedTuple
-from typing import Self
 
+import keras
 from keras import ops
 
 from keras_attnvariants.backend import reshape
@@ -25,19 +26,14 @@ from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import greedy_search
-from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
-from keras_attnvariants.decoding.hypotheses import Beams
-from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.hypotheses import LengthNormalization
-from keras_attnvariants.decoding.hypotheses import collect_alignments
-from keras_attnvariants.decoding.hypotheses import extended
-from keras_attnvariants.decoding.hypotheses import is_possible
-from keras_attnvariants.decoding.hypotheses import joined
-from keras_attnvariants.decoding.hypotheses import select
 from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.staged_search import StagedSearch
+from keras_attnvariants.decoding.staged_search import is_possible
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.step_model import for_decoding
+from keras_attnvariants.decoding.step_model import collect_alignments
+from keras_attnvariants.decoding.step_model import gather_all
 from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.decoding.step_model import reorder
 from keras_attnvariants.models import SearchSettings
@@ -98,12 +94,23 @@ def beam_search(
         outputs = (return_alignments, no_repeat_ngram, return_token_log_probs)
         return greedy_search(model, source_ids, length_penalty, *options, *outputs)
     constraints = Constraints(model, source_ids, *options, no_repeat_ngram)
-    normalization = LengthNormalization(model, length_penalty, constraints)
-    wanted = (return_alignments, return_token_log_probs)
-    steps = for_decoding(model)
-    search = _BeamSearch(steps, constraints, normalization, beam_size, n_best, *wanted)
-    search.needed = needed
+    wanted = (return_alignments, return_token_log_probs, n_best, needed)
+    search = _BeamSearch(model, constraints, beam_size, length_penalty, *wanted)
     return search.hypotheses(search.run())
+
+
+class Beams(NamedTuple):
+    """`M` hypotheses per sentence.
+
+    Attributes:
+        log_probs: float32 `[B, M]`.
+        paths: `[B, M, T]` each, 0 or PAD where there is no token yet: the `ids`
+            (int32) and, if they are wanted, the beams that predicted each of them
+            (`parents`, int32) and their log probabilities (`gains`, float32).
+    """
+
+    log_probs: Tensor
+    paths: dict[str, Tensor]
 
 
 class _BeamState(NamedTuple):
@@ -117,58 +124,37 @@ class _BeamState(NamedTuple):
     alignments: Tensor  # float32 [B, T, K, S] in the order of prediction, or ()
 
 
+@dataclass(eq=False)
 class _BeamSearch(StagedSearch):
     """One search over a batch, with all that does not change in its loop."""
 
     State = _BeamState
     RESULTS = ("finished", "scores", "alignments")
-    needed: Tensor | None = None
 
-    def __init__(
-        self,
-        model: StepModel,
-        constraints: Constraints,
-        normalization: LengthNormalization,
-        beams: int,
-        n_best: int,
-        with_alignments: bool,
-        with_gains: bool,
-    ) -> None:
-        super().__init__(model, constraints, beams)
-        self.normalization = normalization
-        self.n_best = n_best
-        self.with_alignments = with_alignments
-        self.with_gains = with_gains
-
-    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
-        part = super().of_rows(rows, context)
-        part.normalization = self.normalization.take(rows)
-        return part
+    n_best: int
+    needed: Tensor | None
 
     def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty
         batch, source_length = ops.shape(self.constraints.source_ids)
-        beams, n_best, steps = self.beams, self.n_best, self.max_length
+        beams, steps = self.beams, self.max_length
         # All live hypotheses begin alike: only the first is possible.
         live = ops.where(ops.equal(ops.arange(beams), 0), 0.0, IMPOSSIBLE)
         # A sentence without tokens is done from the start: [EOS], with certainty.
-        is_empty = empty[:, None] & ops.equal(ops.arange(n_best), 0)
+        is_empty = empty[:, None] & ops.equal(ops.arange(self.n_best), 0)
         scores = ops.where(is_empty, 0.0, IMPOSSIBLE)
         is_end = is_empty[:, :, None] & ops.equal(ops.arange(steps), 0)
         finished_ids = ops.where(is_end, model.eos_id, model.pad_id)
 
         def paths(ids: Tensor) -> dict[str, Tensor]:
-            more = {}
+            found = {"ids": ids}
             if self.with_alignments:
-                more["parents"] = ops.zeros_like(ids)
+                found["parents"] = ops.zeros_like(ids)
             if self.with_gains:
-                more["gains"] = ops.zeros_like(ids, dtype="float32")
-            return {"ids": ids, **more}
+                found["gains"] = ops.zeros_like(ids, dtype="float32")
+            return found
 
-        alignments: Tensor = ()
-        if self.with_alignments:
-            shape = (batch, steps, beams, source_length)
-            alignments = ops.zeros(shape, dtype="float32")
+        shape = (batch, steps, beams, source_length)
         return _BeamState(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch, beams), model.bos_id, dtype="int32"),
@@ -180,41 +166,38 @@ class _BeamSearch(StagedSearch):
             scores=scores,
             done=empty,
             model_state=model.initial_state(self.context, beams, room),
-            alignments=alignments,
+            alignments=ops.zeros(shape, "float32") if self.with_alignments else (),
         )
 
     def advance(self, state: _BeamState) -> _BeamState:
-        logits, model_state, *alignment = self.model.step(
-            state.tokens,
-            state.position,
-            state.model_state,
-            self.context,
-            return_attention_scores=self.with_alignments,
-        )
+        logits, model_state, *alignment = self.step(state.tokens, state)
         candidates, parents, tokens = self.expand(state, logits)
         is_end = ops.equal(tokens, self.model.eos_id)
         finished, scores = self.finish(state, candidates, is_end)
 
         survivors = ops.where(is_end, IMPOSSIBLE, candidates.log_probs)
         log_probs, choice = ops.top_k(survivors, self.beams)
-        live = select(Beams(survivors, candidates.paths), log_probs, choice)
+        live = Beams(log_probs, gather_all(candidates.paths, choice))
         worst = scores[:, -1]
         if self.needed is not None:
             worst = take(scores, self.needed - 1, axis=1)
-        done = self.is_decided(log_probs[:, 0], worst, state.position)
-        alignments: Tensor = ()
+        # Log probabilities only fall: the best live hypothesis can score at most its
+        # log probability times the best factor among the lengths it may end with.
+        best = log_probs[:, 0]
+        bound = best * self.normalization.best_from(state.position + 2)
+        is_decided = ~is_possible(best) | (bound <= worst)
+        alignments = state.alignments
         if self.with_alignments:
             is_now = ops.equal(ops.arange(self.max_length), state.position)
-            alignments = ops.where(
-                is_now[:, None, None], alignment[0][:, None], state.alignments
-            )
+            is_now = is_now[:, None, None]
+            alignments = ops.where(is_now, alignment[0][:, None], alignments)
         return _BeamState(
             position=state.position + 1,
             tokens=gather_beams(tokens, choice),
             live=live,
             finished=finished,
             scores=scores,
-            done=state.done | done,
+            done=state.done | is_decided,
             model_state=reorder(
                 model_state, state.model_state, gather_beams(parents, choice)
             ),
@@ -254,8 +237,12 @@ class _BeamSearch(StagedSearch):
         if self.with_gains:
             gains = reshape(values - normalizer, (batch, beams * count))
             new["gains"] = ops.maximum(gather_beams(gains, index), IMPOSSIBLE)
-        candidates = extended(state.live, totals, parents, new, state.position)
-        return candidates, parents, tokens
+        is_now = ops.equal(ops.arange(self.max_length, dtype="int32"), state.position)
+        paths = {
+            name: ops.where(is_now, new[name][:, :, None], path)
+            for name, path in gather_all(state.live.paths, parents).items()
+        }
+        return Beams(totals, paths), parents, tokens
 
     def finish(
         self, state: _BeamState, candidates: Beams, is_end: Tensor
@@ -265,26 +252,13 @@ class _BeamSearch(StagedSearch):
         factors = self.normalization.at(state.position + 1)
         scores = ops.where(counts, candidates.log_probs * factors, IMPOSSIBLE)
         # Old ones first: they win ties, also against impossible candidates.
-        pool = joined(state.finished, candidates)
-        scores = ops.concatenate([state.scores, scores], axis=1)
+        pool, scores = keras.tree.map_structure(
+            lambda *parts: ops.concatenate(parts, axis=1),
+            (state.finished, state.scores),
+            (candidates, scores),
+        )
         scores, choice = ops.top_k(scores, self.n_best)
-        return select(pool, gather_beams(pool.log_probs, choice), choice), scores
-
-    def is_decided(
-        self, best_live: Tensor, worst_finished: Tensor, position: Tensor
-    ) -> Tensor:
-        """Whether the finished hypotheses cannot be beaten any more: bool `[B]`.
-
-        Log probabilities only fall, so the score of a live hypothesis can reach at most
-        its log probability times the best factor among the lengths it may end with.
-
-        Args:
-            best_live: log probability of the best live hypothesis, `[B]`.
-            worst_finished: score of the worst finished hypothesis, `[B]`.
-            position: int32 scalar.
-        """
-        bound = best_live * self.normalization.best_from(position + 2)
-        return ~is_possible(best_live) | (bound <= worst_finished)
+        return gather_all(pool, choice), scores
 
     def hypotheses(self, state: _BeamState) -> Hypotheses:
         """The results of the search in its final state."""

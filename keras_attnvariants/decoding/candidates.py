@@ -8,7 +8,7 @@ from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
 from keras_attnvariants.decoding.step_model import gather_beams
 from keras_attnvariants.utils.typing import Tensor
 

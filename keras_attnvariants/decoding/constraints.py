@@ -1,6 +1,5 @@
 """Which tokens a search may choose."""
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
@@ -130,16 +128,6 @@ class Constraints:
         if max_length is not None:
             limits = ops.where(ops.greater(max_length, 0), max_length, limits)
         return ops.minimum(limits, self.max_length)
-
-    def take(self, rows: Tensor | None) -> "Constraints":
-        """The constraints of some sentences, or of all if `rows` is `None`."""
-        part = copy.copy(self)
-        for name in ("source_ids", "empty", "limits", "_prefix"):
-            setattr(part, name, take_rows(getattr(self, name), rows))
-        for name in ("_min_length", "_block_unknown", "_ngram"):
-            if is_per_sentence(value := getattr(self, name)):
-                setattr(part, name, take_rows(value, rows))
-        return part
 
     @property
     def max_forbidden(self) -> int:

@@ -1,5 +1,7 @@
 """Greedy search: the most probable token, position by position."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 from typing import NamedTuple
 
@@ -8,13 +10,11 @@ from keras import ops
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
-from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.hypotheses import LengthNormalization
 from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.staged_search import StagedSearch
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.step_model import for_decoding
 from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -28,7 +28,7 @@ class _State(NamedTuple):
     done: Tensor  # bool [B]
     model_state: NestedTensors  # [B, 1, ...]
     alignments: Tensor  # float32 [B, T, S], or () if they are not requested
-    token_log_probs: Tensor  # float32 [B, T], or ()
+    gains: Tensor  # float32 [B, T], log probabilities of tokens, or ()
 
 
 def greedy_search(
@@ -84,42 +84,39 @@ def greedy_search(
     """
     options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
     constraints = Constraints(model, source_ids, *options)
-    normalization = LengthNormalization(model, length_penalty, constraints)
     wanted = (return_alignments, return_token_log_probs)
-    search = GreedySearch(for_decoding(model), constraints, *wanted)
-    return search.hypotheses(search.run(), normalization)
+    search = GreedySearch(model, constraints, 1, length_penalty, *wanted)
+    return search.hypotheses(search.run())
 
 
+def most_probable(values: Tensor, position: Tensor) -> Tensor:
+    """Which of the candidates comes next: that of the largest logit.
+
+    Args:
+        values: float32 `[B, 1, M]`, their logits; see `find_candidates`.
+        position: int32 scalar.
+
+    Returns:
+        int `[B, 1]`.
+    """
+    return ops.argmax(values, axis=-1)
+
+
+@dataclass(eq=False)
 class GreedySearch(StagedSearch):
     """One search over a batch, with all that does not change in its loop.
 
     Attributes:
-        count: how many tokens `choose` needs to see, or `None` for all.
+        choose: chooses among candidates, as `most_probable` does.
+        count: how many candidates it needs to see, or `None` for all.
     """
 
     State = _State
-    RESULTS = ("ids", "log_probs", "alignments", "token_log_probs")
+    RESULTS = ("ids", "log_probs", "alignments", "gains")
+    OF_SENTENCES = (*StagedSearch.OF_SENTENCES, "choose")
+
+    choose: Callable[[Tensor, Tensor], Tensor] = most_probable
     count: int | None = 1
-
-    def __init__(
-        self,
-        model: StepModel,
-        constraints: Constraints,
-        with_alignments: bool,
-        with_token_log_probs: bool,
-    ) -> None:
-        super().__init__(model, constraints, beams=1)
-        self.with_alignments = with_alignments
-        self.with_token_log_probs = with_token_log_probs
-
-    def choose(self, values: Tensor, position: Tensor) -> Tensor:
-        """Which of the candidates comes next, int `[B, 1]`.
-
-        Args:
-            values: float32 `[B, 1, M]`, their logits; see `find_candidates`.
-            position: int32 scalar.
-        """
-        return ops.argmax(values, axis=-1)
 
     def initial(self, room: int) -> _State:
         model, empty = self.model, self.constraints.empty
@@ -127,13 +124,7 @@ class GreedySearch(StagedSearch):
         # A sentence without tokens is done from the start: [EOS], with certainty.
         ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
         is_end = empty[:, None] & ops.equal(ops.arange(self.max_length), 0)
-        alignments = ()
-        if self.with_alignments:
-            shape = (batch, self.max_length, source_length)
-            alignments = ops.zeros(shape, dtype="float32")
-        token_log_probs = ()
-        if self.with_token_log_probs:
-            token_log_probs = ops.zeros_like(ids, dtype="float32")
+        shape = (batch, self.max_length, source_length)
         return _State(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch,), model.bos_id, dtype="int32"),
@@ -141,19 +132,12 @@ class GreedySearch(StagedSearch):
             log_probs=ops.zeros((batch,), dtype="float32"),
             done=empty,
             model_state=model.initial_state(self.context, 1, room),
-            alignments=alignments,
-            token_log_probs=token_log_probs,
+            alignments=ops.zeros(shape, "float32") if self.with_alignments else (),
+            gains=ops.zeros_like(ids, dtype="float32") if self.with_gains else (),
         )
 
     def advance(self, state: _State) -> _State:
-        model = self.model
-        logits, model_state, *alignment = model.step(
-            state.tokens[:, None],
-            state.position,
-            state.model_state,
-            self.context,
-            return_attention_scores=self.with_alignments,
-        )
+        logits, model_state, *alignment = self.step(state.tokens[:, None], state)
         values, tokens, normalizer = find_candidates(
             logits, self.constraints, state.position, self.count, state.ids[:, None]
         )
@@ -162,39 +146,35 @@ class GreedySearch(StagedSearch):
             take(found[:, 0], best, axis=1, batch_axes=1)[:, 0]
             for found in (values, tokens)
         )
-        gains = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
-        tokens = ops.where(state.done, model.pad_id, tokens)
+        gain = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
+        tokens = ops.where(state.done, self.model.pad_id, tokens)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
         is_now = is_now & ~state.done[:, None]
-        alignments = ()
+        alignments, gains = state.alignments, state.gains
         if self.with_alignments:
-            alignments = ops.where(is_now[:, :, None], alignment[0], state.alignments)
-        token_log_probs = ()
-        if self.with_token_log_probs:
-            token_log_probs = ops.where(is_now, gains[:, None], state.token_log_probs)
+            alignments = ops.where(is_now[:, :, None], alignment[0], alignments)
+        if self.with_gains:
+            gains = ops.where(is_now, gain[:, None], gains)
         return _State(
             position=state.position + 1,
             tokens=tokens,
             ids=ops.where(is_now, tokens[:, None], state.ids),
-            log_probs=state.log_probs + ops.where(state.done, 0.0, gains),
-            done=state.done | ops.equal(tokens, model.eos_id),
+            log_probs=state.log_probs + ops.where(state.done, 0.0, gain),
+            done=state.done | ops.equal(tokens, self.model.eos_id),
             model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
-            token_log_probs=token_log_probs,
+            gains=gains,
         )
 
-    def hypotheses(
-        self, state: _State, normalization: LengthNormalization
-    ) -> Hypotheses:
+    def hypotheses(self, state: _State) -> Hypotheses:
         """The results of the search in its final state."""
         lengths = count_tokens(state.ids, self.model.pad_id)[:, None]
         log_probs = state.log_probs[:, None]
-        gains = state.token_log_probs
         return Hypotheses(
             ids=state.ids[:, None],
-            scores=log_probs * normalization.of(lengths),
+            scores=log_probs * self.normalization.of(lengths),
             log_probs=log_probs,
             lengths=lengths,
             alignments=state.alignments[:, None] if self.with_alignments else None,
-            token_log_probs=gains[:, None] if self.with_token_log_probs else None,
+            token_log_probs=state.gains[:, None] if self.with_gains else None,
         )

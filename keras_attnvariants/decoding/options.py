@@ -1,4 +1,7 @@
-"""Options of a search: one value for all sentences, or one for each; token ids."""
+"""Options of a search, one value for all sentences or one for each; token ids.
+
+The length penalty is one of them.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,6 +10,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend import take
+from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import gather_beams
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -145,3 +152,69 @@ def to_token_ids(name: str, ids: Any) -> Tensor:
 def count_tokens(ids: Tensor, pad_id: int) -> Tensor:
     """The number of ids along the last axis that are not padding, int32."""
     return ops.sum(ops.cast(ops.not_equal(ids, pad_id), "int32"), axis=-1)
+
+
+def length_factors(max_length: int, exponent: Any) -> np.ndarray:
+    """`((5 + 1) / (5 + length)) ** exponent` for the lengths `0..max_length`.
+
+    A log probability times the factor of its length is the score of Wu et al. (2016),
+    eq. 14, without coverage. A table computed by NumPy is monotonic to the last bit on
+    every backend, which the stop rule of the beam search relies on.
+
+    Args:
+        max_length: the largest length.
+        exponent: a number, or one per sentence, `[B]`.
+
+    Returns:
+        float32 `[max_length + 1]`, or `[B, max_length + 1]`.
+    """
+    lengths = np.arange(max_length + 1, dtype=np.float64)
+    factors = (6.0 / (5.0 + lengths)) ** np.asarray(exponent)[..., None]
+    return factors.astype(np.float32)
+
+
+class LengthNormalization:
+    """The factors that turn log probabilities into scores, see `length_factors`.
+
+    Args:
+        model: a step model.
+        exponent: the length penalty, a number or one for each sentence, `[B]`; `None`
+            for that of the model's `search_settings`.
+        source_ids: int32 `[B, S]`.
+        limits: int32 `[B]`, the largest length of each translation.
+
+    Raises:
+        ValueError: an exponent is not finite, or there is not one per sentence.
+    """
+
+    def __init__(
+        self, model: StepModel, exponent: Any, source_ids: Tensor, limits: Tensor
+    ) -> None:
+        if not is_per_sentence(exponent):
+            settings = SearchSettings.of(model, length_penalty=exponent)
+            exponent = settings.length_penalty
+        # A search looks one position further than its last one.
+        longest = model.max_length + 1
+        values = per_sentence("length_penalty", exponent, "float32", source_ids)
+        if ops.is_tensor(exponent):
+            lengths = np.arange(longest + 1, dtype="float32")
+            table = ops.power(6.0 / (5.0 + lengths), values[:, None])
+        else:
+            for (value,) in known_values(exponent):
+                check_finite("length_penalty", value)
+            table = ops.convert_to_tensor(length_factors(longest, exponent))
+        shape = (ops.shape(limits)[0], longest + 1)
+        self._table = ops.broadcast_to(table, shape)
+        self._at_limit = self.of(limits[:, None])[:, 0]
+
+    def of(self, lengths: Tensor) -> Tensor:
+        """The factors of lengths, int32 `[B, N]`: float32 of the same shape."""
+        return gather_beams(self._table, lengths)
+
+    def at(self, length: Tensor) -> Tensor:
+        """The factors of one length, an int32 scalar: float32 `[B, 1]`."""
+        return take(self._table, length, axis=1)[:, None]
+
+    def best_from(self, length: Tensor) -> Tensor:
+        """The factors by which hypotheses of at least a length lose least, `[B]`."""
+        return ops.minimum(self.at(length)[:, 0], self._at_limit)

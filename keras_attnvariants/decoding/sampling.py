@@ -1,24 +1,21 @@
 """Ancestral sampling: translations drawn from the model, token by token."""
 
 from typing import Any
-from typing import Self
 
 from keras import ops
 
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.greedy_search import GreedySearch
-from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
-from keras_attnvariants.decoding.hypotheses import Hypotheses
-from keras_attnvariants.decoding.hypotheses import LengthNormalization
+from keras_attnvariants.decoding.greedy_search import most_probable
 from keras_attnvariants.decoding.options import check_sampling
 from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import with_rank
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.decoding.step_model import for_decoding
-from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.utils.typing import Tensor
 
 # Temperatures below are greedy search; divided by less, logits might overflow.
@@ -80,18 +77,25 @@ def sample(
     check_sampling(temperature, top_k, top_p, seed)
     options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
     constraints = Constraints(model, source_ids, *options)
-    normalization = LengthNormalization(model, length_penalty, constraints)
-    search = _Sampling(for_decoding(model), constraints, return_alignments, True)
-    search.set_options(temperature, top_k, top_p, seed)
-    return search.hypotheses(search.run(), normalization)
+    choose = _Drawing(model, constraints, temperature, top_k, top_p, seed)
+    wanted = (return_alignments, True, choose, choose.count)
+    search = GreedySearch(model, constraints, 1, length_penalty, *wanted)
+    return search.hypotheses(search.run())
 
 
-class _Sampling(GreedySearch):
-    """A greedy search that draws its tokens."""
+class _Drawing:
+    """Draws one of the candidates; see `sample` for the arguments."""
 
-    def set_options(self, temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
-        """Prepares to draw; see `sample`."""
-        source_ids = self.constraints.source_ids
+    def __init__(
+        self,
+        model: StepModel,
+        constraints: Constraints,
+        temperature: Any,
+        top_k: Any,
+        top_p: Any,
+        seed: Any,
+    ) -> None:
+        source_ids = constraints.source_ids
         self.temperature, self.top_k, self.top_p = (
             per_sentence(name, value, dtype, source_ids)
             for name, value, dtype in (
@@ -103,14 +107,9 @@ class _Sampling(GreedySearch):
         # The tokens have to be sorted only if the best of them are wanted.
         self.count = None
         if is_per_sentence(top_k) or is_per_sentence(top_p) or top_p < 1:
-            self.count = self.model.vocabulary_size
+            self.count = model.vocabulary_size
         if not is_per_sentence(top_k) and top_k > 0:
             self.count = top_k
-        self.numbers = self.random_numbers(seed)
-
-    def random_numbers(self, seed: Any) -> Tensor:
-        """A number from 0 to below 1 for each position, float32 `[B, positions]`."""
-        source_ids = self.constraints.source_ids
         rows = ops.arange(ops.shape(source_ids)[0], dtype="int32")
         if is_per_sentence(seed):
             seeds = per_sentence("seed", seed, "int32", source_ids)
@@ -118,17 +117,11 @@ class _Sampling(GreedySearch):
         else:
             seeds, streams = ops.full_like(rows, seed), rows
         seeds, streams = (ops.cast(x, "uint32") for x in (seeds, streams))
-        return uniform(seeds, streams, self.model.max_length)
+        # From 0 to below 1 for each position, float32 `[B, positions]`.
+        self.numbers = uniform(seeds, streams, model.max_length)
 
-    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
-        part = super().of_rows(rows, context)
-        for name in ("temperature", "top_k", "top_p", "numbers"):
-            if is_per_sentence(value := getattr(self, name)):
-                setattr(part, name, take_rows(value, rows))
-        return part
-
-    def choose(self, values: Tensor, position: Tensor) -> Tensor:
-        best = ops.argmax(values, axis=-1)
+    def __call__(self, values: Tensor, position: Tensor) -> Tensor:
+        """Which of the candidates comes next, int `[B, 1]`; see `most_probable`."""
         temperature = with_rank(self.temperature, 3)
         distances = values - ops.max(values, axis=-1, keepdims=True)
         weights = ops.exp(distances / ops.maximum(temperature, COLDEST))
@@ -136,6 +129,7 @@ class _Sampling(GreedySearch):
         weights = self.of_the_best(weights)
         number = take(self.numbers, position, axis=1)[:, None]
         is_cold = ops.less(with_rank(self.temperature, 2), COLDEST)
+        best = most_probable(values, position)
         return ops.where(is_cold, best, draw(weights, number))
 
     def of_the_best(self, weights: Tensor) -> Tensor:

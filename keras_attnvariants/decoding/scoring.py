@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keras import ops
 
+from keras_attnvariants.backend import as_matrix
 from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import to_token_ids
@@ -64,8 +65,8 @@ def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, T
         >>> np.asarray(lengths).tolist()
         [4, 2]
     """
-    _, _, ends, chosen = teacher_forced(model, source_ids, target_ids)
-    return ops.sum(chosen, axis=1), ends[:, 0] + 1
+    scores = score_tokens(model, source_ids, target_ids)
+    return ops.sum(scores.log_probs, axis=1), scores.lengths
 
 
 def score_tokens(
@@ -98,32 +99,6 @@ def score_tokens(
             f"`k` must be at most the size of the vocabulary "
             f"({model.vocabulary_size}). Received: {k}"
         )
-    logits, labels, ends, chosen = teacher_forced(model, source_ids, target_ids)
-    scores = TokenScores(labels, chosen, ends[:, 0] + 1)
-    if not k:
-        return scores
-    batch, steps, size = ops.shape(logits)
-    is_token = ops.arange(steps, dtype="int32") <= ends  # [B, T]
-    rows = ops.cast(ops.reshape(logits, (batch * steps, size)), "float32")
-    values, ids = top_tokens(rows, k)
-    values, ids = (ops.reshape(x, (batch, steps, k)) for x in (values, ids))
-    values -= ops.logsumexp(logits, axis=-1, keepdims=True)
-    return scores._replace(
-        best_ids=ops.where(is_token[:, :, None], ids, model.pad_id),
-        best_log_probs=ops.where(is_token[:, :, None], values, 0.0),
-    )
-
-
-def teacher_forced(
-    model: StepModel, source_ids: Any, target_ids: Any
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One pass over given targets.
-
-    Returns:
-        Logits, float32 `[B, T + 1, V]`; the target with its EOS, int32 `[B, T + 1]`;
-        the position of the EOS, int32 `[B, 1]`; and log probabilities of the target,
-        float32 `[B, T + 1]`, 0 after EOS.
-    """
     model = for_decoding(model)
     source_ids = to_token_ids("source_ids", source_ids)
     target_ids = to_token_ids("target_ids", target_ids)
@@ -136,6 +111,18 @@ def teacher_forced(
     labels = ops.where(ops.equal(positions, ends), model.eos_id, labels)
     logits = model({"source_ids": source_ids, "target_ids": inputs}, training=False)
     logits = ops.cast(logits, "float32")
+    normalizers = ops.logsumexp(logits, axis=-1)
     chosen = ops.take_along_axis(logits, labels[:, :, None], axis=-1)[:, :, 0]
-    log_probs = chosen - ops.logsumexp(logits, axis=-1)
-    return logits, labels, ends, ops.where(positions <= ends, log_probs, 0.0)
+    is_token = positions <= ends  # [B, T + 1]
+    log_probs = ops.where(is_token, chosen - normalizers, 0.0)
+    scores = TokenScores(labels, log_probs, ends[:, 0] + 1)
+    if not k:
+        return scores
+    values, ids = top_tokens(as_matrix(logits), k)
+    values, ids = (ops.reshape(x, (batch, steps + 1, k)) for x in (values, ids))
+    return scores._replace(
+        best_ids=ops.where(is_token[:, :, None], ids, model.pad_id),
+        best_log_probs=ops.where(
+            is_token[:, :, None], values - normalizers[:, :, None], 0.0
+        ),
+    )

@@ -11,8 +11,10 @@ first of them is done in several there, with room for 16 positions more in each.
 """
 
 import copy
+from dataclasses import dataclass
 from typing import Any
 from typing import ClassVar
+from typing import NamedTuple
 from typing import Self
 
 import keras
@@ -21,7 +23,10 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.decoding.constraints import Constraints
+from keras_attnvariants.decoding.options import LengthNormalization
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import for_decoding
+from keras_attnvariants.decoding.step_model import of_sentences
 from keras_attnvariants.decoding.step_model import pad_state
 from keras_attnvariants.decoding.step_model import replace_rows
 from keras_attnvariants.decoding.step_model import take_rows
@@ -40,33 +45,86 @@ STRIDE = 16
 MIN_SECOND_STAGE = 16
 
 
+# The log probability of a forbidden token or an empty slot of the beam. Finite, because
+# infinities turn into NaN as soon as they are multiplied by zero, and far below any sum
+# of real log probabilities.
+IMPOSSIBLE = -1e30
+
+# Sums and products with `IMPOSSIBLE` are below this; real log probabilities above.
+_BARELY_POSSIBLE = IMPOSSIBLE / 1e6
+
+
+class Hypotheses(NamedTuple):
+    """The `N` best translations of each of `B` sentences, best first.
+
+    Each hypothesis ends with EOS and is padded with PAD to `T` positions. If a search
+    finds fewer than `N`, the missing ones consist of PAD only, with length 0 and with
+    `IMPOSSIBLE` (-1e30) as score and log probability.
+
+    Attributes:
+        ids: int32 `[B, N, T]`, tokens with their EOS.
+        scores: float32 `[B, N]`, log probability after length normalization.
+        log_probs: float32 `[B, N]`, log probability of the tokens with EOS.
+        lengths: int32 `[B, N]`, number of tokens, EOS included.
+        alignments: float32 `[B, N, T, S]`, attention over the source from which each
+            token was predicted, 0 after EOS; `None` unless requested.
+        token_log_probs: float32 `[B, N, T]`, log probability of each token, 0 after
+            EOS; their sum is `log_probs`. `None` unless requested.
+    """
+
+    ids: Tensor
+    scores: Tensor
+    log_probs: Tensor
+    lengths: Tensor
+    alignments: Tensor | None = None
+    token_log_probs: Tensor | None = None
+
+
+def is_possible(log_probs: Tensor) -> Tensor:
+    """Which log probabilities are those of real hypotheses: bool, elementwise."""
+    return log_probs > _BARELY_POSSIBLE
+
+
+@dataclass(eq=False)
 class StagedSearch:
     """A search over a batch, position by position; subclasses define a step.
 
     Its state is a named tuple of tensors, with `position`, `done` (bool `[B]`) and
     `model_state` among them. The batch is the first axis of all but the position.
 
-    Args:
+    Attributes:
         model: a step model.
         constraints: which tokens are allowed.
         beams: number of hypotheses of a sentence, `K`.
-
-    Attributes:
+        length_penalty: as for `LengthNormalization`.
+        with_alignments: whether attention over the source is wanted.
+        with_gains: whether log probabilities of tokens are wanted.
         State: the class of states.
-        RESULTS: names of the fields that hold the results.
+        RESULTS: names of the fields of states that hold the results.
+        OF_SENTENCES: names of attributes with values of each sentence.
         max_length: number of positions.
         context: the encoded source.
     """
 
     State: ClassVar[type[Any]]
     RESULTS: ClassVar[tuple[str, ...]]
+    OF_SENTENCES: ClassVar[tuple[str, ...]] = ("constraints", "normalization")
 
-    def __init__(self, model: StepModel, constraints: Constraints, beams: int) -> None:
-        self.model = model
-        self.constraints = constraints
-        self.beams = beams
-        self.max_length = constraints.max_length
-        self.context = model.encode(constraints.source_ids)
+    model: StepModel
+    constraints: Constraints
+    beams: int
+    length_penalty: Any
+    with_alignments: bool
+    with_gains: bool
+
+    def __post_init__(self) -> None:
+        source_ids, limits = self.constraints.source_ids, self.constraints.limits
+        self.normalization = LengthNormalization(
+            self.model, self.length_penalty, source_ids, limits
+        )
+        self.model = for_decoding(self.model)
+        self.max_length = self.constraints.max_length
+        self.context = self.model.encode(source_ids)
 
     def initial(self, room: int) -> Any:
         """The state at the start, with room for so many positions in the model's."""
@@ -76,11 +134,22 @@ class StagedSearch:
         """The state one position further."""
         raise NotImplementedError(f"{type(self).__name__} has no `advance`.")
 
+    def step(self, tokens: Tensor, state: Any) -> tuple[Any, ...]:
+        """Logits `[B, K, V]`, the model's state and, if it is wanted, an alignment."""
+        return self.model.step(
+            tokens,
+            state.position,
+            state.model_state,
+            self.context,
+            return_attention_scores=self.with_alignments,
+        )
+
     def of_rows(self, rows: Tensor | None, context: Any) -> Self:
         """The search for some sentences, or for all of them, with their context."""
         part = copy.copy(self)
-        part.constraints = self.constraints.take(rows)
         part.context = context
+        for name in self.OF_SENTENCES:
+            setattr(part, name, of_sentences(getattr(self, name), rows))
         return part
 
     def run(self) -> Any:
@@ -164,8 +233,7 @@ class StagedSearch:
             rows: int32 `[n]`, or `None` for all.
             context: context of the sentences to keep.
         """
-        parts = take_rows(state._replace(position=())._asdict(), rows)
-        part = self.State(**{**parts, "position": state.position})
+        part = take_rows(state, rows)
         larger = self.model.initial_state(context, self.beams, room)
         return part._replace(model_state=pad_state(part.model_state, larger))
 

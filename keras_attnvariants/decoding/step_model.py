@@ -1,8 +1,10 @@
 """The protocol of models that decoding asks for, and operations on their states."""
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 from typing import Protocol
+from typing import TypeVar
 
 import keras
 from keras import ops
@@ -12,6 +14,8 @@ from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import take
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
+
+Options = TypeVar("Options")
 
 
 class StepModel(Protocol):
@@ -84,6 +88,33 @@ def gather_beams(x: Tensor, index: Tensor) -> Tensor:
     return take(x, index, axis=1, batch_axes=1)
 
 
+def gather_all(tree: NestedTensors, index: Tensor) -> NestedTensors:
+    """The same for all tensors `[B, M, ...]` of a nested structure."""
+    return keras.tree.map_structure(lambda x: gather_beams(x, index), tree)
+
+
+def collect_alignments(weights: Tensor, beams: Tensor, is_token: Tensor) -> Tensor:
+    """The attention from which the tokens of hypotheses were predicted.
+
+    Args:
+        weights: float32 `[B, T, K, S]`, of every live beam at every position.
+        beams: int32 `[B, N, T]`, the beam that predicted each token.
+        is_token: bool `[B, N, T]`, false for padding.
+
+    Returns:
+        Float32 `[B, N, T, S]`, 0 for padding.
+    """
+    batch, steps, width, source_length = ops.shape(weights)
+    count = beams.shape[1]
+    weights = ops.reshape(weights, (batch, steps * width, source_length))
+    index = beams + width * ops.arange(steps, dtype="int32")  # [B, N, T]
+    index = ops.reshape(index, (batch, count * steps))
+    weights = ops.reshape(
+        gather_beams(weights, index), (batch, count, steps, source_length)
+    )
+    return ops.where(is_token[:, :, :, None], weights, 0.0)
+
+
 def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTensors:
     """Reorders a nested state: hypothesis `k` continues from `parents[:, k]`.
 
@@ -119,10 +150,29 @@ def with_structure_of(old: NestedTensors, new: NestedTensors) -> NestedTensors:
 
 
 def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
-    """Some rows of all tensors, int32 `[n]`, or all rows if `rows` is `None`."""
+    """Some rows of all tensors, int32 `[n]`, or all rows if `rows` is `None`.
+
+    Single values remain as they are.
+    """
     if rows is None:
         return tree
-    return keras.tree.map_structure(lambda x: ops.take(x, rows, axis=0), tree)
+    return keras.tree.map_structure(
+        lambda x: ops.take(x, rows, axis=0) if getattr(x, "shape", ()) else x, tree
+    )
+
+
+def of_sentences(options: Options, rows: Tensor | None) -> Options:
+    """A copy of an object that holds single values and tensors of one row per sentence.
+
+    Args:
+        options: the object.
+        rows: the sentences, int32 `[n]`; `None` for all.
+    """
+    part = copy.copy(options)
+    for name, value in vars(options).items():
+        if ops.is_tensor(value):
+            setattr(part, name, take_rows(value, rows))
+    return part
 
 
 def replace_rows(

@@ -1,5 +1,6 @@
 """Functions of a model on lists of texts, in batches of few compiled shapes."""
 
+import bisect
 import functools
 import warnings
 from collections.abc import Callable
@@ -16,7 +17,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.decoding.hypotheses import Hypotheses
+from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
@@ -51,11 +52,11 @@ class Translation(NamedTuple):
 
 
 class TextTasks:
-    """Runs functions of a model on texts; see `Translator` for the arguments.
+    """Functions of a model on texts; see `Translator` for the arguments.
 
     Attributes:
-        sizes: numbers of sentences in a batch, ascending.
-        lengths: numbers of tokens, ascending.
+        batch_sizes: numbers of sentences in a batch, ascending.
+        source_lengths: numbers of tokens, ascending.
         num_compilations: how often a function was compiled so far.
         num_truncated: how many texts were cut so far; the first gives a warning.
     """
@@ -68,16 +69,17 @@ class TextTasks:
         source_lengths: Sequence[int],
         xla: bool | None,
     ) -> None:
-        self.sizes = check_sizes("batch_sizes", batch_sizes)
-        self.lengths = check_sizes("source_lengths", source_lengths, model.max_length)
+        longest = model.max_length
+        self.batch_sizes = check_sizes("batch_sizes", batch_sizes)
+        self.source_lengths = check_sizes("source_lengths", source_lengths, longest)
         self.num_compilations = self.num_truncated = 0
-        self._model = model
-        self._tokenizer = tokenizer
+        self.model = model
+        self.tokenizer = tokenizer
         self._xla = backend.gains_from_xla(model) if xla is None else xla
         self._variables: Sequence[keras.Variable] = getattr(model, "variables", [])
         self._compiled: dict[Hashable, Callable[..., Any]] = {}
 
-    def encode(
+    def _encode(
         self, name: str, texts: Sequence[str], room_for: int = 0
     ) -> list[list[int]]:
         """Ids of each text, none for those that are empty or white space.
@@ -97,8 +99,8 @@ class TextTasks:
             )
         ids: list[list[int]] = [[] for _ in texts]
         indices = [index for index, text in enumerate(texts) if text.strip()]
-        encoded = self._tokenizer.encode([texts[index] for index in indices])
-        longest = self.lengths[-1] - room_for
+        encoded = self.tokenizer.encode([texts[index] for index in indices])
+        longest = self.source_lengths[-1] - room_for
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:
             warnings.warn(
@@ -111,43 +113,39 @@ class TextTasks:
             ids[index] = list(tokens[:longest])
         return ids
 
-    def translations(
+    def _translations(
         self,
-        sources: list[list[int]],
         task: Hashable,
         function: Callable[..., Hypotheses],
+        sources: list[list[int]],
         *more: np.ndarray,
     ) -> list[list[Translation]]:
         """Translations of encoded texts by a search.
 
         Args:
-            sources: ids of each text; those without any are not searched.
             task: all that distinguishes the search from others.
             function: takes ids, int `[B, S]`, and what is in `more`.
+            sources: ids of each text; those without any are not searched.
             more: inputs with one value per text.
         """
         results = [[Translation("", 0.0, 0.0)] for _ in sources]
-        indices = [index for index, source in enumerate(sources) if source]
-        lengths = [len(sources[index]) for index in indices]
-        for batch in plan_batches(lengths, self.sizes, self.lengths):
-            chosen = [indices[number] for number in batch.indices]
-            ids = self._padded([sources[i] for i in chosen], batch.size, batch.length)
-            rows = np.resize(chosen, batch.size)
-            found = self._run(task, function, ids, *(x[rows] for x in more))
-            found = [values[: len(chosen)] for values in found]
-            translations = to_translations(self._tokenizer, *found)
-            for index, result in zip(chosen, translations, strict=True):
-                results[index] = result
+        places = [place for place, source in enumerate(sources) if source]
+        searched = [sources[place] for place in places]
+        values = (x[places] for x in more)
+        for rows, found in self._run(task, function, [searched], *values):
+            translations = to_translations(self.tokenizer, *found)
+            for row, result in zip(rows, translations, strict=True):
+                results[places[row]] = result
         return results
 
-    def of_pairs(
+    def _scores(
         self,
         task: Hashable,
         function: Callable[..., Any],
         sources: Sequence[str],
         targets: Sequence[str],
     ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Results for pairs of texts, with the rows that they are for.
+        """Results of a function for pairs of texts, with the rows that they are for.
 
         Args:
             task: all that distinguishes the function from others.
@@ -163,65 +161,70 @@ class TextTasks:
                 "`sources` and `targets` must be of equal number. Received: "
                 f"{len(sources)} sources, {len(targets)} targets"
             )
-        source_ids = self.encode("sources", sources)
-        target_ids = self.encode("targets", targets, room_for=1)
-        # One length for both sides: two would square the number of shapes.
-        lengths = [
-            max(len(source), len(target) + 1)
-            for source, target in zip(source_ids, target_ids, strict=True)
+        sides = [
+            self._encode("sources", sources),
+            self._encode("targets", targets, room_for=1),
         ]
-        run = functools.partial(function, self._model)
-        for batch in plan_batches(lengths, self.sizes, self.lengths):
-            sides = [
-                self._padded([ids[i] for i in batch.indices], batch.size, length)
-                for ids, length in (
-                    (source_ids, batch.length),
-                    (target_ids, batch.length - 1),
-                )
-            ]
-            found = self._run(task, run, *sides)
-            yield batch.indices, [values[: len(batch.indices)] for values in found]
-
-    def _padded(
-        self, sequences: Sequence[Sequence[int]], size: int, length: int
-    ) -> np.ndarray:
-        return pad_sequences(sequences, size, length, self._model.pad_id)
+        return self._run(task, functools.partial(function, self.model), sides)
 
     def _run(
-        self, task: Hashable, function: Callable[..., Any], *inputs: np.ndarray
-    ) -> list[np.ndarray]:
-        """The outputs of `function`, which is compiled once for each task and shape.
-
-        The current weights of the model are used.
+        self,
+        task: Hashable,
+        function: Callable[..., Any],
+        sides: Sequence[Sequence[Sequence[int]]],
+        *more: np.ndarray,
+    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
+        """The outputs of a function for batches of texts.
 
         Args:
             task: all that distinguishes the function from others.
-            function: returns a sequence of tensors; each `None` is left out.
-            inputs: inputs of the function.
+            function: returns a sequence of tensors `[B, ...]`; each `None` is left out.
+            sides: ids of each source and, of one less, of each target: one length for
+                both sides, because two would square the number of shapes.
+            more: inputs with one value per text.
+
+        Yields:
+            The texts of a batch, int `[n]`, and the outputs for them.
         """
+        lengths = [
+            max(len(ids) + side for side, ids in enumerate(row))
+            for row in zip(*sides, strict=True)
+        ]
+        pad_id = self.model.pad_id
+        for rows, size, length in plan_batches(
+            lengths, self.batch_sizes, self.source_lengths
+        ):
+            inputs = [
+                pad_sequences([texts[row] for row in rows], size, length - side, pad_id)
+                for side, texts in enumerate(sides)
+            ]
+            inputs += [x[np.resize(rows, size)] for x in more]
+            outputs = self._outputs(task, function, inputs)
+            yield rows, [values[: len(rows)] for values in outputs]
+
+    def _outputs(
+        self, task: Hashable, function: Callable[..., Any], inputs: Sequence[np.ndarray]
+    ) -> list[np.ndarray]:
+        """The outputs of a function, which is compiled once for each task and shape.
+
+        The current weights of the model are used.
+        """
+
+        def traced(weights: list[Tensor], *inputs: Tensor) -> Any:
+            # Weights are arguments: JAX would otherwise compile their current values.
+            self.num_compilations += 1
+            pairs = list(zip(self._variables, weights, strict=True))
+            with keras.StatelessScope(state_mapping=pairs):
+                return function(*inputs)
+
         key = (task, *(array.shape for array in inputs))
         if key not in self._compiled:
-            # A new partial object: TensorFlow would take several shapes of one function
-            # for needless retracing, and warn.
-            traced = functools.partial(self._traced, function)
             self._compiled[key] = backend.jit(traced, xla=self._xla)
         weights = [backend.local_value(variable) for variable in self._variables]
         outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
         return [
             ops.convert_to_numpy(output) for output in outputs if output is not None
         ]
-
-    def _traced(
-        self, function: Callable[..., Any], weights: list[Tensor], *inputs: Tensor
-    ) -> Any:
-        """Calls `function` with weights that are arguments.
-
-        JAX would otherwise compile the current values of the weights.
-        """
-        self.num_compilations += 1
-        pairs = list(zip(self._variables, weights, strict=True))
-        with keras.StatelessScope(state_mapping=pairs):
-            return function(*inputs)
 
 
 def to_translations(
@@ -257,23 +260,9 @@ def to_translations(
     return [[next(found) for _ in range(count)] for count in exists.sum(axis=1)]
 
 
-class Batch(NamedTuple):
-    """Which sequences go together.
-
-    Attributes:
-        indices: int `[n]`, indices of the sequences, `n <= size`.
-        size: number of rows of the batch.
-        length: number of columns.
-    """
-
-    indices: np.ndarray
-    size: int
-    length: int
-
-
 def plan_batches(
     lengths: Sequence[int], sizes: Sequence[int], buckets: Sequence[int]
-) -> Iterator[Batch]:
+) -> Iterator[tuple[np.ndarray, int, int]]:
     """Groups sequences of similar length, the longest first.
 
     Only the last batch may be smaller than the largest size, so that a few texts are
@@ -285,17 +274,14 @@ def plan_batches(
         buckets: allowed lengths, ascending.
 
     Yields:
-        A `Batch` with the smallest size and length that hold its sequences.
+        The indices of the sequences of a batch, int `[n]`, and the smallest size and
+        length that hold them.
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
     for start in range(0, len(order), sizes[-1]):
         indices = order[start : start + sizes[-1]]
-        longest = lengths[indices[0]]
-        yield Batch(
-            indices,
-            size=next(size for size in sizes if size >= len(indices)),
-            length=next(length for length in buckets if length >= longest),
-        )
+        size = sizes[bisect.bisect_left(sizes, len(indices))]
+        yield indices, size, buckets[bisect.bisect_left(buckets, lengths[indices[0]])]
 
 
 def pad_sequences(

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.decoding.beam_search import beam_search
-from keras_attnvariants.decoding.hypotheses import Hypotheses
 from keras_attnvariants.decoding.options import check_lengths
 from keras_attnvariants.decoding.options import check_sampling
 from keras_attnvariants.decoding.sampling import sample
 from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.scoring import score_tokens
+from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.texts import TextTasks
 from keras_attnvariants.decoding.texts import TextTokenizer
@@ -24,7 +24,7 @@ from keras_attnvariants.utils.checks import seeds_of_texts
 from keras_attnvariants.utils.typing import Tensor
 
 
-class Translator:
+class Translator(TextTasks):
     """Translates lists of texts with a model and its tokenizer.
 
     Texts are tokenized, sorted by length and packed into batches of the shapes
@@ -52,6 +52,10 @@ class Translator:
             `keras_attnvariants.backend.gains_from_xla` decide.
         no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
             limit.
+
+    Attributes:
+        num_compilations: how often a search or a scoring was compiled so far.
+        num_truncated: how many texts were truncated so far.
 
     Raises:
         ValueError: an option is out of range.
@@ -82,16 +86,13 @@ class Translator:
         xla: bool | None = None,
         no_repeat_ngram: int = 0,
     ) -> None:
+        super().__init__(model, tokenizer, batch_sizes, source_lengths, xla)
         settings = SearchSettings.of(
             model, beam_size=beam_size, length_penalty=length_penalty
         )
         check_lengths(min_length, max_length, model.max_length)
         check_integer("no_repeat_ngram", no_repeat_ngram, minimum=0)
-        self.model = model
-        self.tokenizer = tokenizer
         self.beam_size = settings.beam_size
-        self._tasks = TextTasks(model, tokenizer, batch_sizes, source_lengths, xla)
-        self.batch_sizes, self.source_lengths = self._tasks.sizes, self._tasks.lengths
         self._options: dict[str, Any] = {
             "length_penalty": settings.length_penalty,
             "min_length": min_length,
@@ -99,16 +100,6 @@ class Translator:
             "block_unknown": block_unknown,
             "no_repeat_ngram": no_repeat_ngram,
         }
-
-    @property
-    def num_compilations(self) -> int:
-        """How often a search or a scoring was compiled so far."""
-        return self._tasks.num_compilations
-
-    @property
-    def num_truncated(self) -> int:
-        """How many texts were truncated so far."""
-        return self._tasks.num_truncated
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text.
@@ -156,9 +147,7 @@ class Translator:
             )
 
         task = ("search", n_best, token_scores)
-        return self._tasks.translations(
-            self._tasks.encode("texts", texts), task, search
-        )
+        return self._translations(task, search, self._encode("texts", texts))
 
     def sample(
         self,
@@ -187,7 +176,7 @@ class Translator:
             ValueError: an option is out of range.
         """
         check_sampling(temperature, top_k, top_p, seed)
-        sources = self._tasks.encode("texts", texts)
+        sources = self._encode("texts", texts)
         seeds = seeds_of_texts(seed, len(sources))
 
         def draw(ids: Tensor, seeds: Tensor) -> Hypotheses:
@@ -195,7 +184,7 @@ class Translator:
             return sample(self.model, ids, *how, **self._options)
 
         task = ("sample", temperature, top_k, top_p)
-        return [best for [best] in self._tasks.translations(sources, task, draw, seeds)]
+        return [best for [best] in self._translations(task, draw, sources, seeds)]
 
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -212,7 +201,7 @@ class Translator:
         """
         log_probs = np.zeros(len(sources), dtype=np.float32)
         counts = np.zeros(len(sources), dtype=np.int32)
-        for rows, found in self._tasks.of_pairs("score", score, sources, targets):
+        for rows, found in self._scores("score", score, sources, targets):
             log_probs[rows], counts[rows] = found
         return log_probs, counts
 
@@ -235,9 +224,7 @@ class Translator:
         """
         function = functools.partial(score_tokens, k=k)
         results: dict[int, TokenScores] = {}
-        for rows, found in self._tasks.of_pairs(
-            ("score", k), function, sources, targets
-        ):
+        for rows, found in self._scores(("score", k), function, sources, targets):
             for row, ids, log_probs, length, *best in zip(rows, *found, strict=True):
                 parts = (x[:length] for x in best)
                 results[row] = TokenScores(

@@ -8,7 +8,7 @@ from keras_attnvariants.decoding.candidates import BLOCK
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.candidates import top_tokens
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.hypotheses import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel

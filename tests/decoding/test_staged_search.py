@@ -4,12 +4,15 @@ import functools
 
 import numpy as np
 import pytest
+from keras import ops
 
 import keras_attnvariants as kav
 from keras_attnvariants import backend
 from keras_attnvariants.attention.registry import variants
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import staged_search as module
+from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
+from keras_attnvariants.decoding.staged_search import is_possible
 from keras_attnvariants.decoding.staged_search import stage_limits
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import PAD
@@ -219,3 +222,10 @@ def test_every_state_grows(monkeypatch, role, name, number):
         same(numpy(run(SOURCES)), found)
     monkeypatch.setattr(module, "MIN_SECOND_STAGE", 1000)
     same(found, search(model, SOURCES, **options))
+
+
+def test_sums_and_products_with_the_impossible_stay_impossible():
+    values = [IMPOSSIBLE, IMPOSSIBLE / 2, 0.01 * IMPOSSIBLE, IMPOSSIBLE + 1e5]
+    assert not ops.convert_to_numpy(is_possible(ops.array(values))).any()
+    real = ops.array([0.0, -1e5, -1e9])
+    assert ops.convert_to_numpy(is_possible(real)).all()

@@ -5,7 +5,10 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.base import SHARED
+from keras_attnvariants.decoding.step_model import collect_alignments
+from keras_attnvariants.decoding.step_model import gather_all
 from keras_attnvariants.decoding.step_model import gather_beams
+from keras_attnvariants.decoding.step_model import of_sentences
 from keras_attnvariants.decoding.step_model import pad_state
 from keras_attnvariants.decoding.step_model import pad_tensor
 from keras_attnvariants.decoding.step_model import reorder
@@ -30,6 +33,14 @@ def test_beams_are_gathered_per_sentence():
     expected = np.take_along_axis(array(x), PARENTS[:, :, None], axis=1)
     found = gather_beams(x, ops.convert_to_tensor(PARENTS))
     np.testing.assert_array_equal(array(found), expected)
+
+
+def test_all_tensors_are_gathered():
+    tree = {"x": (tensor(2, 3, 4), tensor(2, 3))}
+    found = gather_all(tree, ops.convert_to_tensor(PARENTS))
+    for x, y in zip(found["x"], tree["x"], strict=True):
+        expected = gather_beams(y, ops.convert_to_tensor(PARENTS))
+        np.testing.assert_array_equal(array(x), array(expected))
 
 
 def test_changed_tensors_are_reordered_and_others_are_not():
@@ -65,6 +76,17 @@ def test_rows_are_taken_and_replaced():
     )
 
 
+def test_single_values_belong_to_all_rows():
+    class Options:
+        pass
+
+    options = Options()
+    options.one, options.scalar, options.each = 3, ops.ones(()), tensor(4)
+    found = of_sentences(options, ops.convert_to_tensor(np.array([2, 0], "int32")))
+    assert (found.one, float(found.scalar)) == (3, 1.0)
+    np.testing.assert_array_equal(array(found.each), array(options.each)[[2, 0]])
+
+
 def test_without_rows_all_are_taken_and_replaced():
     tree, part = {"x": tensor(2)}, {"x": tensor(2, seed=1)}
     assert take_rows(tree, None) is tree
@@ -80,3 +102,15 @@ def test_states_are_padded_with_zeros_after_their_rows():
     np.testing.assert_array_equal(cache[:, :3], array(state["cache"]))
     assert cache.shape == (2, 5, 1) and not cache[:, 3:].any()
     assert pad_tensor(state["sum"], larger["sum"]) is state["sum"]
+
+
+def test_alignments_are_those_of_the_beams_that_predicted():
+    rng = np.random.default_rng(0)
+    weights = rng.random((2, 4, 3, 5)).astype("float32")  # [B, T, K, S]
+    beams = rng.integers(0, 3, (2, 2, 4)).astype("int32")  # [B, N, T]
+    is_token = rng.random((2, 2, 4)) < 0.7
+    tensors = map(ops.convert_to_tensor, (weights, beams, is_token))
+    found = ops.convert_to_numpy(collect_alignments(*tensors))
+    for b, n, t in np.ndindex(2, 2, 4):
+        expected = weights[b, t, beams[b, n, t]] * is_token[b, n, t]
+        np.testing.assert_array_equal(found[b, n, t], expected)

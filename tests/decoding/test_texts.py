@@ -11,17 +11,17 @@ from keras_attnvariants.decoding.texts import plan_batches
 def test_plan_holds_every_sequence_once_in_the_smallest_shape():
     lengths = np.random.default_rng(0).integers(1, 65, size=75).tolist()
     batches = list(plan_batches(lengths, sizes=(1, 8, 32), buckets=(16, 32, 64)))
-    places = np.concatenate([batch.indices for batch in batches])
+    places = np.concatenate([indices for indices, _, _ in batches])
     assert sorted(places.tolist()) == list(range(75))
-    assert [len(batch.indices) for batch in batches] == [32, 32, 11]
-    assert [batch.size for batch in batches] == [32, 32, 32]
-    for batch in batches:
-        longest = max(lengths[index] for index in batch.indices)
-        assert longest <= batch.length < max(2 * longest, 17)
+    assert [len(indices) for indices, _, _ in batches] == [32, 32, 11]
+    assert [size for _, size, _ in batches] == [32, 32, 32]
+    for indices, _, length in batches:
+        longest = max(lengths[index] for index in indices)
+        assert longest <= length < max(2 * longest, 17)
 
 
 def test_plan_prefers_small_batches_and_accepts_none():
-    assert [b.size for b in plan_batches([3] * 9, sizes=(1, 8), buckets=(4,))] == [8, 1]
+    assert [n for _, n, _ in plan_batches([3] * 9, (1, 8), buckets=(4,))] == [8, 1]
     assert list(plan_batches([], sizes=(1, 8), buckets=(4,))) == []
 
 
