@@ -9,7 +9,6 @@ from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.options import check_lengths_of_each
-from keras_attnvariants.decoding.options import check_ngrams
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
@@ -20,6 +19,7 @@ from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -76,17 +76,14 @@ class Constraints:
         no_repeat_ngram: Any = 0,
     ) -> None:
         self.source_ids = to_token_ids("source_ids", source_ids)
-        self._min_length, limits, self._block_unknown, self._ngram = (
-            per_sentence(name, value, dtype, self.source_ids)
-            for name, value, dtype in (
-                ("min_length", min_length, "int32"),
-                ("max_length", max_length, "int32"),
-                ("block_unknown", block_unknown, "bool"),
-                ("no_repeat_ngram", no_repeat_ngram, "int32"),
-            )
-        )
+        ids = self.source_ids
+        limits = per_sentence("max_length", max_length, "int32", ids)
+        self._min_length = per_sentence("min_length", min_length, "int32", ids)
+        self._block_unknown = per_sentence("block_unknown", block_unknown, "bool", ids)
+        self._ngram = per_sentence("no_repeat_ngram", no_repeat_ngram, "int32", ids)
         check_lengths_of_each(min_length, max_length, model.max_length)
-        check_ngrams(no_repeat_ngram)
+        for size in known_values(no_repeat_ngram):
+            check_integer("no_repeat_ngram", size, minimum=0)
         self.pad_id, self.eos_id = model.pad_id, model.eos_id
         self._bos_id = model.bos_id
         self._unk_id = getattr(model, "unk_id", UNKNOWN_ID)
@@ -108,7 +105,7 @@ class Constraints:
         longest: Size = default
         if max_length is not None:
             longest = largest(max_length, unknown=model_max_length)
-            if (0,) in known_values(max_length):
+            if 0 in known_values(max_length):
                 longest = at_least(default, longest)
         if isinstance(longest, int) and longest < least:
             raise ValueError(

@@ -3,7 +3,6 @@
 The length penalty is one of them.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -29,18 +28,17 @@ def is_per_sentence(value: Any) -> bool:
     return bool(ops.is_tensor(value)) or np.ndim(value) > 0
 
 
-def known_values(*options: Any) -> Iterator[tuple[Any, ...]]:
-    """The values of options for each sentence, `None` for those of tensors.
+def known_values(option: Any) -> list[Any]:
+    """The values of an option, for all sentences or for each; none of a tensor.
 
     In a graph, the values of tensors are not known, and they are not checked.
     """
-    arrays = (None if ops.is_tensor(option) else option for option in options)
-    yield from np.broadcast(*(np.asarray(array, dtype=object) for array in arrays))
+    return [] if ops.is_tensor(option) else np.ravel(option).tolist()
 
 
 def largest(option: Any, unknown: int) -> int:
     """The largest value of an option, or `unknown` if it is a tensor."""
-    return unknown if ops.is_tensor(option) else max(np.ravel(option).tolist() or [0])
+    return unknown if ops.is_tensor(option) else max(known_values(option), default=0)
 
 
 def per_sentence(name: str, value: Any, dtype: str, source_ids: Tensor) -> Any:
@@ -104,33 +102,25 @@ def check_lengths_of_each(
     min_length: Any, max_length: Any, model_max_length: int
 ) -> None:
     """The same for values per sentence, of which a `max_length` of 0 is the default."""
-    has_default = is_per_sentence(max_length)
-    for lowest, longest in known_values(min_length, max_length):
-        lowest = 0 if lowest is None else lowest
-        longest = None if has_default and longest == 0 else longest
-        check_lengths(lowest, longest, model_max_length)
-
-
-def check_ngrams(sizes: Any) -> None:
-    """Raises `ValueError` unless the sizes of n-grams make sense."""
-    for (size,) in known_values(sizes):
-        check_integer("no_repeat_ngram", 0 if size is None else size, minimum=0)
+    lowest, longest = known_values(min_length) or [0], known_values(max_length)
+    if is_per_sentence(max_length):
+        longest = [length or None for length in longest] or [None]
+    for pair in np.broadcast(np.array(lowest, object), np.array(longest, object)):
+        check_lengths(*pair, model_max_length)
 
 
 def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
     """Raises `ValueError` unless what can be known of the options makes sense."""
-    for (value,) in known_values(temperature):
-        if value is not None and check_finite("temperature", value) < 0:
+    for value in known_values(temperature):
+        if check_finite("temperature", value) < 0:
             raise ValueError(f"`temperature` must not be negative. Received: {value}")
-    for (value,) in known_values(top_k):
-        if value is not None:
-            check_integer("top_k", value, minimum=0)
-    for (value,) in known_values(top_p):
-        if value is not None and not 0 < check_finite("top_p", value) <= 1:
+    for value in known_values(top_k):
+        check_integer("top_k", value, minimum=0)
+    for value in known_values(top_p):
+        if not 0 < check_finite("top_p", value) <= 1:
             raise ValueError(f"`top_p` must be above 0, at most 1. Received: {value}")
-    for (value,) in known_values(seed):
-        if value is not None:
-            check_seed("seed", value)
+    for value in known_values(seed):
+        check_seed("seed", value)
 
 
 def to_token_ids(name: str, ids: Any) -> Tensor:
@@ -200,7 +190,7 @@ class LengthNormalization:
             lengths = np.arange(longest + 1, dtype="float32")
             table = ops.power(6.0 / (5.0 + lengths), values[:, None])
         else:
-            for (value,) in known_values(exponent):
+            for value in known_values(exponent):
                 check_finite("length_penalty", value)
             table = ops.convert_to_tensor(length_factors(longest, exponent))
         shape = (ops.shape(limits)[0], longest + 1)

@@ -96,14 +96,11 @@ class _Drawing:
         seed: Any,
     ) -> None:
         source_ids = constraints.source_ids
-        self.temperature, self.top_k, self.top_p = (
-            per_sentence(name, value, dtype, source_ids)
-            for name, value, dtype in (
-                ("temperature", temperature, "float32"),
-                ("top_k", top_k, "int32"),
-                ("top_p", top_p, "float32"),
-            )
+        self.temperature = per_sentence(
+            "temperature", temperature, "float32", source_ids
         )
+        self.top_k = per_sentence("top_k", top_k, "int32", source_ids)
+        self.top_p = per_sentence("top_p", top_p, "float32", source_ids)
         # The tokens have to be sorted only if the best of them are wanted.
         self.count = None
         if is_per_sentence(top_k) or is_per_sentence(top_p) or top_p < 1:

@@ -1,9 +1,9 @@
 """Sequence-to-sequence models wired from attention variants."""
 
+from keras_attnvariants.models.base import SearchSettings
 from keras_attnvariants.models.ensemble import Ensemble
 from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
-from keras_attnvariants.models.search_settings import SearchSettings
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
 from keras_attnvariants.models.swapping import SwappedLayer
 from keras_attnvariants.models.swapping import SwappedModel

@@ -1,9 +1,11 @@
-"""The base class of all models: vocabularies, special tokens, configuration."""
+"""The base class of all models: vocabularies, special tokens, search settings."""
 
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
+from dataclasses import asdict
 from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import keras
@@ -11,16 +13,73 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
-from keras_attnvariants.models.search_settings import SearchSettings
+from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Size
-from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 # The name of what the weights are compared with, among the inputs of a model.
 ALIGNMENTS = "alignments"
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The settings of a beam search that a model carries with it.
+
+    A preset gives those of its paper to the models that it builds; they are saved and
+    loaded with the model. Search, translation, evaluation and export use them for what
+    a call leaves open.
+
+    Attributes:
+        beam_size: number of hypotheses per sentence.
+        length_penalty: exponent of the length normalization; 0 for none.
+        extra_length: by how many tokens a translation may exceed its source.
+
+    Raises:
+        ValueError: a value is out of range.
+
+    Example:
+
+    >>> from keras_attnvariants import presets
+    >>> preset = presets.get("rosendahl2021/context/iwslt17-en-it")
+    >>> model = preset.build(100, num_layers=1, hidden_dim=16, intermediate_dim=16)
+    >>> SearchSettings.of(model, length_penalty=1.0)
+    SearchSettings(beam_size=12, length_penalty=1.0, extra_length=50)
+    """
+
+    beam_size: int = 4
+    length_penalty: float = 0.6
+    extra_length: int = 50
+
+    def __post_init__(self) -> None:
+        check_integer("beam_size", self.beam_size)
+        check_integer("extra_length", self.extra_length, minimum=0)
+        check_finite("length_penalty", self.length_penalty)
+
+    @classmethod
+    def of(cls, model: Any, **given: Any) -> "SearchSettings":
+        """The settings of a model, with those that are given in their place.
+
+        Args:
+            model: any step model; one without settings has the defaults.
+            **given: fields of this class, or `None` for that of the model.
+        """
+        own = getattr(model, "search_settings", cls())
+        return replace(own, **{k: v for k, v in given.items() if v is not None})
+
+    @classmethod
+    def get(
+        cls, identifier: "Mapping[str, Any] | SearchSettings | None"
+    ) -> "SearchSettings":
+        """Settings from themselves, from their `to_dict`, or the defaults."""
+        if isinstance(identifier, Mapping):
+            return cls(**identifier)
+        return cls() if identifier is None else identifier
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as JSON can hold them."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -54,10 +113,10 @@ class Guidance:
 class TranslationModel(keras.Model):
     """Base class of the models: logits of a target, given its source.
 
-    A subclass is called with `{"source_ids": [B, S], "target_ids": [B, T]}`, and it
-    is a *step model*: `encode`, `initial_state` and `step` are all that decoding,
-    scoring and serving know of it. Its `get_config` adds its own arguments to those
-    of this class.
+    A subclass is a *step model*: `call`, `encode`, `initial_state` and `step` are all
+    that decoding, scoring and serving know of it; see
+    `keras_attnvariants.decoding.StepModel`. Its `get_config` adds its own arguments to
+    those of this class.
 
     Args:
         vocabulary_size: number of tokens.
@@ -105,22 +164,6 @@ class TranslationModel(keras.Model):
         self.quantization: str | None = None
         self.guidance: Guidance | None = None
 
-    def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
-        """Logits for every target position, given all target tokens before it.
-
-        Args:
-            inputs: dict of int `source_ids` `[B, S]` and `target_ids` `[B, T]`,
-                padded on the right with `pad_id`; the target starts with BOS.
-            training: whether dropout is applied.
-
-        Returns:
-            `[B, T, vocabulary_size]`.
-
-        Raises:
-            ValueError: a sequence is known to be longer than `max_length`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define `call`.")
-
     def guidable_heads(self) -> dict[int, int]:
         """Decoder layers whose attention to the source has weights that are learned.
 
@@ -134,58 +177,6 @@ class TranslationModel(keras.Model):
     ) -> Guidance | None:
         """The guidance of a call, or `None` if it adds nothing to the loss."""
         return self.guidance if training and ALIGNMENTS in inputs else None
-
-    def encode(self, source_ids: Tensor) -> State:
-        """The encoded source that decoding needs: nested tensors `[B, ...]`.
-
-        Args:
-            source_ids: int `[B, S]`, padded on the right with `pad_id`.
-
-        Raises:
-            ValueError: a source is known to be longer than `max_length`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define `encode`.")
-
-    def initial_state(
-        self, context: NestedTensors, beams: int, max_length: int
-    ) -> State:
-        """The state before the first position: nested tensors `[B, K, ...]`.
-
-        Args:
-            context: what `encode` returned.
-            beams: number of hypotheses per sentence, `K`.
-            max_length: number of positions that there must be room for.
-
-        Raises:
-            ValueError: `max_length` exceeds that of the model.
-        """
-        raise NotImplementedError(
-            f"{type(self).__name__} does not define `initial_state`."
-        )
-
-    def step(
-        self,
-        tokens: Tensor,
-        position: Tensor,
-        state: NestedTensors,
-        context: NestedTensors,
-        return_attention_scores: bool = False,
-    ) -> tuple[Any, ...]:
-        """Logits for the tokens after `tokens`.
-
-        Args:
-            tokens: int `[B, K]`, the tokens at this position (BOS at first).
-            position: int32 scalar, from 0.
-            state: what the previous step, or `initial_state`, returned.
-            context: what `encode` returned.
-            return_attention_scores: whether to return an alignment as well.
-
-        Returns:
-            Logits `[B, K, vocabulary_size]` and the new state; with scores also an
-            alignment, float32 `[B, K, S]`: the weights of the last attention to the
-            source, averaged over its heads; 0 if the model has none.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not define `step`.")
 
     def compute_output_spec(
         self, inputs: dict[str, Tensor], training: bool | None = None

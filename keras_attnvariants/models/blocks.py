@@ -30,7 +30,12 @@ class Block(keras.layers.Layer):
         normalization: `"pre"` or `"post"`.
         dropout: rate on the output of every sub-layer.
         **kwargs: those of `keras.layers.Layer`.
+
+    Attributes:
+        ROLES: of its attention layers; the first is what blocks are named after.
     """
+
+    ROLES: tuple[str, ...]
 
     def __init__(
         self,
@@ -117,6 +122,8 @@ class Block(keras.layers.Layer):
 class EncoderBlock(Block):
     """Self-attention and feed-forward over a source sequence."""
 
+    ROLES = ("encoder",)
+
     def call(
         self,
         x: Tensor,
@@ -155,6 +162,8 @@ class DecoderBlock(Block):
         cross_attention: attention layer, or `None`.
         *args, **kwargs: the further arguments of `Block`.
     """
+
+    ROLES = ("decoder", "cross")
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """Several models that translate as one."""
 
 import math
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
-from keras_attnvariants.models.search_settings import SearchSettings
+from keras_attnvariants.models.base import SearchSettings
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -26,20 +25,7 @@ SHARED_ATTRIBUTES = (
 )
 
 
-def mean_probability(log_probs: Tensor) -> Tensor:
-    """The logarithms of the means of probabilities `[M, ...]`."""
-    return ops.logsumexp(log_probs, axis=0) - math.log(log_probs.shape[0])
-
-
-def mean_log_probability(log_probs: Tensor) -> Tensor:
-    """The means of log probabilities `[M, ...]`; a search makes their sum 1 again."""
-    return ops.mean(log_probs, axis=0)
-
-
-AVERAGES: dict[str, Callable[[Tensor], Tensor]] = {
-    "probabilities": mean_probability,
-    "log_probabilities": mean_log_probability,
-}
+AVERAGES = ("probabilities", "log_probabilities")
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -96,11 +82,9 @@ class Ensemble(keras.Model):
             if hasattr(members[0], name):
                 setattr(self, name, getattr(members[0], name))
         self.max_length = min(member.max_length for member in members)
-        self.search_settings = (
-            SearchSettings.of(members[0])
-            if search_settings is None
-            else SearchSettings.get(search_settings)
-        )
+        self.search_settings = SearchSettings.of(members[0])
+        if search_settings is not None:
+            self.search_settings = SearchSettings.get(search_settings)
         quantized = (getattr(member, "quantization", None) for member in members)
         self.quantization = next(filter(None, quantized), None)
         self.build()
@@ -112,7 +96,11 @@ class Ensemble(keras.Model):
     def averaged(self, logits: Sequence[Tensor]) -> Tensor:
         """The averaged predictions of the members, float32 log probabilities."""
         log_probs = [ops.log_softmax(ops.cast(x, "float32"), axis=-1) for x in logits]
-        return AVERAGES[self.average](ops.stack(log_probs))
+        stacked = ops.stack(log_probs)
+        if self.average == "probabilities":
+            return ops.logsumexp(stacked, axis=0) - math.log(len(log_probs))
+        # A search makes the sum of probabilities 1 again.
+        return ops.mean(stacked, axis=0)
 
     def call(
         self, inputs: Mapping[str, Tensor], training: bool | None = None

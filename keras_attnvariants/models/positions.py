@@ -160,9 +160,8 @@ def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
 
 def check_range(max_length: int, start: Size, length: Size) -> None:
     """Raises if a statically known range of positions exceeds `max_length`."""
-    if not isinstance(start, int) or not isinstance(length, int):
-        return
-    if start + length > max_length:
+    is_known = isinstance(start, int) and isinstance(length, int)
+    if is_known and start + length > max_length:
         raise ValueError(
             f"The sequence must not exceed `max_length`={max_length} positions. "
             f"Received: length {start + length}"

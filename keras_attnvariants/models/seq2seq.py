@@ -107,6 +107,7 @@ class Seq2SeqLSTM(TranslationModel):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        """Logits `[B, T, V]`; arguments and errors are those of `Transformer.call`."""
         hidden, context = self.run_decoder(inputs, training)
         guidance = self.guidance_of(inputs, training)
         if guidance is not None:
@@ -149,6 +150,7 @@ class Seq2SeqLSTM(TranslationModel):
     # The step-model protocol
 
     def encode(self, source_ids: Tensor, training: bool | None = False) -> State:
+        """The memory of the decoder: hidden states, last state and mask of a source."""
         check_length("source_ids", source_ids.shape[1], self.max_length)
         mask = ops.not_equal(source_ids, self.pad_id)
         if not self.mask_padding:
@@ -160,6 +162,7 @@ class Seq2SeqLSTM(TranslationModel):
     def initial_state(
         self, context: NestedTensors, beams: int, max_length: int
     ) -> State:
+        """The state of the decoder before the first position."""
         check_length("max_length", max_length, self.max_length)
         return self.decoder.initial_state(context, beams)
 
@@ -171,6 +174,11 @@ class Seq2SeqLSTM(TranslationModel):
         context: NestedTensors,
         return_attention_scores: bool = False,
     ) -> tuple[Any, ...]:
+        """Logits `[B, K, V]` after tokens `[B, K]`, the next state, and an alignment.
+
+        The alignment, float32 `[B, K, S]`, is returned if scores are: the weights
+        of the attention; 0 without.
+        """
         x = self.embeddings.embed_step(tokens, position)
         x, state, weights = self.decoder.step(x, state, context)
         logits = self.embeddings.logits(x)

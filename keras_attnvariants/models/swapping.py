@@ -1,6 +1,7 @@
 """An attention variant in the place of attention in a Keras model that exists."""
 
 import inspect
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -199,10 +200,11 @@ def variant_for(old: keras.layers.Layer, template: BaseAttention) -> BaseAttenti
     Raises:
         ValueError: the old layer does something that no variant can.
     """
-    before = old.get_config()
+    before, sizes = old.get_config(), projections(old)
+    width, _ = sizes.get("query_dense", (None, None))
     for name, allowed in (
         ("attention_axes", (None, (1,), [1])),
-        ("output_shape", (None, (input_width(old),), [input_width(old)])),
+        ("output_shape", (None, (width,), [width])),
     ):
         if before.get(name) not in allowed:
             raise ValueError(
@@ -213,16 +215,10 @@ def variant_for(old: keras.layers.Layer, template: BaseAttention) -> BaseAttenti
     place = {"dtype": old.dtype_policy, "name": old.name, "trainable": old.trainable}
     config = {**template.get_config(), **place}
     if getattr(old, "num_heads", None) == template.num_heads:
-        for name, width in head_widths(old).items():
-            if name in config and config[name] is None:
-                config[name] = width
+        for name, dense in (("key_dim", "key_dense"), ("value_dim", "value_dense")):
+            if dense in sizes and config.get(name, "") is None:
+                config[name] = sizes[dense][1] // template.num_heads
     return type(template).from_config(config)
-
-
-def input_width(layer: keras.layers.Layer) -> int | None:
-    """The width of the queries of a layer, if it projects them."""
-    dense = getattr(layer, "query_dense", None)
-    return None if dense is None else int(dense.kernel.shape[0])
 
 
 def check_call(layer: BaseAttention, args: Any, kwargs: Any) -> None:
@@ -259,16 +255,6 @@ def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
 PAIRS = (("query_dense", "key_dense"), ("value_dense", "output_dense"))
 
 
-def head_widths(layer: keras.layers.Layer) -> dict[str, int]:
-    """The widths of a head's keys and values, as far as a layer projects them."""
-    found = {"key_dim": "key_dense", "value_dim": "value_dense"}
-    return {
-        name: matrix(layer, dense)[1] // layer.num_heads
-        for name, dense in found.items()
-        if hasattr(layer, dense)
-    }
-
-
 def take_projections(
     old: keras.layers.Layer, new: keras.layers.Layer
 ) -> list[tuple[Any, Any]]:
@@ -286,34 +272,34 @@ def take_projections(
     copied: list[tuple[Any, Any]] = []
     if getattr(old, "num_heads", None) != new.num_heads:
         return copied
+    ours, theirs = projections(new), projections(old)
     for names in PAIRS:
-        if all(fits(old, new, name) for name in names):
+        if all(name in ours and ours[name] == theirs.get(name) for name in names):
             for name in names:
                 copied += copy_dense(getattr(old, name), getattr(new, name))
     return copied
 
 
-def fits(old: keras.layers.Layer, new: keras.layers.Layer, name: str) -> bool:
-    """Whether both layers have a projection of this name with equal sizes."""
-    if not (hasattr(old, name) and hasattr(new, name)):
-        return False
-    return matrix(old, name) == matrix(new, name)
+def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:
+    """The sizes of the projections of a layer, each as one matrix.
 
+    Keras has an axis for the heads.
 
-def matrix(layer: keras.layers.Layer, name: str) -> tuple[int, int]:
-    """The sizes of a projection as one matrix; Keras has an axis for the heads."""
-    dense = getattr(layer, name)
-    if getattr(dense, "quantization_mode", None) is not None:
-        raise ValueError(
-            "`model` must not be quantized; swap first, then quantize. "
-            f"Received: {layer.name!r} in {dense.quantization_mode}"
-        )
-    first, *middle, last = (int(size) for size in dense.kernel.shape)
-    for size in middle:
-        first, last = (
-            (first * size, last) if name == "output_dense" else (first, last * size)
-        )
-    return first, last
+    Raises:
+        ValueError: the layer is quantized.
+    """
+    found = {}
+    for name in (name for pair in PAIRS for name in pair if hasattr(layer, name)):
+        dense = getattr(layer, name)
+        if getattr(dense, "quantization_mode", None) is not None:
+            raise ValueError(
+                "`model` must not be quantized; swap first, then quantize. "
+                f"Received: {layer.name!r} in {dense.quantization_mode}"
+            )
+        shape = tuple(map(int, dense.kernel.shape))
+        inputs = len(shape) - 1 if name == "output_dense" else 1
+        found[name] = math.prod(shape[:inputs]), math.prod(shape[inputs:])
+    return found
 
 
 def copy_dense(old: keras.layers.Layer, new: keras.layers.Layer) -> list[Any]:

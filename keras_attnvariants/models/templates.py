@@ -1,9 +1,7 @@
 """Template layers: one attention layer stands for one in every block of a stack."""
 
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from typing import TypeVar
 
@@ -75,7 +73,10 @@ def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
     >>> [type(layer).__name__ for layer in stack]
     ['NeuralNgram', 'DotProductAttention', 'DotProductAttention']
     """
-    check_count(count, num_layers)
+    if not 0 <= count <= num_layers:
+        raise ValueError(
+            f"`count` must be from 0 to num_layers={num_layers}. Received: {count}"
+        )
     return [template] * count + [rest] * (num_layers - count)
 
 
@@ -89,16 +90,7 @@ def highest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
     >>> highest(1, "one head", rest=None, num_layers=3)
     [None, None, 'one head']
     """
-    check_count(count, num_layers)
-    return [rest] * (num_layers - count) + [template] * count
-
-
-def check_count(count: int, num_layers: int) -> None:
-    """Raises `ValueError` unless there are `count` layers to choose."""
-    if not 0 <= count <= num_layers:
-        raise ValueError(
-            f"`count` must be from 0 to num_layers={num_layers}. Received: {count}"
-        )
+    return lowest(count, template, rest, num_layers)[::-1]
 
 
 def check_role(name: str, template: Any, role: str) -> None:
@@ -178,57 +170,29 @@ def deserialize(config: Any) -> Any:
     return config
 
 
-@dataclass(frozen=True)
-class BlockOptions:
-    """The options that all blocks of a model have in common.
-
-    Attributes:
-        intermediate_dim: width of the feed-forward sub-layers.
-        feed_forward: whether blocks have such a sub-layer: one bool, or one per block.
-        dropout: rate on the output of every sub-layer.
-        feed_forward_dropout: rate inside the feed-forward sub-layers.
-        activation: activation of the feed-forward sub-layers.
-        normalization: `"pre"` or `"post"`.
-    """
-
-    intermediate_dim: int
-    feed_forward: bool | Sequence[bool]
-    dropout: float
-    feed_forward_dropout: float
-    activation: str
-    normalization: str
-
-
 def blocks(
-    cls: Callable[..., AnyBlock],
-    name: str,
-    num_layers: int,
-    attention: Mapping[str, Templates],
-    options: BlockOptions,
-    dtype: DType,
+    cls: type[AnyBlock], num_layers: int, given: Mapping[str, Any], dtype: DType
 ) -> list[AnyBlock]:
     """The blocks of the encoder or of the decoder.
 
     Args:
         cls: class of the blocks.
-        name: beginning of their names; their numbers follow.
         num_layers: number of blocks.
-        attention: templates by role, in the order of the arguments of `cls`.
-        options: what all blocks have in common.
+        given: arguments of `Transformer`, by name.
         dtype: dtype policy of the model.
     """
     sublayers: list[list[Any]] = [
-        attention_layers(role, entries, num_layers, dtype)
-        for role, entries in attention.items()
+        attention_layers(role, given[f"{role}_attention"], num_layers, dtype)
+        for role in cls.ROLES
     ]
-    sublayers.append(feed_forward_layers(num_layers, options, dtype))
+    sublayers.append(feed_forward_layers(num_layers, given, dtype))
     return [
         cls(
             *layers,
-            normalization=options.normalization,
-            dropout=options.dropout,
+            normalization=given["normalization"],
+            dropout=given["dropout"],
             dtype=dtype,
-            name=f"{name}_{number}",
+            name=f"{cls.ROLES[0]}_{number}",
         )
         for number, layers in enumerate(zip(*sublayers, strict=True))
     ]
@@ -257,18 +221,12 @@ def attention_layers(
 
 
 def feed_forward_layers(
-    num_layers: int, options: BlockOptions, dtype: DType
+    num_layers: int, given: Mapping[str, Any], dtype: DType
 ) -> list[FeedForward | None]:
     """One feed-forward layer, or `None`, per block."""
-    flags = per_layer("feed_forward", options.feed_forward, num_layers)
+    sizes = (given["intermediate_dim"], given["activation"])
+    rate = given["feed_forward_dropout"]
     return [
-        FeedForward(
-            options.intermediate_dim,
-            options.activation,
-            options.feed_forward_dropout,
-            dtype=dtype,
-        )
-        if flag
-        else None
-        for flag in flags
+        FeedForward(*sizes, rate, dtype=dtype) if is_wanted else None
+        for is_wanted in per_layer("feed_forward", given["feed_forward"], num_layers)
     ]

@@ -1,6 +1,5 @@
 """The encoder-decoder Transformer, with any attention variant in any place."""
 
-import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -26,7 +25,6 @@ from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.positions import embedding_dim
 from keras_attnvariants.models.sublayers import PLACEMENTS
 from keras_attnvariants.models.sublayers import layer_norm
-from keras_attnvariants.models.templates import BlockOptions
 from keras_attnvariants.models.templates import Templates
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
@@ -108,29 +106,30 @@ class Transformer(TranslationModel):
         **kwargs: Any,
     ) -> None:
         super().__init__(vocabulary_size, **kwargs)
-        self.num_layers = check_integer("num_layers", num_layers)
-        self.num_decoder_layers = check_optional_integer(
-            "num_decoder_layers", num_decoder_layers
-        )
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
-        self.embedding_scale = embedding_scale
-        self.tie_embeddings = check_choice("tie_embeddings", tie_embeddings, TYING)
-        self.softmax_bias = softmax_bias
-        self.block_options = BlockOptions(
-            check_integer("intermediate_dim", intermediate_dim),
-            feed_forward,
-            dropout,
-            feed_forward_dropout,
-            activation,
-            check_choice("normalization", normalization, PLACEMENTS),
-        )
         # A proxy: layers in a plain dict would become layers of the model.
-        self._templates: Mapping[str, Any] = MappingProxyType(
+        self._given: Mapping[str, Any] = MappingProxyType(
             {
+                "num_layers": check_integer("num_layers", num_layers),
+                "num_decoder_layers": check_optional_integer(
+                    "num_decoder_layers", num_decoder_layers
+                ),
+                "hidden_dim": hidden_dim,
+                "intermediate_dim": check_integer("intermediate_dim", intermediate_dim),
                 "encoder_attention": encoder_attention,
                 "decoder_attention": decoder_attention,
                 "cross_attention": cross_attention,
+                "feed_forward": feed_forward,
+                "dropout": dropout,
+                "feed_forward_dropout": feed_forward_dropout,
+                "activation": activation,
+                "normalization": check_choice(
+                    "normalization", normalization, PLACEMENTS
+                ),
                 "positions": positions,
+                "embedding_scale": embedding_scale,
+                "tie_embeddings": check_choice("tie_embeddings", tie_embeddings, TYING),
+                "softmax_bias": softmax_bias,
             }
         )
         self.create_layers()
@@ -138,7 +137,7 @@ class Transformer(TranslationModel):
 
     def create_layers(self) -> None:
         """Creates the layers of the model from the arguments of the constructor."""
-        dtype, options, given = self.dtype_policy, self.block_options, self._templates
+        dtype, given = self.dtype_policy, self._given
         positions = given["positions"] or SinusoidalPositions(self.max_length)
         check_length("max_length", self.max_length, positions.max_length)
         self.embeddings = TokenEmbeddings(
@@ -147,32 +146,19 @@ class Transformer(TranslationModel):
             self.hidden_dim,
             embedding_dim(self.hidden_dim, positions),
             templates.clone(positions, dtype, "positions"),
-            self.embedding_scale,
-            self.tie_embeddings,
-            self.softmax_bias,
-            options.dropout,
+            given["embedding_scale"],
+            given["tie_embeddings"],
+            given["softmax_bias"],
+            given["dropout"],
             dtype=dtype,
             name="embeddings",
         )
-        self.encoder_blocks = templates.blocks(
-            EncoderBlock,
-            "encoder",
-            self.num_layers,
-            {"encoder": given["encoder_attention"]},
-            options,
-            dtype,
-        )
-        depth = self.num_decoder_layers
-        self.decoder_blocks = templates.blocks(
-            DecoderBlock,
-            "decoder",
-            self.num_layers if depth is None else depth,
-            {"decoder": given["decoder_attention"], "cross": given["cross_attention"]},
-            options,
-            dtype,
-        )
+        depth = given["num_layers"]
+        self.encoder_blocks = templates.blocks(EncoderBlock, depth, given, dtype)
+        depth = given["num_decoder_layers"] or depth
+        self.decoder_blocks = templates.blocks(DecoderBlock, depth, given, dtype)
         self.encoder_norm = self.decoder_norm = None
-        if options.normalization == "pre":
+        if given["normalization"] == "pre":
             self.encoder_norm = layer_norm(dtype, "encoder_norm")
             self.decoder_norm = layer_norm(dtype, "decoder_norm")
 
@@ -188,6 +174,16 @@ class Transformer(TranslationModel):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
+        """Logits `[B, T, V]` of each target position, given the tokens before it.
+
+        Args:
+            inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]`, padded on the
+                right with `pad_id`; the target starts with BOS.
+            training: whether dropout is applied.
+
+        Raises:
+            ValueError: a sequence is known to be longer than `max_length`.
+        """
         guidance = self.guidance_of(inputs, training)
         if guidance is None:
             return self.logits(self.run_decoder(inputs, training))
@@ -280,6 +276,7 @@ class Transformer(TranslationModel):
     # The step-model protocol
 
     def encode(self, source_ids: Tensor) -> State:
+        """The memories of all cross-attention, and the mask of a source `[B, S]`."""
         encoded, mask = self.run_encoder(source_ids, training=False)
         return {
             block.name: block.prepare(encoded, mask) for block in self.decoder_blocks
@@ -288,6 +285,7 @@ class Transformer(TranslationModel):
     def initial_state(
         self, context: NestedTensors, beams: int, max_length: int
     ) -> State:
+        """The states of the decoder blocks before the first position."""
         check_length("max_length", max_length, self.max_length)
         batch = ops.shape(context["mask"])[0]
         return {
@@ -305,6 +303,11 @@ class Transformer(TranslationModel):
         context: NestedTensors,
         return_attention_scores: bool = False,
     ) -> tuple[Any, ...]:
+        """Logits `[B, K, V]` after tokens `[B, K]`, the next state, and an alignment.
+
+        The alignment, float32 `[B, K, S]`, is returned if scores are: the weights
+        of the last cross-attention that has some, averaged over its heads; else 0.
+        """
         x = self.embeddings.embed_step(tokens, position)
         state, alignment = with_common_histories(state), None
         for block in self.decoder_blocks:
@@ -326,14 +329,5 @@ class Transformer(TranslationModel):
     # Keras
 
     def get_config(self) -> dict[str, Any]:
-        values = {**dataclasses.asdict(self.block_options), **self._templates}
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "num_decoder_layers": self.num_decoder_layers,
-            "hidden_dim": self.hidden_dim,
-            "embedding_scale": self.embedding_scale,
-            "tie_embeddings": self.tie_embeddings,
-            "softmax_bias": self.softmax_bias,
-            **{name: templates.serialize(value) for name, value in values.items()},
-        }
+        given = {k: templates.serialize(value) for k, value in self._given.items()}
+        return {**super().get_config(), **given}
