@@ -157,7 +157,7 @@ def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
     if rows is None:
         return tree
     return keras.tree.map_structure(
-        lambda x: ops.take(x, rows, axis=0) if getattr(x, "shape", ()) else x, tree
+        lambda x: ops.take(x, rows, axis=0) if len(getattr(x, "shape", ())) else x, tree
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.presets.preset import PLACES
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.preset import layer_config
@@ -50,11 +51,9 @@ TRANSFORMER_NOTE = (
     "queries, keys and values; a softmax over queries; a decoder that drops its "
     "self-attention; a decoder mask that shows the future and hides the past; layer "
     "normalization with a bias that starts at 1 and an epsilon that is added to the "
-    "unbiased standard deviation. This preset is the Transformer that was intended. In "
-    "the released modules source and target have a table of positions each, embeddings "
-    "have no dropout, and feed-forward sub-layers have dropout of 0.1 inside. Here, "
-    "both share one table, embeddings have the published rate, and feed-forward "
-    "sub-layers have no dropout inside."
+    "unbiased standard deviation. This preset is the Transformer that was intended. "
+    "Unlike the released modules, it has one table of positions for source and target, "
+    "dropout on embeddings, and none inside feed-forward sub-layers."
 )
 
 
@@ -81,9 +80,7 @@ def transformer(
         **options,
         "hidden_dim": hidden_dim,
         "dropout": dropout,
-        "encoder_attention": attention,
-        "decoder_attention": attention,
-        "cross_attention": attention,
+        **dict.fromkeys(PLACES, attention),
         "positions": layer_config(
             "ConcatenatedPositions", position_dim=position_dim, max_position=20
         ),
@@ -98,22 +95,21 @@ CORPUS = "iwslt16-de-en"
 
 MODELS = read_table(
     """
-    model         hidden_dim bidirectional attention loss  perplexity bleu
-    seq2seq       100        False         False     3.23  25.36      6.32
-    seq2seq-attn  200        True          True      2.71  15.05      17.77
+    model        embedding_dim hidden_dim bidirectional attention loss perplexity bleu
+    seq2seq      100           100        False         False     3.23 25.36      6.32
+    seq2seq-attn 100           200        True          True      2.71 15.05      17.77
     """,
     CORPUS,
 ) | read_table(
     """
-    model      num_layers  num_heads  dropout  loss  perplexity  bleu
-    megatron   3           4          0.2      2.7   15.0        9.68
-    soundwave  4           3          0.1      2.8   16.0        7.08
+    model      num_layers num_heads dropout loss perplexity bleu
+    megatron   3          4         0.2     2.7  15.0       9.68
+    soundwave  4          3         0.1     2.8  16.0       7.08
     """,
     CORPUS,
 )
 
-LSTM_SIZES = {"embedding_dim": 100}
-TRANSFORMER_SIZES = {"hidden_dim": 200, "intermediate_dim": 800, "position_dim": 20}
+SIZES = {"hidden_dim": 200, "intermediate_dim": 800, "position_dim": 20}
 
 NOTES = {
     "seq2seq": "The validation loss is flat from epoch 8 on. Units and vocabularies "
@@ -126,13 +122,12 @@ NOTES = {
 
 for _name, (_options, _figures) in MODELS.items():
     _is_lstm = "num_layers" not in _options
-    _sizes = LSTM_SIZES if _is_lstm else TRANSFORMER_SIZES
     register(
         Preset(
             name=f"cs287/{_name}/{CORPUS}",
             paper=PAPER,
             architecture=dict if _is_lstm else transformer,
-            options={**VOCABULARIES, **_sizes, **_options},
+            options={**VOCABULARIES, **({} if _is_lstm else SIZES), **_options},
             training=TRAINING,
             published=_figures,
             notes=f"{DATA_NOTE} {NOTES[_name]}",

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from keras_attnvariants.presets.preset import BASE
+from keras_attnvariants.presets.preset import PLACES
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
@@ -43,7 +44,7 @@ def heterogeneous(place: str, num_heads: int, longest: int) -> dict[str, Any]:
 
 def interleaved(place: str, num_heads: int) -> dict[str, Any]:
     """Queries of tokens and queries of phrases; in encoders phrases look ahead."""
-    return layer_config("Interleaved", look_ahead=place == "encoder")
+    return layer_config("Interleaved", look_ahead=place == "encoder_attention")
 
 
 def architecture(
@@ -75,8 +76,7 @@ def architecture(
             **options,
         )
 
-    places = ("encoder", "decoder", "cross")
-    return {**sizes, **{f"{place}_attention": sublayer(place) for place in places}}
+    return {**sizes, **{place: sublayer(place) for place in PLACES}}
 
 
 # Structures, and what their scoring is called.

@@ -109,6 +109,8 @@ class PublishedFigures:
     perplexity: float | None = None
 
 
+PLACES = ("encoder_attention", "decoder_attention", "cross_attention")
+
 BY_DIRECTION = ("bleu", "ter", "dev_bleu", "dev_ter")
 
 
@@ -211,9 +213,7 @@ class Preset:
         >>> sorted(presets.get("you2020/hc-sa/iwslt16").attention)
         ['DotProductAttention', 'HardCodedAttention']
         """
-        config = self.config
-        places = ("encoder_attention", "decoder_attention", "cross_attention")
-        values = [config.get(place) for place in places]
+        values = [self.config.get(place) for place in PLACES]
         entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
         return frozenset(e["class_name"].split(">")[-1] for e in entries if e)
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from keras_attnvariants.presets.preset import BASE
+from keras_attnvariants.presets.preset import PLACES
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
@@ -51,12 +52,7 @@ def architecture(
     if recurrence is not None:
         options["recurrence"] = recurrence
         cross = layer_config("RecurrentCrossAttention", **options)
-    return {
-        **sizes,
-        "encoder_attention": plain,
-        "decoder_attention": plain,
-        "cross_attention": cross,
-    }
+    return {**sizes, **dict.fromkeys(PLACES, plain), "cross_attention": cross}
 
 
 # Size of the vocabulary, merges of the joint BPE, rate of all kinds of dropout, test
