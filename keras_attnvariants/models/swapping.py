@@ -276,7 +276,12 @@ def take_projections(
     for names in PAIRS:
         if all(name in ours and ours[name] == theirs.get(name) for name in names):
             for name in names:
-                copied += copy_dense(getattr(old, name), getattr(new, name))
+                one, other = getattr(old, name), getattr(new, name)
+                copied.append((one.kernel, other.kernel))
+                if one.bias is not None and other.bias is not None:
+                    copied.append((one.bias, other.bias))
+    for one, other in copied:
+        other.assign(ops.reshape(one, other.shape))
     return copied
 
 
@@ -300,16 +305,6 @@ def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:
         inputs = len(shape) - 1 if name == "output_dense" else 1
         found[name] = math.prod(shape[:inputs]), math.prod(shape[inputs:])
     return found
-
-
-def copy_dense(old: keras.layers.Layer, new: keras.layers.Layer) -> list[Any]:
-    """Copies the kernel and, if both have one, the bias; returns the pairs."""
-    pairs = [(old.kernel, new.kernel)]
-    if old.bias is not None and new.bias is not None:
-        pairs.append((old.bias, new.bias))
-    for one, other in pairs:
-        other.assign(ops.reshape(one, other.shape))
-    return pairs
 
 
 def weight_name(weight: Any) -> str:
