@@ -37,7 +37,7 @@ INITIALIZERS = {
 
 LEFT, CENTER, RIGHT = -1, 0, 1
 
-
+# Offsets of the layers that are not the lowest or the highest.
 ENCODER, DECODER = (LEFT, RIGHT), (LEFT, CENTER)
 
 
@@ -83,7 +83,7 @@ def architecture(
 
     def stack(offsets: Sequence[int], outer_offsets: Sequence[int]) -> Any:
         if self_attention in (None, "learned"):
-            return self_attention and learned
+            return None if self_attention is None else learned
         usual, outer = hard_coded(offsets), hard_coded(outer_offsets)
         if usual == outer:
             return usual
@@ -256,8 +256,12 @@ def preset(
     """The preset of a variant, which is arguments of `architecture`, on a corpus."""
     length_ratio, metric = CORPORA[corpus.removeprefix("small-")]
     sizes, training = LARGE if corpus.startswith("wmt") else SMALL
-    options = {**sizes, "vocabulary_size": 32_000, "dropout": 0.1}
-    options["normalization"] = "post"
+    options = {
+        **sizes,
+        "vocabulary_size": 32_000,
+        "dropout": 0.1,
+        "normalization": "post",
+    }
     notes = [NOTES.get((name, corpus), ""), COUNTS_NOTE]
     if corpus == "small-wmt16-en-ro":
         notes.append(FIGURE_NOTE)
