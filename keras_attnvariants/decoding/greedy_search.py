@@ -113,7 +113,7 @@ class GreedySearch(StagedSearch):
 
     State = _State
     RESULTS = ("ids", "log_probs", "alignments", "gains")
-    OF_SENTENCES = (*StagedSearch.OF_SENTENCES, "choose")
+    OF_SENTENCES = ("constraints", "choose")
 
     choose: Callable[[Tensor, Tensor], Tensor] = most_probable
     count: int | None = 1

@@ -190,10 +190,10 @@ class TextTasks:
             max(len(ids) + side for side, ids in enumerate(row))
             for row in zip(*sides, strict=True)
         ]
-        pad_id = self.model.pad_id
         for rows, size, length in plan_batches(
             lengths, self.batch_sizes, self.source_lengths
         ):
+            pad_id = self.model.pad_id
             inputs = [
                 pad_sequences([texts[row] for row in rows], size, length - side, pad_id)
                 for side, texts in enumerate(sides)
