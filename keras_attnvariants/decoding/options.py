@@ -105,8 +105,8 @@ def check_lengths_of_each(
     lowest, longest = known_values(min_length) or [0], known_values(max_length)
     if is_per_sentence(max_length):
         longest = [length or None for length in longest] or [None]
-    for pair in np.broadcast(np.array(lowest, object), np.array(longest, object)):
-        check_lengths(*pair, model_max_length)
+    for low, high in np.broadcast(np.array(lowest, object), np.array(longest, object)):
+        check_lengths(low, high, model_max_length)
 
 
 def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:

@@ -189,8 +189,8 @@ def blocks(
     return [
         cls(
             *layers,
-            normalization=given["normalization"],
-            dropout=given["dropout"],
+            given["normalization"],
+            given["dropout"],
             dtype=dtype,
             name=f"{cls.ROLES[0]}_{number}",
         )

@@ -154,7 +154,7 @@ def both(attention: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     return partial(architecture, attention, attention)
 
 
-ARCHITECTURES = {
+ARCHITECTURES: dict[str, Callable[..., dict[str, Any]]] = {
     "self-attention": both(self_attention),
     "local-attention": both(local_attention),
     "concatenated-ngram": both(concatenated_ngram),

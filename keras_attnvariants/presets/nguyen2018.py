@@ -80,7 +80,7 @@ def architecture(
 
 
 # Structures, and what their scoring is called.
-STRUCTURES = {
+STRUCTURES: dict[str, Callable[[str, int], dict[str, Any]]] = {
     "homogeneous-{}-44": partial(homogeneous, shares=(4, 4)),
     "homogeneous-{}-323": partial(homogeneous, shares=(3, 2, 3)),
     "heterogeneous-{}-12": partial(heterogeneous, longest=2),
