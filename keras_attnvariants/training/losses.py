@@ -140,7 +140,6 @@ def smoothed_cross_entropy(
     classes = logits.shape[-1]
     share = smoothing / classes
     mass = 1.0 - smoothing + share * (classes - 2)
-
     rows = ops.reshape(labels, (-1,))
 
     @ops.custom_gradient
@@ -279,8 +278,6 @@ class Perplexity(keras.metrics.Mean):
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
 class TokenCount(keras.metrics.Sum):
     """Number of real target tokens; with sample weights, the sum of theirs.
-
-    The training log takes its speed from it.
 
     Args:
         name: name of the metric.

@@ -61,7 +61,8 @@ class TimeLimit(StatefulCallback):
         return {"seconds": self.seconds, "longest": self._expected}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self.seconds, self._expected = state["seconds"], state["longest"]
+        self.seconds = self._began = state["seconds"]
+        self._expected = state["longest"]
 
     def on_train_begin(self, logs: Logs = None) -> None:
         self._last = time.monotonic()

@@ -232,6 +232,15 @@ def test_time_goes_on_where_it_stopped(clock):
         second.on_epoch_begin(1)
 
 
+def test_a_validation_that_was_pending_is_no_whole_period(clock):
+    limit = TimeLimit(minutes=1)
+    limit.set_state({"seconds": 35.0, "longest": 20.0})
+    limit.on_train_begin()
+    clock.now += 5  # the validation alone
+    limit.on_epoch_end(0)
+    limit.on_epoch_begin(1)
+
+
 def test_time_between_trainings_does_not_count(clock):
     limit = TimeLimit(minutes=1)
     clock.now += 10_000
