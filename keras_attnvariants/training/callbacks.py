@@ -164,13 +164,18 @@ class StopRequest:
     >>> import os, signal
     >>> with StopRequest() as request:
     ...     os.kill(os.getpid(), signal.SIGTERM)
-    >>> request.number == signal.SIGTERM
-    True
+    >>> request.exit_code
+    143
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
         self._former: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int:
+        """The exit status by which a shell knows a process ended by this signal."""
+        return 128 + (self.number or 0)
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
@@ -234,5 +239,4 @@ class StateSaver(keras.callbacks.Callback):
         if is_due or self._request.number:
             self._save()
         if self._request.number:
-            # By this status a shell knows that a signal has ended the process.
-            raise StoppedBySignal(128 + self._request.number)
+            raise StoppedBySignal(self._request.exit_code)

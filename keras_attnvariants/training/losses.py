@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy over padded batches of token ids.
+"""Label-smoothed cross-entropy, and metrics, over padded batches of token ids.
 
 Logits are the largest tensor of a training step. Two programs compiled by XLA, one for
 the loss and one for its gradient, read them in their own dtype and allocate no other

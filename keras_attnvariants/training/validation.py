@@ -153,32 +153,31 @@ def greedy_translations(
         tokenize: as for `ValidationBLEU`.
     """
     pairs = list(zip(*corpus.read_lines("validation"), strict=True))
-    callbacks: list[keras.callbacks.Callback] = []
-    if bleu_sentences:
-        greedy = Translator(model, tokenizer, beam_size=1, xla=False)
-        sources, references = zip(*pairs[:bleu_sentences], strict=True)
-        bleu = ValidationBLEU(greedy.translate, sources, references, tokenize)
-        callbacks.append(bleu)
-    scored = pairs[: AFFORDABLE_SENTENCES if bleu_sentences is None else 0]
-    # The translations of a chunk take as long as that of its longest sentence.
-    scored.sort(key=lambda pair: len(pair[0]))
+    count, share = bleu_sentences, None
+    if count is None:
+        count, share = AFFORDABLE_SENTENCES, AFFORDABLE_SHARE
+    # By length: a chunk takes as long as its longest sentence.
+    scored = sorted(pairs[:count], key=lambda pair: len(pair[0]))
     # From the start, the middle and the end.
     shown = pairs[:: -(-len(pairs) // samples)] if samples else []
-    ids = tokenizer.encode([source for source, _ in scored + shown])
+    bounded = shown if share is None else scored + shown
+    ids = tokenizer.encode([source for source, _ in bounded])
     # One shape of batches for all, compiled once.
     greedy = Translator(
         model,
         tokenizer,
         beam_size=1,
-        batch_sizes=(CHUNK if scored else max(1, samples),),
+        batch_sizes=(max(1, samples) if share is None else CHUNK,),
         source_lengths=(min(max(map(len, ids), default=1), model.max_length),),
         xla=False,
     )
+    callbacks: list[keras.callbacks.Callback] = []
     if scored:
+        # Many sentences are translated in shapes of their own.
+        many = Translator(model, tokenizer, beam_size=1, xla=False)
+        translate = (many if share is None else greedy).translate
         sources, references = zip(*scored, strict=True)
-        bleu = ValidationBLEU(
-            greedy.translate, sources, references, tokenize, AFFORDABLE_SHARE
-        )
+        bleu = ValidationBLEU(translate, sources, references, tokenize, share)
         callbacks.append(bleu)
     if shown:
         show = functools.partial(show_translations, greedy.translate, shown)

@@ -93,13 +93,16 @@ def test_bound_of_divergence_is_four_times_a_uniform_guess(factor, diverged):
         counter.on_epoch_end(0, logs)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_first_signal_is_noted(number):
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)]
+)
+def test_first_signal_is_noted(number, code):
     before = signal.getsignal(number)
     with StopRequest() as request:
         assert request.number is None
         os.kill(os.getpid(), number)
         assert request.number == number
+        assert request.exit_code == code
     assert signal.getsignal(number) == before
 
 
