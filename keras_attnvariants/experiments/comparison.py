@@ -13,7 +13,6 @@ from typing import Any
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.job_processes import Job
-from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.job_processes import run_jobs
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.settings import ComparisonSettings
@@ -136,16 +135,15 @@ class Comparison:
         with lock_folder(self.folder):
             remove_leftovers(self.folder)
             open_folder(folder)
-            outcome = Outcome()
+            failed: dict[str, str] = {}
             if not score_only:
                 deadline = None if minutes is None else time.monotonic() + 60 * minutes
-                outcome = do_runs(folder, systems, deadline)
-                if not (outcome.stopped or outcome.failed):
-                    outcome = do_examinations(folder, systems, deadline)
+                failed = do_runs(folder, systems, deadline)
+                failed = failed or do_examinations(folder, systems, deadline)
             result = summarize(folder, command)
             result_files.write_all(result, self.folder)
-        if outcome.failed:
-            raise IncompleteError(outcome.failed)
+        if failed:
+            raise IncompleteError(failed)
         return result
 
     def _precision(self) -> str:
@@ -178,7 +176,7 @@ def open_folder(folder: ComparisonFolder) -> None:
 
 def do_runs(
     folder: ComparisonFolder, systems: Sequence[SystemSettings], deadline: float | None
-) -> Outcome:
+) -> dict[str, str]:
     """Trains what is missing, runs side by side, and translates."""
     s = folder.settings
     # The first runs of all systems come first: early results compare all.
@@ -198,7 +196,7 @@ def do_runs(
 
 def do_examinations(
     folder: ComparisonFolder, systems: Sequence[SystemSettings], deadline: float | None
-) -> Outcome:
+) -> dict[str, str]:
     """Measures speeds and makes analyses, one system after the other.
 
     Speed is measured with nothing else at work.

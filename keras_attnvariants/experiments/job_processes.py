@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import field
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -52,19 +51,6 @@ class Job:
     log: Path
 
 
-@dataclass
-class Outcome:
-    """How some jobs ended.
-
-    Attributes:
-        failed: what was wrong, by name of the job.
-        stopped: whether the time was up before all had ended.
-    """
-
-    failed: dict[str, str] = field(default_factory=dict)
-    stopped: bool = False
-
-
 def run_jobs(
     jobs: Sequence[Job],
     what: str,
@@ -72,7 +58,7 @@ def run_jobs(
     at_once: int,
     threads: int | None,
     deadline: float | None,
-) -> Outcome:
+) -> dict[str, str]:
     """Does jobs, each in a process of its own.
 
     A process that dies costs its job only; a full disk ends all.
@@ -87,7 +73,7 @@ def run_jobs(
             state.
 
     Returns:
-        What failed, and whether the time was up.
+        What was wrong with those that failed, by name.
 
     Raises:
         SystemExit: after SIGTERM or SIGINT, all states saved.
@@ -101,7 +87,6 @@ def run_jobs(
         try:
             while (waiting or pool.running) and not (pool.is_over or request.number):
                 if deadline is not None and time.monotonic() >= deadline:
-                    pool.outcome.stopped = True
                     break
                 while waiting and len(pool.running) < at_once:
                     pool.start(waiting.popleft())
@@ -110,7 +95,7 @@ def run_jobs(
             pool.stop()
     if request.number:
         sys.exit(request.exit_code)
-    return pool.outcome
+    return pool.failed
 
 
 class Progress:
@@ -126,10 +111,11 @@ class Progress:
         self._what = what
         self._total = max(total, 1)
         self._done = done
-        # How far each job was at first, and is now; what those at work do.
-        self._first: dict[str, float] = {}
+        # How far jobs are, and what those at work do.
         self._shares: dict[str, float] = {}
         self._texts: dict[str, str] = {}
+        # How much of the whole was there before this process began to work on it.
+        self._before = float(done)
         self._start = time.monotonic()
         text = "{task.percentage:.0f} %, {task.description}"
         self._bar = Bar(text, "starting", bar_width=20, writes=True)
@@ -138,27 +124,26 @@ class Progress:
 
     def update(self, name: str, share: float, text: str) -> None:
         """A job is that far, from 0 to 1."""
-        self._first.setdefault(name, share)
+        if name not in self._shares:
+            self._before += share
         self._shares[name], self._texts[name] = share, text
         self._show()
 
     def ended(self, name: str, error: str | None) -> None:
         """A job has ended."""
-        self._first.setdefault(name, 0.0)
         self._shares[name] = 1.0
         self._texts.pop(name, None)
         self._bar.print(f"{name}: {'done' if error is None else error}")
         self._show()
 
     def _show(self) -> None:
-        shares = sum(self._shares.values())
-        worked, done = shares - sum(self._first.values()), self._done + shares
+        done = self._done + sum(self._shares.values())
         ended = self._done + len(self._shares) - len(self._texts)
         parts = [f"{ended:,} of {self._total:,} {self._what}"]
         parts += [f"{name}: {text}" for name, text in self._texts.items()]
-        if worked > 0:
-            left = (self._total - done) * (time.monotonic() - self._start) / worked
-            parts.append(f"{clock(left)} left")
+        if done > self._before:
+            pace = (time.monotonic() - self._start) / (done - self._before)
+            parts.append(f"{clock((self._total - done) * pace)} left")
         share, text = done / self._total, "; ".join(parts)
         self._bar.show(share, text, f"{share:.0%}, {text}")
 
@@ -171,13 +156,13 @@ class Pool:
 
     Attributes:
         running: job and process by the connection to it.
-        outcome: how the jobs ended so far.
+        failed: what was wrong with jobs so far, by name.
         is_over: whether the disk is full, so that no further job is to be started.
     """
 
     def __init__(self, progress: Progress) -> None:
         self.running: dict[Connection, tuple[Job, Any]] = {}
-        self.outcome = Outcome()
+        self.failed: dict[str, str] = {}
         self.is_over = False
         self._progress = progress
 
@@ -205,7 +190,7 @@ class Pool:
                 self._ended(job, process.exitcode)
                 continue
             if isinstance(message, str):
-                self.outcome.failed[job.name] = message
+                self.failed[job.name] = message
             else:
                 self._progress.update(job.name, *message)
 
@@ -220,12 +205,11 @@ class Pool:
         self._progress.stop()
 
     def _ended(self, job: Job, status: int) -> None:
-        failed = self.outcome.failed
         if status:
             error = f"its process ended with status {status}, see {job.log}"
-            failed.setdefault(job.name, error)
+            self.failed.setdefault(job.name, error)
         self.is_over |= status == DISK_IS_FULL
-        self._progress.ended(job.name, failed.get(job.name))
+        self._progress.ended(job.name, self.failed.get(job.name))
 
 
 def work_on(pickled: bytes, path: Path, connection: Connection) -> None:

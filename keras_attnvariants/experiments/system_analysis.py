@@ -250,12 +250,10 @@ class Examined:
             return  # no phrases
         quadrants = grouped(maps.rows, "place", "layer", "query", "key")
         for (place, depth, query, key), cells in quadrants.items():
-            by_row = grouped(cells, "row")
-            queries = tuple(readable(row[0].row_text) for row in by_row.values())
-            first = next(iter(by_row.values()))
-            keys = tuple(readable(cell.column_text) for cell in first)
-            matrix = [[cell.weight for cell in row] for row in by_row.values()]
-            heads = rounded([matrix])
+            rows = list(grouped(cells, "row").values())
+            queries = tuple(readable(row[0].row_text) for row in rows)
+            keys = tuple(readable(cell.column_text) for cell in rows[0])
+            heads = rounded([[[cell.weight for cell in row] for row in rows]])
             yield AttentionLayer(
                 *where, place, depth, queries, keys, heads, query, key, True
             )

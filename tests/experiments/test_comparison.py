@@ -22,7 +22,6 @@ from keras_attnvariants.experiments import comparison
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
-from keras_attnvariants.experiments.job_processes import Outcome
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.presets import registry
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -57,7 +56,7 @@ def jobs(monkeypatch):
         for job in jobs:
             done.append(job.name)
             make_up(*job.arguments)
-        return Outcome()
+        return {}
 
     monkeypatch.setattr(comparison, "run_jobs", run_jobs)
     return done
@@ -326,7 +325,7 @@ def test_what_failed_is_told_and_the_rest_is_written(
         job, *others = given
         for other in others:
             make_up(*other.arguments)
-        return Outcome({job.name: "no memory"})
+        return {job.name: "no memory"}
 
     monkeypatch.setattr(comparison, "run_jobs", run_jobs)
     with pytest.raises(experiments.IncompleteError, match="base 1 failed: no memory"):
@@ -368,7 +367,7 @@ def run_jobs_here(jobs, *options):
     """Does jobs in this process, which need not import everything again for each."""
     for job in jobs:
         job.function(*job.arguments, lambda done, text: None)
-    return Outcome()
+    return {}
 
 
 def compare_here(path, folder):

@@ -7,7 +7,6 @@ import zlib
 from collections.abc import Iterable
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
 
+from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
@@ -157,15 +157,12 @@ def browsable(
     """
     texts = {(s.test_set, s.number): s.source for s in result.samples}
     found = []
-    for system in result.systems:
-        own = [layer for layer in result.attention if layer.system == system.name]
-        own.sort(key=lambda layer: (layer.test_set, layer.number))
-        groups = groupby(own, lambda layer: (layer.test_set, layer.number))
+    for system, layers in grouped(result.attention, "system").items():
         sentences = [
-            attention_sentence(texts.get(key, ""), list(rows)) for key, rows in groups
+            attention_sentence(texts.get(key, ""), own)
+            for key, own in grouped(layers, "test_set", "number").items()
         ]
-        if sentences:
-            found.append({"name": system.name, "sentences": sentences[:most]})
+        found.append({"name": system, "sentences": sentences[:most]})
     return found
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,25 +35,10 @@ WIDE = 4.0
 LETTER, LINE, GAP = 6.2, 14.0, 9.0
 
 
-class Offset(NamedTuple):
-    """The way from a point to the left, right or center of its name, in pixels."""
-
-    dx: float
-    dy: float
-    align: str
-
-    def box(self, x: float, y: float, name: str) -> tuple[float, float, float, float]:
-        """Left, top, right and bottom of the name of a point."""
-        width = LETTER * len(name)
-        left = x + self.dx
-        left -= {"left": 0, "center": width / 2, "right": width}[self.align]
-        top = y + self.dy - LINE / 2
-        return left, top, left + width, top + LINE
-
-
-# Beside a point, and farther up and down.
+# The ways from a point to the left, right or center of its name: beside it, and farther
+# up and down.
 OFFSETS = [
-    Offset(dx, lines * LINE, align)
+    (dx, lines * LINE, align)
     for lines in (0, 0.8, -0.8, 1.2, -1.2, 2, -2, 3, -3, 4, -4, 5, 6, 7)
     for dx, align in (
         (GAP, "left"),
@@ -65,6 +49,8 @@ OFFSETS = [
     )
     if abs(lines) > 1 or abs(dx) == GAP
 ]
+# The part of a name that is left of that end of the way.
+SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}
 
 
 def quality_against_cost(rank: Ranking, cost: str, width: int, height: int) -> str:
@@ -79,9 +65,11 @@ def quality_against_cost(rank: Ranking, cost: str, width: int, height: int) -> s
     is_log = min(across) > 0 and max(across) / min(across) > WIDE
     across_domain, x = axis(across, is_log)
     up_domain, y = axis(up)
-    offsets = placed(names, list(zip(x * width, (1 - y) * height, strict=True)), width)
+    pixels = np.stack([x * width, (1 - y) * height], axis=1)
+    chosen, _ = placed(names, pixels, width)
     rows = []
-    for name, offset in zip(names, offsets, strict=True):
+    for name, number in zip(names, chosen, strict=True):
+        dx, dy, align = OFFSETS[number]
         score, found = rank.scores[name], rank.differences.get(name)
         color, shape = VERDICTS[rank.verdict(name)]
         spread = score.deviation or 0.0
@@ -97,9 +85,11 @@ def quality_against_cost(rank: Ranking, cost: str, width: int, height: int) -> s
             "color": color,
             "shape": shape,
             "label": f"{name}{MARK}{name}: {text}",
-            "is_far": abs(offset.dy) > LINE,
+            "dx": dx,
+            "dy": dy,
+            "align": align,
+            "is_far": abs(dy) > LINE,
             "is_front": name in front,
-            **offset._asdict(),
         }
         rows.append(row)
     return draw(
@@ -132,35 +122,35 @@ def axis(
 
 
 def placed(
-    names: Sequence[str], points: Sequence[tuple[float, float]], width: float
-) -> list[Offset]:
-    """Places for names near their points, where they cover nothing if possible."""
-    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
-    found = []
+    names: Sequence[str], points: np.ndarray, width: float
+) -> tuple[list[int], np.ndarray]:
+    """Places for names near their points, where they cover nothing if possible.
+
+    Args:
+        names: of the points.
+        points: in pixels, `[points, 2]`.
+        width: of the picture.
+
+    Returns:
+        For each name the number of its offset, and its box: left, top, right and
+        bottom, `[points, 4]`.
+    """
+    dx, dy = np.array([offset[:2] for offset in OFFSETS]).T
+    shares = np.array([SHARES[align] for *_, align in OFFSETS])
+    taken = np.hstack([points - 6, points + 6])
+    chosen = []
     for name, (x, y) in zip(names, points, strict=True):
-        boxes = {offset: offset.box(x, y, name) for offset in OFFSETS}
-        costs = {
-            offset: covered(box, taken, width) + abs(offset.dx) / 4 + abs(offset.dy)
-            for offset, box in boxes.items()
-        }
-        best = min(OFFSETS, key=costs.__getitem__)
-        taken.append(boxes[best])
-        found.append(best)
-    return found
-
-
-def covered(
-    box: tuple[float, ...], taken: Sequence[tuple[float, ...]], width: float
-) -> float:
-    """How much of a box lies on others or outside of the picture, in square pixels."""
-    left, top, right, bottom = box
-    outside = max(0.0, -left) + max(0.0, right - width - 40)
-    over = sum(
-        max(0.0, min(right, other[2]) - max(left, other[0]))
-        * max(0.0, min(bottom, other[3]) - max(top, other[1]))
-        for other in taken
-    )
-    return over + outside * LINE
+        size = LETTER * len(name)
+        left, top = x + dx - shares * size, y + dy - LINE / 2
+        boxes = np.stack([left, top, left + size, top + LINE], axis=1)
+        sides = np.minimum(boxes[:, None, 2:], taken[:, 2:])
+        sides -= np.maximum(boxes[:, None, :2], taken[:, :2])
+        covered = np.maximum(sides, 0).prod(-1).sum(-1)
+        outside = np.maximum(-left, 0) + np.maximum(left + size - width - 40, 0)
+        costs = covered + LINE * outside + np.abs(dx) / 4 + np.abs(dy)
+        chosen.append(int(costs.argmin()))
+        taken = np.vstack([taken, boxes[chosen[-1]]])
+    return chosen, taken[len(points) :]
 
 
 def differences(rank: Ranking) -> Panel | None:

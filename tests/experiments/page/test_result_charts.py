@@ -2,6 +2,7 @@ import dataclasses
 import itertools
 import re
 
+import numpy as np
 import pytest
 
 from keras_attnvariants.experiments.page.ranking import Ranking
@@ -31,13 +32,8 @@ def test_an_axis_of_one_value_is_not_empty():
 
 def test_names_of_near_points_do_not_cover_each_other():
     names = [f"system-{number}" for number in range(6)]
-    points = [(200 + 5 * number, 100 + number % 2) for number in range(6)]
-    boxes = [
-        offset.box(x, y, name)
-        for name, (x, y), offset in zip(
-            names, points, placed(names, points, 600), strict=True
-        )
-    ]
+    points = np.array([(200 + 5 * n, 100 + n % 2) for n in range(6)])
+    _, boxes = placed(names, points, 600)
     for one, other in itertools.combinations(boxes, 2):
         is_beside = one[2] <= other[0] or other[2] <= one[0]
         assert is_beside or one[3] <= other[1] or other[3] <= one[1]
