@@ -21,7 +21,6 @@ from keras_attnvariants.backend import has_fused_attention
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import swap_rows
-from keras_attnvariants.backend import visible_softmax
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -271,10 +270,7 @@ class DotProductAttention(SoftmaxAttention):
             key, value, visible, key_positions = self.cache.read(state, step.position)
         products = ops.einsum("bhkd,bhsd->bhks", q, key)
         energies, mask = self.energies(products, step.positions, key_positions, visible)
-        # Of a sentence without tokens, all values are 0.
-        is_plain = mask is visible and not return_scores
-        softmax = visible_softmax if is_plain else masked_softmax
-        weights = softmax(energies, mask)
+        weights = masked_softmax(energies, mask)
         context = ops.matmul(ops.cast(weights, dtype), value)  # [B, H, K, D]
         context = ops.cast(swap_rows(context), self.compute_dtype)
         if not return_scores:

@@ -29,20 +29,19 @@ from keras_attnvariants.backend.onednn import sums_exactly
 from keras_attnvariants.backend.products import project_jointly
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.scan import with_gradient
+from keras_attnvariants.backend.shapes import VectorLists
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import at_least
 from keras_attnvariants.backend.shapes import at_most
 from keras_attnvariants.backend.shapes import of_any_rows
 from keras_attnvariants.backend.shapes import reshape
+from keras_attnvariants.backend.shapes import section
 from keras_attnvariants.backend.shapes import sizes
-from keras_attnvariants.backend.slices import VectorLists
-from keras_attnvariants.backend.slices import section
-from keras_attnvariants.backend.slices import swap_rows
-from keras_attnvariants.backend.slices import take
+from keras_attnvariants.backend.shapes import swap_rows
+from keras_attnvariants.backend.shapes import take
 from keras_attnvariants.backend.softmax import fused_attention
 from keras_attnvariants.backend.softmax import has_fused_attention
 from keras_attnvariants.backend.softmax import masked_softmax
-from keras_attnvariants.backend.softmax import visible_softmax
 from keras_attnvariants.backend.updates import accumulating_train_function
 from keras_attnvariants.backend.updates import apply_adam
 from keras_attnvariants.backend.updates import dense
@@ -91,6 +90,5 @@ __all__ = [
     "sums_exactly",
     "swap_rows",
     "take",
-    "visible_softmax",
     "with_gradient",
 ]

@@ -21,8 +21,8 @@ from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.shapes import as_matrix
+from keras_attnvariants.backend.shapes import take
 from keras_attnvariants.backend.shapes import with_lead_of
-from keras_attnvariants.backend.slices import take
 from keras_attnvariants.utils.typing import Tensor
 
 # 8-bit integers from minus this to this are used.

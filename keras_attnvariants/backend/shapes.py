@@ -1,14 +1,19 @@
-"""Shapes and lengths whose sizes are Python integers or scalar tensors.
+"""Sizes, slices and orders of tensors, with few operators.
 
-`keras.ops.shape` gives integers for static axes and, in a TensorFlow graph, tensors for
-dynamic ones. Static lengths have to remain integers: JAX and XLA cannot use tensors as
-shapes.
+Sizes are Python integers or scalar tensors: `keras.ops.shape` gives integers for static
+axes and, in a TensorFlow graph, tensors for dynamic ones. Static lengths have to remain
+integers: JAX and XLA cannot use tensors as shapes.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+import keras
+import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend.compilation import in_xla
+from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -82,3 +87,208 @@ def at_least(length: Size, bound: int) -> Size:
     if isinstance(length, int):
         return max(length, bound)
     return ops.maximum(length, bound)
+
+
+# What TensorFlow copies instead of shorter elements, see `VectorLists`.
+WORD = "int64"
+
+
+def take(x: Tensor, index: Tensor, axis: int = 0, batch_axes: int = 0) -> Tensor:
+    """`ops.take` of positions that exist, counted from the start of the axis.
+
+    On TensorFlow, `ops.take` also accepts negative ones, at six more operators.
+
+    Args:
+        x: any tensor.
+        index: integers, at least 0 and below the size of `axis`.
+        axis: not negative, and at least `batch_axes`.
+        batch_axes: 1 if `x` and `index` begin with the same axis, and each entry of
+            it is to be indexed on its own; else 0.
+
+    Example:
+
+    >>> x = ops.array([[1, 2, 3], [4, 5, 6]])
+    >>> [int(value) for value in take(x, ops.array([2, 0]), axis=1, batch_axes=1)]
+    [3, 4]
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.gather(x, index, axis=axis, batch_dims=batch_axes)
+    if not batch_axes:
+        return ops.take(x, index, axis=axis)
+    pairs = x, index
+    return ops.vectorized_map(lambda pair: ops.take(*pair, axis=axis - 1), pairs)
+
+
+def section(x: Tensor, start: Size, size: Size, axis: int) -> Tensor:
+    """`size` positions of an axis, the first of them at `start`.
+
+    On TensorFlow, the gradient of `x[start : start + size]` takes ten times as long.
+
+    Args:
+        x: any tensor.
+        start: at least 0.
+        size: at most as many as there are from `start` on.
+        axis: not negative.
+
+    Example:
+
+    >>> [int(value) for value in section(ops.array([1, 2, 3, 4]), 1, 2, axis=0)]
+    [2, 3]
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        begin: list[Size] = [0] * len(x.shape)
+        sizes: list[Size] = [-1] * len(x.shape)
+        begin[axis], sizes[axis] = start, size
+        found = tf.slice(x, begin, sizes)
+        # TensorFlow forgets all sizes if one of them is a tensor.
+        shape = x.shape.as_list()
+        shape[axis] = size if isinstance(size, int) else None
+        found.set_shape(shape)
+        return found
+    return x[(*[slice(None)] * axis, slice(start, start + size))]
+
+
+def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tensor:
+    """`x` with the slice that begins at a position of an axis replaced by `new`.
+
+    In a loop that has no further use for the old `x`, the time this takes depends on
+    the size of `new` only.
+
+    Args:
+        x: tensor of any dtype but bool.
+        new: of the shape and dtype of `x`, but with fewer positions on `axis`, of a
+            known number.
+        position: int32 scalar, such that all of `new` is within `x`.
+        axis: not negative.
+
+    Returns:
+        A tensor of the shape and dtype of `x`.
+
+    Example:
+
+    >>> x = write_at(ops.zeros((2, 3)), ops.ones((2, 1)), 1, axis=1)
+    >>> [float(value) for value in x[0]]
+    [0.0, 1.0, 0.0]
+    """
+    if in_xla():
+        start = [0] * len(x.shape)
+        start[axis] = position
+        return ops.slice_update(x, start, new)
+    import tensorflow as tf
+
+    # An operator that every server has. All of the axes before this one is written.
+    before = [0] * axis
+    begin = tf.stack([*before, position])
+    all_of_them = 2**axis - 1
+    written = tf.raw_ops.TensorStridedSliceUpdate(
+        input=x,
+        begin=begin,
+        end=begin + [*before, new.shape[axis]],
+        strides=[1] * (axis + 1),
+        value=new,
+        begin_mask=all_of_them,
+        end_mask=all_of_them,
+    )
+    written.set_shape(x.shape)
+    return written
+
+
+@dataclass(frozen=True)
+class VectorLists:
+    """Lists of vectors in one tensor, into which a loop writes some vectors at a time.
+
+    TensorFlow copies a slice element by element: the larger the elements, the better.
+    So lists are stored as words of 64 bits there, unless XLA compiles the loop.
+
+    Attributes:
+        width: of a vector, `D`.
+        dtype: of a vector.
+
+    Example:
+
+    >>> vectors = VectorLists(width=2, dtype="float32")
+    >>> lists = vectors.zeros((1,), length=3)
+    >>> lists = vectors.write(lists, ops.ones((1, 1, 2)), position=1)
+    >>> [float(vector[0]) for vector in vectors.read(lists, length=3)[0]]
+    [0.0, 1.0, 0.0]
+    """
+
+    width: int
+    dtype: str
+
+    def zeros(self, lead: Sequence[Size], length: Size) -> Tensor:
+        """Lists `[*lead, length]` of vectors of zeros.
+
+        At most one of the sizes before the length may be unknown.
+        """
+        if self.per_word == 1 or in_xla():
+            return ops.zeros((*lead, length, self.width), self.dtype)
+        return ops.zeros((*lead, length * (self.width // self.per_word)), WORD)
+
+    def write(self, lists: Tensor, new: Tensor, position: Size) -> Tensor:
+        """`lists` with the vectors from a position on replaced.
+
+        In a loop that has no further use for the old lists, the time this takes depends
+        on the size of `new` only.
+
+        Args:
+            lists: `[*lead, length]` vectors, as a method of this class returned them.
+            new: `[*lead, n, D]`.
+            position: int32 scalar, such that all of `new` is within the lists.
+        """
+        axis = len(new.shape) - 2
+        if not is_words(lists):
+            return write_at(lists, new, position, axis)
+        import tensorflow as tf
+
+        *lead, count, _ = sizes(new)
+        words = self.width // self.per_word
+        new = reshape(new, (*lead, count * words, self.per_word))
+        return write_at(lists, tf.bitcast(new, WORD), position * words, axis)
+
+    def read(self, lists: Tensor, length: Size) -> Tensor:
+        """All vectors, `[*lead, length, D]`.
+
+        Args:
+            lists: as a method of this class returned them.
+            length: the one that they were made with.
+        """
+        if not is_words(lists):
+            return lists
+        import tensorflow as tf
+
+        lead = [-1 if size is None else size for size in lists.shape[:-1]]
+        vectors = tf.bitcast(lists, self.dtype)
+        return ops.reshape(vectors, (*lead, length, self.width))
+
+    @property
+    def per_word(self) -> int:
+        """How many elements are stored as one; 1 if each is by itself."""
+        if name() != "tensorflow":
+            return 1
+        import tensorflow as tf
+
+        count: int = tf.as_dtype(WORD).size // tf.as_dtype(self.dtype).size
+        return 1 if self.width % count else count
+
+
+def is_words(lists: Tensor) -> bool:
+    """Whether lists of vectors are stored as words."""
+    return bool(keras.backend.standardize_dtype(lists.dtype) == WORD)
+
+
+def swap_rows(x: Tensor) -> Tensor:
+    """`[B, M, N, D]` to `[B, N, M, D]`.
+
+    TensorFlow copies a few whole rows faster than it transposes them.
+    """
+    if in_xla() or None in x.shape[1:]:
+        return ops.transpose(x, (0, 2, 1, 3))
+    batch, first, second, width = sizes(x)
+    rows = reshape(x, (batch, first * second, width))
+    places = np.arange(first * second, dtype="int32").reshape(first, second)
+    return reshape(take(rows, places.T.ravel(), axis=1), (batch, second, first, width))

@@ -40,19 +40,6 @@ def masked_softmax(
     return ops.where(mask, weights, 0.0)
 
 
-def visible_softmax(logits: Tensor, mask: Tensor) -> Tensor:
-    """`masked_softmax` over the last axis, with fewer operators, for a decoding step.
-
-    The weights of a row whose entries are all masked are not 0, but have a sum of 1.
-
-    Args:
-        logits: float tensor of any dtype, far above -1e9 in absolute value.
-        mask: bool tensor that broadcasts to `logits`, true for entries that take part.
-    """
-    logits = ops.cast(logits, "float32")
-    return softmax(logits + ops.where(mask, 0.0, MASKED_LOGIT), axis=-1)
-
-
 def softmax(logits: Tensor, axis: int) -> Tensor:
     """`keras.ops.softmax`, without its warning about an axis with one entry.
 

@@ -6,7 +6,6 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import masked_softmax
-from keras_attnvariants.backend import visible_softmax
 
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 MASK = np.array(
@@ -31,19 +30,6 @@ def numpy_softmax(logits, mask):
             powers = np.exp(row[allowed] - row[allowed].max())
             result[allowed] = powers / powers.sum()
     return weights
-
-
-@DTYPES
-def test_visible_rows_have_the_same_weights(dtype):
-    logits, mask = logits_of(dtype, scale=9.0)[:-1], MASK[:-1]
-    weights = visible_softmax(logits, mask)
-    assert not np.asarray(weights)[~mask].any()
-    np.testing.assert_allclose(weights, masked_softmax(logits, mask), rtol=1e-5)
-
-
-def test_weights_of_a_row_without_visible_entries_have_a_sum():
-    weights = visible_softmax(logits_of("float32"), MASK)
-    np.testing.assert_allclose(ops.sum(weights, axis=-1), 1.0, rtol=1e-6)
 
 
 def gradient(logits, mask, probe):

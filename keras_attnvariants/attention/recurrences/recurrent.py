@@ -114,7 +114,7 @@ class RecurrentCrossAttention(RecurrentLayer):
             reason = "it averages over neighbouring source positions"
             call.masks.refuse_pattern(name, reason)
             call.masks.refuse_causality(name, reason)
-        memory = self.source(call.value, call.key, call.masks.key)
+        memory = self.prepare(call.value, call.masks.key, call.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
         at = positions(call.lengths[0])
         plain = self.plain_energies(call.query, memory, at, mask[:, None])
@@ -138,20 +138,19 @@ class RecurrentCrossAttention(RecurrentLayer):
         )
         return Energies(q, energies, mask, memory)
 
-    def source(
-        self, value: Tensor, key: Tensor | None = None, mask: Tensor | None = None
+    def prepare(
+        self,
+        value: Tensor,
+        value_mask: Tensor | None = None,
+        key: Tensor | None = None,
     ) -> State:
-        """The memory of a source, which does not depend on the target."""
         keys = self.key_dense(value if key is None else key)
         memory = {
             "key": heads_first(keys, self.num_heads),  # [B, H, S, D]
             "value": heads_first(self.value_dense(value), self.num_heads),
-            "mask": mask_or_ones(mask, value),
+            "mask": mask_or_ones(value_mask, value),
         }
         return {**memory, **self.recurrence.prepare(self, memory)}
-
-    def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
-        return self.source(value, mask=value_mask)
 
     def initial_state(
         self, batch: Size, beams: int, max_length: int, memory: Memory = None
