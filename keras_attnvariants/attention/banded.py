@@ -201,7 +201,7 @@ def last_ngrams(window: Tensor, width: int) -> dict[int, Tensor]:
 
 
 def complete(tokens: Tensor, order: int) -> Tensor:
-    """Where all tokens of an n-gram are True: bool, like `tokens` `[..., L]`.
+    """Bools, True where all tokens of an n-gram are; like `tokens` `[..., L]`.
 
     Tokens before the sequence count as False.
     """

@@ -154,7 +154,7 @@ class BaseAttention(keras.layers.Layer):
         """Lets the layer be as exact as in a narrower dtype wherever that is faster."""
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
-        """Computes what cross-attention needs from a source, once per sentence.
+        """Prepares a source for cross-attention, once per sentence.
 
         Args:
             value: `[B, S, value width]`.
@@ -177,7 +177,7 @@ class BaseAttention(keras.layers.Layer):
             batch: number of sentences; an integer or a scalar tensor.
             beams: number of hypotheses per sentence.
             max_length: maximum number of positions that will be decoded.
-            memory: what `prepare` returned, in cross-attention; else `None`.
+            memory: returned by `prepare`, in cross-attention; else `None`.
 
         Raises:
             ValueError: the variant can only do cross-attention, and there is no memory.
@@ -199,8 +199,8 @@ class BaseAttention(keras.layers.Layer):
             query: `[B, K, width]`, the inputs at this position.
             position: int32 scalar, 0-based and below `max_length`. A tensor is not
                 checked: a position beyond `max_length` is not stored in the state.
-            state: what the previous step, or `initial_state`, returned.
-            memory: what `prepare` returned, in cross-attention.
+            state: returned by the previous step or `initial_state`.
+            memory: returned by `prepare`, in cross-attention.
             return_attention_scores: whether to return the weights as well.
 
         Returns:

@@ -88,7 +88,7 @@ class KeyValueCache:
 
     @property
     def vectors(self) -> dict[str, VectorLists]:
-        """How keys and values are stored."""
+        """The lists that hold keys and values."""
         return {
             "key": VectorLists(self.key_dim, self.dtype),
             "value": VectorLists(self.value_dim, self.dtype),

@@ -1,4 +1,4 @@
-"""What a layer is given: options of Keras, a call with its masks, a decoding step.
+"""Inputs of layers: options of Keras, a call with its masks, a decoding step.
 
 The methods of a variant take a `Call` or a `Step`, so that none of them repeats their
 parts. An input that a layer cannot honour is refused with a reason, never ignored.
@@ -159,8 +159,8 @@ class Step:
     Attributes:
         query: `[B, K, width]`, the inputs at this position.
         position: int32 scalar, 0-based.
-        state: what the previous step, or `initial_state`, returned.
-        memory: what `prepare` returned, in cross-attention; `None` in self-attention.
+        state: returned by the previous step or `initial_state`.
+        memory: returned by `prepare`, in cross-attention; `None` in self-attention.
         return_scores: whether the weights are needed.
     """
 

@@ -137,7 +137,7 @@ class DotProductAttention(SoftmaxAttention):
         return ops.cast(products, "float32") + bias, mask
 
     def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """What is added to the energies, float32 `[H, T, S]`; by default nothing."""
+        """A summand of the energies, float32 `[H, T, S]`; by default there is none."""
         return None
 
     # Whole sequences at once

@@ -52,7 +52,7 @@ class Variant:
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the layer can be used: encoder, decoder, cross.
+        """The roles in which the layer can be used: encoder, decoder, cross.
 
         An instance may support only some of them; see its own `roles`.
         """

@@ -27,7 +27,7 @@ def jit_by_rows(
     everything is compiled by XLA anyway, that is on JAX too, all rows are one block.
 
     Args:
-        function: of tensors `[N, ...]`; returns nested tensors `[N, ...]`.
+        function: takes tensors `[N, ...]` and returns nested tensors `[N, ...]`.
         rows: number of rows of a block.
 
     Returns:
@@ -72,7 +72,7 @@ def filled(parts: list[Tensor], multiple: int) -> list[Tensor]:
 
 
 def unfilled(rows: Tensor, x: Tensor) -> Tensor:
-    """Of a matrix `[N, D]` the rows that `x` `[..., D]` has, in its shape."""
+    """The rows of a matrix `[N, D]` that `x` `[..., D]` has, in its shape."""
     if not runs_by_rows():
         return ops.reshape(rows, ops.shape(x))
     import tensorflow as tf

@@ -169,6 +169,6 @@ def remember(x: Tensor, other: Tensor, values: Any) -> None:
 
 
 def remembered(x: Tensor, other: Tensor) -> Any:
-    """What was computed from these very tensors, or `None`."""
+    """The values that were computed from these very tensors, or `None`."""
     first, values = getattr(x, _KEPT, (None, None))
     return values if first is other else None

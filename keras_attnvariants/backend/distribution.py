@@ -53,8 +53,8 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
     Args:
         coordinator: `"host:port"` at which process 0 listens.
         process: number of this process, from 0.
-        processes: how many there are.
-        wait: how long to wait for all processes, in seconds.
+        processes: number of processes.
+        wait: seconds to wait for all processes.
 
     Raises:
         ValueError: JAX has computed something already.
@@ -104,7 +104,7 @@ def process_number() -> int:
 
 
 def process_count() -> int:
-    """How many processes compute together in the current distribution."""
+    """The number of processes in the current distribution."""
     if keras.distribution.distribution() is None:
         return 1
     import jax
@@ -160,7 +160,7 @@ def device_names(each: int | None) -> list[str]:
     """Names of the first devices of every process, as Keras calls them.
 
     Args:
-        each: how many of each process; `None` for all.
+        each: number of devices of each process; `None` for all.
 
     Raises:
         ValueError: a process has fewer, or the processes have unequally many.
@@ -194,7 +194,7 @@ def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """The arrays that process 0 has, bit by bit, in all processes.
 
     Args:
-        arrays: those of process 0; elsewhere any of the same shapes and dtypes.
+        arrays: the arrays of process 0; elsewhere any of the same shapes and dtypes.
     """
     from jax.experimental import multihost_utils
 
@@ -227,7 +227,7 @@ def local_value(variable: keras.Variable) -> Tensor:
 
 
 def local_size(model: keras.Model) -> int:
-    """How many parameters of a model each device has."""
+    """The number of parameters of a model on each device."""
     if keras.distribution.distribution() is None:
         return int(model.count_params())
     values = [weight.value for weight in model.weights]

@@ -51,9 +51,9 @@ def inference_copy(
 
     Args:
         model: built; the copy has its methods.
-        values: what the copy holds in the place of a variable; by default the value
-            that it has now, within a graph that of the current scope. Arrays become
-            constants of a graph. Where it returns floats for a matrix of 8-bit
+        values: gives what the copy holds in the place of a variable; by default the
+            value that it has now, within a graph that of the current scope. Arrays
+            become constants of a graph. Where it returns floats for a matrix of 8-bit
             integers, they are multiplied in its place.
         fixed: whether no weight will ever change; 8-bit integers are then multiplied
             by oneDNN, which keeps what it prepared, in graphs for any processor.
@@ -161,7 +161,7 @@ class _Copier:
         return Table(rows, product, scale)
 
     def cast(self, variable: Any, dtype: str) -> Any:
-        """What stands for a variable, or for nothing, in a dtype."""
+        """The value of a variable in a dtype; `None` for none."""
         return None if variable is None else cast(self.values(variable), dtype)
 
     def multiplies_integers(self, layer: Any) -> bool:

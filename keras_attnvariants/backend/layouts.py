@@ -1,4 +1,4 @@
-"""How a model that is too large for one device is divided among several."""
+"""Division of a model that is too large for one device among several."""
 
 from typing import Any
 

@@ -126,7 +126,7 @@ def add_operator(
     """Adds an operator with one output to the current graph, and returns its output.
 
     Args:
-        name: of the operator, such as `"MatMul"`.
+        name: name of the operator, such as `"MatMul"`.
         inputs: tensors of the current graph.
         attributes: protocol buffers `AttrValue` in the form of dicts.
     """

@@ -70,7 +70,7 @@ def weights_file(model: keras.Model) -> memoryview:
 def sentence_statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> np.ndarray:
-    """What a metric of sacrebleu counts in each sentence, float64 `[n, k]`.
+    """The counts of a metric of sacrebleu in each sentence, float64 `[n, k]`.
 
     The counts add up: the score of a corpus is that of their sum. The public methods
     return scores, and those of BLEU and TER some counts, those of chrF none. Without

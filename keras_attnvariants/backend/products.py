@@ -40,7 +40,7 @@ class Product:
 
     Attributes:
         kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
-        dtype: of inputs and outputs; other inputs are cast to it.
+        dtype: dtype of inputs and outputs; other inputs are cast to it.
         bias: `b`, `[O]`, or `None`.
         activation: a function of tensors, or `None`.
         joint: for tuples of products of the same inputs, of which this one is the
@@ -153,8 +153,8 @@ class Table:
 
     Attributes:
         rows: `[V, D]`, in the compute dtype.
-        product: of outputs `[..., D]` to `[..., V]`.
-        scale: of rows of 8-bit integers, `[V]`: integers per unit; `None` for floats.
+        product: the product of outputs `[..., D]` with the rows, `[..., V]`.
+        scale: integers per unit, `[V]`, if rows are 8-bit integers; else `None`.
     """
 
     rows: Any

@@ -160,8 +160,8 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
 
     Args:
         x: tensor of any dtype but bool.
-        new: of the shape and dtype of `x`, but with fewer positions on `axis`, of a
-            known number.
+        new: a tensor of the shape and dtype of `x`, but with fewer positions on
+            `axis`, of a known number.
         position: int32 scalar, such that all of `new` is within `x`.
         axis: not negative.
 
@@ -205,8 +205,8 @@ class VectorLists:
     So lists are stored as words of 64 bits there, unless XLA compiles the loop.
 
     Attributes:
-        width: of a vector, `D`.
-        dtype: of a vector.
+        width: width `D` of a vector.
+        dtype: dtype of a vector.
 
     Example:
 
@@ -267,7 +267,7 @@ class VectorLists:
 
     @property
     def per_word(self) -> int:
-        """How many elements are stored as one; 1 if each is by itself."""
+        """The number of elements that are stored as one; 1 if each is by itself."""
         if name() != "tensorflow":
             return 1
         import tensorflow as tf

@@ -27,7 +27,7 @@ def accumulating_train_function(
     count: CountOfBatch,
     count_rows: Callable[[Tensor], Tensor] | None = None,
 ) -> Callable[..., Any]:
-    """What Keras' `fit` calls for each update, if it is set as `train_function`.
+    """A `train_function` for Keras' `fit`, which calls it for each update.
 
     The gradient of the update is the sum of the batches' gradients, each times the
     count of its batch, over the sum of the counts: with a loss that is a mean over real
@@ -39,7 +39,7 @@ def accumulating_train_function(
 
     Args:
         model: compiled, with a built optimizer.
-        batches: how many make an update.
+        batches: number of batches of an update.
         count: gives a scalar for the labels and sample weights of a batch.
         count_rows: on JAX, gives the weight of a batch in the reported loss from its
             sample weights; `None` for the number of its rows.
@@ -218,7 +218,7 @@ def has_adam(variable: Any) -> bool:
     It can on TensorFlow, outside of strategies.
 
     Args:
-        variable: of Keras or, as Keras' optimizers are given it, of TensorFlow.
+        variable: one of Keras or, as Keras' optimizers are given it, of TensorFlow.
     """
     if name() != "tensorflow":
         return False
@@ -246,9 +246,9 @@ def apply_adam(
     """Changes a variable and its moments as `keras.optimizers.Adam` does.
 
     Args:
-        variable: what is trained, as for `has_adam`.
+        variable: the trained variable, as for `has_adam`.
         moments: averages of its gradients and of their squares.
-        gradient: of the shape of the variable.
+        gradient: has the shape of the variable.
         learning_rate: scalar.
         betas: share that each average keeps.
         powers: float32 scalars, `betas` to the power of the number of the update, from

@@ -116,15 +116,15 @@ class PhraseHeads(keras.layers.Layer):
     # Projections are listed with the order of the n-grams that they read.
 
     def query_projections(self) -> list[Ordered]:
-        """Those that read n-grams of the query."""
+        """The projections of n-grams of the query."""
         return list(zip(self.query_orders, self.query_denses, strict=True))
 
     def key_projections(self) -> list[Ordered]:
-        """Those that read n-grams of the key."""
+        """The projections of n-grams of the key."""
         return list(zip(self.group.orders, self.key_denses, strict=True))
 
     def value_projections(self) -> list[Ordered]:
-        """Those that read n-grams of the value."""
+        """The projections of n-grams of the value."""
         return list(zip(self.group.orders, self.value_denses, strict=True))
 
     def queries(self, projected: list[Tensor]) -> list[Tensor]:
@@ -169,7 +169,7 @@ class PhraseHeads(keras.layers.Layer):
     # Whole sequences
 
     def project_queries(self, grams: Ngrams) -> list[Tensor]:
-        """What `queries` returns, for n-grams of `T` positions."""
+        """The queries of n-grams of `T` positions, as `queries` returns them."""
         return self.queries(self.project(self.query_projections(), grams))
 
     def memory(
@@ -179,10 +179,10 @@ class PhraseHeads(keras.layers.Layer):
         masks: Masks,
         query_length: Size,
     ) -> State:
-        """What `T` queries attend to.
+        """The keys and values that `T` queries attend to.
 
         Returns:
-            `keys`, what `keys` returns; `value` `[B, H, N * S, D]`, the values of all
+            `keys`, as returned by `keys`; `value` `[B, H, N * S, D]`, the values of all
             orders in turn; `mask`, bool `[1|B, 1|T, N * S]`.
         """
         length = ops.shape(value_grams[1])[1]
@@ -216,8 +216,8 @@ class PhraseHeads(keras.layers.Layer):
         """Attention of all query streams to the n-grams of a memory.
 
         Args:
-            queries: what `project_queries` or `extend` returns.
-            memory: what `memory` or `cached_memory` returns.
+            queries: returned by `project_queries` or `extend`.
+            memory: returned by `memory` or `cached_memory`.
             exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
             drop: applies dropout to the weights.
 

@@ -162,9 +162,9 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         """Attention of all heads: contexts `[B, T, C * H, D]`, and their weights.
 
         Args:
-            queries: of each group of heads.
+            queries: the queries of each group of heads.
             exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
-            memory: what `memory` returns, for each group of heads.
+            memory: returned by `memory`, for each group of heads.
             training: whether dropout is applied.
 
         Returns:

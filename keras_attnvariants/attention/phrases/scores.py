@@ -15,7 +15,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class PhraseScores:
-    """What a layer with phrases reads from its scores.
+    """Methods of a layer with phrases that read its scores.
 
     Attributes:
         num_heads: number of heads.
@@ -27,7 +27,7 @@ class PhraseScores:
 
     @property
     def score_blocks(self) -> int:
-        """How many times the last axis of the scores lists the keys."""
+        """The number of times that the last axis of the scores lists the keys."""
         groups = self.structure.groups(self.num_heads)
         return len(self.structure.query_orders) * len(groups[0].orders)
 
@@ -71,7 +71,7 @@ class PhraseScores:
 
 
 def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
-    """How the weights of each query stream are divided between orders of n-grams.
+    """The shares of the orders of n-grams in the weights of each query stream.
 
     The weights of a query sum to 1 over all n-grams, and so do the shares of a stream.
 
@@ -95,7 +95,7 @@ def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
 
 
 def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarray:
-    """How many weights of at least `threshold` each quadrant has, as a share of all.
+    """The share of each quadrant in all weights of at least `threshold`.
 
     A quadrant is a pair of query stream and order. Nguyen and Joty (2018) report shares
     of "activations" that sum to 1 over the four quadrants but do not define them. This

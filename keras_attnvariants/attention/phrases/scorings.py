@@ -1,4 +1,4 @@
-"""How phrase attention scores n-grams (Nguyen and Joty 2018, Eq. 5, 6 and 8)."""
+"""Scores of n-grams in phrase attention (Nguyen and Joty 2018, Eq. 5, 6 and 8)."""
 
 from itertools import product
 

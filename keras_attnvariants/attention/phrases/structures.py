@@ -53,7 +53,7 @@ class Structure(Options):
 
     @property
     def roles(self) -> frozenset[str]:
-        """Where the structure can be used."""
+        """The roles in which the structure can be used."""
         return frozenset(ROLES)
 
     @property

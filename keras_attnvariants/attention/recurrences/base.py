@@ -87,7 +87,7 @@ class Energies:
         q: scaled queries, `[B, T, H, D]`.
         energies: the energies of plain attention, float32 `[B, H, T, S]`.
         mask: bool `[B, 1|H, 1|T, S]`.
-        memory: what `prepare` of the layer returns.
+        memory: returned by `prepare` of the layer.
         training: whether dropout is applied.
     """
 
@@ -99,7 +99,7 @@ class Energies:
 
 
 class Recurrence(Options):
-    """How attention at one target position depends on the previous position.
+    """The rule by which attention depends on the previous target position.
 
     A recurrence has options but no weights. The weights that it needs belong to the
     attention layer, in `layer.recurrent`.
@@ -107,7 +107,7 @@ class Recurrence(Options):
     Class attributes:
         honours_patterns: whether the recurrence honours `attention_mask` and
             `use_causal_mask`, in addition to padding masks.
-        keeps: what the state holds: `"context"` `[B, K, H, D]`, or `"weights"` or
+        keeps: content of the state: `"context"` `[B, K, H, D]`, or `"weights"` or
             `"energies"` of source positions, float32 `[B, K, H, S]`.
     """
 
@@ -119,7 +119,7 @@ class Recurrence(Options):
         return {}
 
     def prepare(self, layer: RecurrentLayer, memory: State) -> State:
-        """What the memory of a source needs in addition to keys, values and mask.
+        """The memory of a source in addition to keys, values and mask.
 
         Args:
             layer: the attention layer.
@@ -155,7 +155,7 @@ class Recurrence(Options):
         Args:
             layer, plain: as for `attend`.
             position: int32 scalar.
-            state: what the previous step, or `initial_state`, returned.
+            state: returned by the previous step or `initial_state`.
 
         Returns:
             Context `[B, K, H, D]`, float32 weights `[B, H, K, S]`, and the new state.

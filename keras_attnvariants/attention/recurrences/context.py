@@ -120,7 +120,7 @@ def scan_by_xla(
     """The outputs `[B, H, T, S]` of a compiled scan in a graph of TensorFlow.
 
     Args:
-        program: what `compiled` returns.
+        program: returned by `compiled`.
         inputs: tensors `[B, H, T, S]` by name.
         factors: `[B, H, S, D]` and `[B, H, D, S]`.
     """

@@ -60,7 +60,7 @@ class ExpandedList(Recurrence):
         return {"context": self.kept(layer, state["context"])}
 
     def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
-        """What the state stores of contexts `[B, K, H, D]`."""
+        """The form in which the state stores contexts `[B, K, H, D]`."""
         return context
 
     def queries(self, layer: RecurrentLayer, q: Tensor) -> Tensor:

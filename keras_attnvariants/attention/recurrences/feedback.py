@@ -54,17 +54,17 @@ class Feedback(Recurrence):
         raise NotImplementedError(f"{type(self).__name__} has no `factors`.")
 
     def apply(self, factors: Factors, weights: Tensor) -> Tensor:
-        """What weights `[B, H, T, S]` add to the energies, or the transpose of it."""
+        """The energies that weights `[B, H, T, S]` add, or the transpose of the map."""
         return factors[0] * weights
 
     # The same function in two parts
 
     def state_of(self, weights: Tensor, memory: State) -> State:
-        """What the state holds of weights `[B, H, K, S]`; linear."""
+        """The state after weights `[B, H, K, S]`; linear."""
         return {"weights": ops.swapaxes(weights, 1, 2)}
 
     def feedback(self, layer: RecurrentLayer, state: State, memory: State) -> Tensor:
-        """What the state adds to the energies, float32 `[B, H, K, S]`; linear."""
+        """The energies that a state adds, float32 `[B, H, K, S]`; linear."""
         factors, _ = self.factors(layer, memory)
         return self.apply(factors, ops.swapaxes(state["weights"], 1, 2))
 
@@ -122,7 +122,7 @@ class Feedback(Recurrence):
     def earlier_gradient(
         self, factors: Factors, state: Tensor, inputs: State
     ) -> tuple[Tensor, Tensor]:
-        """That of earlier positions, and of the energies of this one."""
+        """The gradients of earlier weights and of the energies of a position."""
         own = inputs["weights"] * (inputs["gradient"] + state)
         own = own - inputs["weights"] * ops.sum(own, axis=-1, keepdims=True)
         earlier = self.apply(factors, own)
@@ -138,9 +138,9 @@ class Feedback(Recurrence):
         """The weights of all positions `[B, H, T, S]`, or the gradients of energies.
 
         Args:
-            inputs: those of `next_weights` or `earlier_gradient`, tensors
+            inputs: the inputs of `next_weights` or `earlier_gradient`, tensors
                 `[B, H, T, …]` by name.
-            factors: of the function or of its transpose.
+            factors: factors of the function or of its transpose.
             is_training: whether the time to compile a program pays.
             reverse: whether gradients are computed, from the last position to the
                 first.

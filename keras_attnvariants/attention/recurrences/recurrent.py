@@ -123,11 +123,11 @@ class RecurrentCrossAttention(RecurrentLayer):
     def plain_energies(
         self, query: Tensor, memory: State, query_positions: Tensor, mask: Tensor
     ) -> Energies:
-        """What plain attention computes before its softmax.
+        """Plain attention up to its softmax.
 
         Args:
             query: `[B, T, width]`.
-            memory: what `prepare` returns.
+            memory: returned by `prepare`.
             query_positions: int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
