@@ -87,27 +87,6 @@ class Masks(NamedTuple):
             mask = both(mask, causal_pattern(query_length, key_length)[None])
         return mask
 
-    def refuse_pattern(self, name: str, reason: str) -> None:
-        """Raises `ValueError` if there is an `attention_mask`.
-
-        Args:
-            name: name of the layer that cannot honour it.
-            reason: why it cannot.
-        """
-        if self.attention is not None:
-            raise ValueError(
-                f"{name} cannot honour `attention_mask`: {reason}. Use `value_mask` "
-                f"for padding. Received: attention_mask={self.attention}"
-            )
-
-    def refuse_causality(self, name: str, reason: str) -> None:
-        """Raises `ValueError` if a causal mask is wanted; arguments as above."""
-        if self.causal:
-            raise ValueError(
-                f"{name} cannot honour `use_causal_mask`: {reason}. "
-                f"Received: use_causal_mask={self.causal}"
-            )
-
 
 @dataclass(frozen=True)
 class Call:
@@ -139,17 +118,25 @@ class Call:
         """The lengths `T` and `S`."""
         return ops.shape(self.query)[1], ops.shape(self.value)[1]
 
-    def refuse_key(self, name: str) -> None:
-        """Raises `ValueError` if there is a key other than the value.
+    def refuse(self, name: str, **reasons: str) -> None:
+        """Raises `ValueError` if there is an argument that a layer cannot honour.
 
         Args:
-            name: name of the layer that has no keys.
+            name: name of the layer.
+            **reasons: why it cannot honour `key`, `attention_mask` or
+                `use_causal_mask`.
         """
-        if self.keys is not self.value:
-            raise ValueError(
-                f"`key` must be `None` or `value`: {name} has no keys. "
-                f"Received: key={self.key}"
-            )
+        given = {
+            "key": None if self.keys is self.value else self.key,
+            "attention_mask": self.masks.attention,
+            "use_causal_mask": self.masks.causal or None,
+        }
+        for argument, reason in reasons.items():
+            if given[argument] is not None:
+                raise ValueError(
+                    f"{name} cannot honour `{argument}`: {reason}. "
+                    f"Received: {argument}={given[argument]}"
+                )
 
 
 @dataclass(frozen=True)

@@ -212,7 +212,7 @@ class HardCodedAttention(GaussianAttention):
         return weights.astype("float32"), first
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        call.refuse_key(type(self).__name__)
+        call.refuse(type(self).__name__, key="it has no keys")
         masks = call.masks
         values = self.values(call.value, masks.key)
         kernel, first = self.kernel(masks.causal)

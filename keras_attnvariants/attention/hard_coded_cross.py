@@ -95,10 +95,9 @@ class HardCodedCrossAttention(GaussianAttention):
         self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        name, reason = type(self).__name__, "its weights are the same for all sentences"
-        call.refuse_key(name)
-        call.masks.refuse_pattern(name, reason)
-        call.masks.refuse_causality(name, reason)
+        reason = "its weights are the same for all sentences"
+        refused = {"attention_mask": reason, "use_causal_mask": reason}
+        call.refuse(type(self).__name__, key="it has no keys", **refused)
         values = self.values(call.value, call.masks.key)
         length, _ = call.lengths
         if isinstance(length, int) and length > MAX_TARGET_LENGTH:

@@ -67,7 +67,7 @@ class LinearAttention(QueryKeyValueAttention):
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         reason = "it compares no query with a single key"
-        call.masks.refuse_pattern(type(self).__name__, reason)
+        call.refuse(type(self).__name__, attention_mask=reason)
         q, k, v = self.project_inputs(call)
         q, k = features(q), zero_masked(features(k), call.masks.key)
         v = zero_masked(with_ones(v), call.masks.key)

@@ -72,11 +72,12 @@ class NgramLayer(ProjectedAttention):
         self.input_dim = widths.value
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        name, real = type(self).__name__, call.masks.key
-        call.refuse_key(name)
-        call.masks.refuse_pattern(name, "it has no weights over positions")
+        reason = "it has no weights over positions"
+        refused = {"key": "it has no keys", "attention_mask": reason}
         if not self.causal:
-            call.masks.refuse_causality(name, "for decoders, build it with causal=True")
+            refused["use_causal_mask"] = "for decoders, build it with causal=True"
+        call.refuse(type(self).__name__, **refused)
+        real = call.masks.key
         inputs = zero_masked(call.value, real)
         sentence = self.sentence_vector(call.value, real)
         context = self.contexts(self.vectors(inputs), sentence)

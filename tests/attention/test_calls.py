@@ -98,15 +98,17 @@ def test_no_mask_is_all_true():
     np.testing.assert_array_equal(to_numpy(mask_or_ones(KEY, sequence)), KEY)
 
 
-def test_patterns_and_causality_are_refused_one_by_one():
-    Masks(query=KEY, key=KEY, causal=True).refuse_pattern("It", "for no reason")
-    Masks(query=KEY, attention=PATTERN).refuse_causality("It", "for no reason")
-    message = "It cannot honour `attention_mask`: for a reason.*Received: "
+@pytest.mark.parametrize("argument", ["attention_mask", "use_causal_mask"])
+def test_masks_are_refused_one_by_one(argument):
+    pattern, causal = Masks(query=KEY, attention=PATTERN), Masks(key=KEY, causal=True)
+    honoured, refused = pattern, causal
+    if argument == "attention_mask":
+        honoured, refused = causal, pattern
+    x = np.zeros((2, 3, 5))
+    Call(x, x, masks=honoured).refuse("It", **{argument: "for no reason"})
+    message = f"It cannot honour `{argument}`: for a reason.*Received: {argument}="
     with pytest.raises(ValueError, match=message):
-        Masks(attention=PATTERN).refuse_pattern("It", "for a reason")
-    message = "It cannot honour `use_causal_mask`: for a reason.*Received: "
-    with pytest.raises(ValueError, match=message):
-        Masks(causal=True).refuse_causality("It", "for a reason")
+        Call(x, x, masks=refused).refuse("It", **{argument: "for a reason"})
 
 
 def test_a_call_without_a_key_has_the_keys_of_its_value():
@@ -118,10 +120,11 @@ def test_a_call_without_a_key_has_the_keys_of_its_value():
 
 def test_a_key_of_its_own_is_refused():
     value = np.ones((2, 4, 5))
-    Call(value, value).refuse_key("It")
-    Call(value, value, value).refuse_key("It")
-    with pytest.raises(ValueError, match="`key` must be .*It has no keys.*Received: "):
-        Call(value, value, np.ones((2, 4, 5))).refuse_key("It")
+    Call(value, value).refuse("It", key="it has none")
+    Call(value, value, value).refuse("It", key="it has none")
+    message = "It cannot honour `key`: it has none.*Received: key="
+    with pytest.raises(ValueError, match=message):
+        Call(value, value, np.ones((2, 4, 5))).refuse("It", key="it has none")
 
 
 @pytest.mark.parametrize("position", [3, np.int32(3)])

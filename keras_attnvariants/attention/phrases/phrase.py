@@ -135,7 +135,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     # The whole sequence at once
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        self.structure.check_masks(call.masks)
+        call.refuse(str(self.structure), **self.structure.refused)
         length, _ = call.lengths
         memory = self.memory(call, length)
         exist = self.structure.existing_queries(call.masks, length)

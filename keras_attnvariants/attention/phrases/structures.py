@@ -69,8 +69,10 @@ class Structure(Options):
         """
         raise NotImplementedError(f"{type(self).__name__} does not define `groups`.")
 
-    def check_masks(self, masks: Masks) -> None:
-        """Raises `ValueError` if a mask cannot be honoured."""
+    @property
+    def refused(self) -> dict[str, str]:
+        """The arguments of a call that cannot be honoured, with reasons."""
+        return {}
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         """For each query stream, which of its queries exist: bool `[1|B, T]`."""
@@ -188,13 +190,13 @@ class Interleaved(Structure):
     def groups(self, num_heads: int) -> tuple[HeadGroup, ...]:
         return (HeadGroup("", num_heads, (1, 2)),)
 
-    def check_masks(self, masks: Masks) -> None:
+    @property
+    def refused(self) -> dict[str, str]:
         if not self.look_ahead:
-            return
-        name = "Interleaved(look_ahead=True)"
+            return {}
         reason = "an output depends on the queries of two positions"
-        masks.refuse_pattern(name, reason)
-        masks.refuse_causality(name, f"{reason}; in a decoder use look_ahead=False")
+        causal = f"{reason}; in a decoder use look_ahead=False"
+        return {"attention_mask": reason, "use_causal_mask": causal}
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
         # In an encoder, the query mask only selects outputs: an output must not depend

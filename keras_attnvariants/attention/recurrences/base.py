@@ -105,13 +105,12 @@ class Recurrence(Options):
     attention layer, in `layer.recurrent`.
 
     Class attributes:
-        honours_patterns: whether the recurrence honours `attention_mask` and
-            `use_causal_mask`, in addition to padding masks.
+        refused: the arguments of a call that cannot be honoured, with reasons.
         keeps: content of the state: `"context"` `[B, K, H, D]`, or `"weights"` or
             `"energies"` of source positions, float32 `[B, K, H, S]`.
     """
 
-    honours_patterns: ClassVar[bool] = True
+    refused: ClassVar[dict[str, str]] = {}
     keeps: ClassVar[str] = "weights"
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:

@@ -54,7 +54,10 @@ class AccumulatedEnergies(Recurrence):
         ValueError: an option is out of range.
     """
 
-    honours_patterns: ClassVar[bool] = False
+    refused: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("attention_mask", "use_causal_mask"),
+        "it averages over neighbouring source positions",
+    )
     keeps: ClassVar[str] = "energies"
 
     rate: float = 0.5

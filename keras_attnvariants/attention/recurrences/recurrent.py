@@ -109,11 +109,8 @@ class RecurrentCrossAttention(RecurrentLayer):
         self.recurrent = self.recurrence.layers(self)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        if not self.recurrence.honours_patterns:
-            name = f"{type(self).__name__} with {self.recurrence}"
-            reason = "it averages over neighbouring source positions"
-            call.masks.refuse_pattern(name, reason)
-            call.masks.refuse_causality(name, reason)
+        name = f"{type(self).__name__} with {self.recurrence}"
+        call.refuse(name, **self.recurrence.refused)
         memory = self.prepare(call.value, call.masks.key, call.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
         at = positions(call.lengths[0])
