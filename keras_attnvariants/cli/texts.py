@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from keras_attnvariants.utils.lines import CountedStream
 from keras_attnvariants.utils.lines import seek_line
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
@@ -67,27 +68,6 @@ class Shard:
         return size * (self.number - 1) // self.count, size * self.number // self.count
 
 
-class CountedStream:
-    """The lines of a stream that begin before a position, and how much was read.
-
-    Attributes:
-        done: bytes that were read so far.
-    """
-
-    def __init__(self, file: BinaryIO, limit: int | None = None) -> None:
-        self.done = 0
-        self._file = file
-        self._limit = limit
-
-    def readline(self, size: int, /) -> bytes:
-        """The next line, or nothing if it begins at the limit or beyond."""
-        if self._limit is not None and self.done >= self._limit:
-            return b""
-        line = self._file.readline(size)
-        self.done += len(line)
-        return line
-
-
 class Source(NamedTuple):
     """Texts to translate, and the stream that they come from.
 
@@ -134,19 +114,15 @@ def sentences(
 
 def lines_of_file(file: BinaryIO, shard: Shard | None) -> Source:
     """The lines of a file, or of a part of it."""
-    if shard is None:
-        stream = CountedStream(file)
-        # A pipe has a name too, such as that of `<(zcat file)` in a shell.
-        size = os.fstat(file.fileno()).st_size if file.seekable() else None
-        return Source(text_lines(stream), stream=stream, size=size)
-    start, stop = shard.bounds(os.fstat(file.fileno()).st_size)
-    if start:
+    # A pipe has a name too, such as that of `<(zcat file)` in a shell.
+    size = os.fstat(file.fileno()).st_size if file.seekable() else None
+    start = 0
+    if shard is not None and size is not None:
+        start, stop = shard.bounds(size)
         seek_line(file, start)
-        start = file.tell()
-    size = max(stop - start, 0)
-    stream = CountedStream(file, size)
-    lines = text_lines(stream, is_start=start == 0)
-    return Source(lines, stream=stream, size=size)
+        start, size = file.tell(), max(stop - file.tell(), 0)
+    stream = CountedStream(file, None if shard is None else size)
+    return Source(text_lines(stream, start == 0), stream=stream, size=size)
 
 
 def chunks(

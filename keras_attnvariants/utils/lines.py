@@ -49,15 +49,29 @@ def byte_lines(
         yield text.removeprefix(codecs.BOM_UTF8) if is_first else text
 
 
-class _Beginning:
-    """The lines of a file that begin before a position."""
+class CountedStream:
+    """The lines of a stream that begin before a position, and how much was read.
 
-    def __init__(self, file: BinaryIO, stop: int) -> None:
-        self._file, self._stop = file, stop
+    Args:
+        file: the stream, read from where it stands.
+        limit: number of bytes before that position; `None` for all lines.
+
+    Attributes:
+        done: number of bytes read so far.
+    """
+
+    def __init__(self, file: BinaryIO, limit: int | None = None) -> None:
+        self.done = 0
+        self._file = file
+        self._limit = limit
 
     def readline(self, size: int, /) -> bytes:
-        is_over = self._file.tell() >= self._stop
-        return b"" if is_over else self._file.readline(size)
+        """The next line, or nothing if it begins at the limit or beyond."""
+        if self._limit is not None and self.done >= self._limit:
+            return b""
+        line = self._file.readline(size)
+        self.done += len(line)
+        return line
 
 
 def seek_line(file: BinaryIO, start: int) -> None:
@@ -86,7 +100,8 @@ def lines_between(
     """
     seek_line(file, start)
     drops_mark = start == 0 if is_start is None else is_start
-    yield from byte_lines(_Beginning(file, stop), is_start=drops_mark)
+    section = CountedStream(file, stop - file.tell())
+    yield from byte_lines(section, is_start=drops_mark)
 
 
 def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:

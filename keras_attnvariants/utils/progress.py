@@ -3,7 +3,6 @@
 import os
 import sys
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn
@@ -26,31 +25,10 @@ def progress_console() -> Console:
     )
 
 
-def transient_bar(
-    console: Console, text: str, bar_width: int | None = None, writes: bool = False
-) -> Progress:
-    """A bar that is gone when it ends, and is not drawn where nobody watches.
-
-    Args:
-        console: where to draw it.
-        text: the text beside it, in terms of `rich.progress.Task`.
-        bar_width: columns; by default what the text leaves.
-        writes: whether the program writes to standard output meanwhile. On a terminal,
-            that goes above the bar; what goes into a file is not for the terminal.
-    """
-    return Progress(
-        BarColumn(bar_width=bar_width),
-        TextColumn(text),
-        console=console,
-        expand=True,
-        transient=True,
-        disable=not console.is_interactive,
-        redirect_stdout=writes and sys.stdout.isatty(),
-    )
-
-
 class Bar:
     """Shows how far something is: a bar on a terminal, a plain line a minute elsewhere.
+
+    The bar is gone when it ends.
 
     Args:
         text: the text beside the bar, in terms of `rich.progress.Task`.
@@ -59,7 +37,9 @@ class Bar:
         console: where to write; by default standard error.
         at_once: whether the first plain line comes with the first `show`, and not only
             after a minute.
-        options: options of `transient_bar`.
+        bar_width: number of columns; by default what the text leaves.
+        writes: whether the program writes to standard output meanwhile. On a terminal,
+            that goes above the bar; what goes into a file is not for the terminal.
     """
 
     def __init__(
@@ -69,11 +49,20 @@ class Bar:
         total: float | None = 1.0,
         console: Console | None = None,
         at_once: bool = True,
-        **options: Any,
+        bar_width: int | None = None,
+        writes: bool = False,
     ) -> None:
         self._console = console or progress_console()
         self._last_line = -PLAIN_EVERY if at_once else time.monotonic()
-        self._bar = transient_bar(self._console, text, **options)
+        self._bar = Progress(
+            BarColumn(bar_width=bar_width),
+            TextColumn(text),
+            console=self._console,
+            expand=True,
+            transient=True,
+            disable=not self._console.is_interactive,
+            redirect_stdout=writes and sys.stdout.isatty(),
+        )
         self._task = self._bar.add_task(description, total=total)
         self.start, self.stop = self._bar.start, self._bar.stop
         self.refresh = self._bar.refresh

@@ -11,7 +11,7 @@ NAMED = re.compile(
 
 
 # They set what libraries read in the processes that they start.
-SETTING = ("utils/processes.py",)
+SETTING = ("utils/machine.py",)
 
 
 def test_every_variable_that_the_package_reads_is_listed():
