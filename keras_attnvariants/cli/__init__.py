@@ -6,12 +6,10 @@ needs neither.
 
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import catalogue
-from keras_attnvariants.cli import compare
 from keras_attnvariants.cli import demo
 from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
-from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
@@ -22,14 +20,14 @@ __all__ = ["app"]
 app = program(
     train.train,
     tune.tune,
-    compare.compare,
+    evaluate.compare,
     evaluate.evaluate,
     translate.translate,
     export.shortlist,
     export.export,
-    serve.serve,
+    export.serve,
     demo.demo,
-    compare.plot,
+    evaluate.plot,
     analyse.attention,
     analyse.analyse,
     catalogue.presets,

@@ -14,8 +14,9 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import MODEL
 from keras_attnvariants.cli.models import batch_sizes
-from keras_attnvariants.cli.models import check_model
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
@@ -172,7 +173,7 @@ def named(runs: list[Path]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for run in runs:
-        check_model(run)
+        check_place("--model", run, MODEL)
         name = run.resolve().name
         if name in folders:
             raise ValueError(
@@ -228,7 +229,7 @@ def attention(
     [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
     """
     check_extra("A picture", "plot", ("matplotlib",))
-    check_model(model)
+    check_place("--model", model, MODEL)
     if output.suffix != ".png":
         raise ValueError(f"--output must end in .png. Received: {output}")
     check_output_file(output)

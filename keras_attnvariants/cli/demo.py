@@ -14,7 +14,8 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import check_model
+from keras_attnvariants.cli.models import MODEL
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
@@ -60,7 +61,7 @@ def demo(
     [bold]Example:[/bold] kav demo runs/multi30k runs/other
     """
     for folder in models:
-        check_model(folder)
+        check_place("--model", folder, MODEL)
     check_extra("The page", "demo", ("gradio",))
     import_modules(imports)
     loaded = {

@@ -1,20 +1,29 @@
-"""`kav evaluate`: the scores of a model on a test set."""
+"""`kav evaluate`, `kav compare` and `kav plot`: how well models do and learn."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import SystemOptions
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
+from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
@@ -66,15 +75,114 @@ def evaluate(
             tokenize=tokenize,
         )
         typer.echo(f"{path} on {len(sources)} sentences of {split}:")
-        show(report)
+        show_report(report)
         if output is not None:
             text = "".join(f"{on_one_line(x)}\n" for x in report.translations)
             output.write_text(text, "utf-8", newline="\n")
 
 
-def show(report: "Report") -> None:
+def show_report(report: "Report") -> None:
     """Prints the scores, one a line, and the speed if it was measured."""
     for score in report.scores:
         typer.echo(f"  {score.name:5} {score.value:6.2f}  {score.signature}")
     if report.speed is not None:
         typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")
+
+
+@command
+def compare(
+    file: Path | None = argument("TOML file that describes the comparison.", None),
+    folder: Path | None = option(
+        "Folder of the comparison. If it holds the same one already, that is continued."
+    ),
+    only: list[str] | None = option(
+        "Train this system only; may be given several times.", metavar="SYSTEM"
+    ),
+    minutes: float | None = option(
+        "Stop after so long; the same command goes on later.", check=check_positive
+    ),
+    score_only: bool = option("Train nothing; score what is there.", False),
+    init: Path | None = option(
+        "Write a file to begin with, in which every key is explained."
+    ),
+    imports: list[str] | None = IMPORTS,
+) -> None:
+    """Compare systems: train each with several seeds, score, test, write a report.
+
+    Every run has the same corpus, vocabulary and budget. After an interruption, the
+    same command continues where it stopped. Writes tables (CSV, LaTeX), results.json
+    and a page into the folder.
+
+    [bold]Example:[/bold] kav compare --init comparison.toml, then
+    kav compare comparison.toml --folder runs/comparison
+    """
+    if init is not None:
+        if file or folder or only or minutes or score_only:
+            raise ValueError("--init writes a file and does nothing else.")
+        from keras_attnvariants.experiments import write_template
+
+        write_template(init)
+        begun = shlex.quote(str(init))
+        typer.echo(f"Next: edit {begun}, then kav compare {begun} --folder FOLDER")
+        return
+    if file is None or folder is None:
+        raise ValueError("Give a file and --folder, or --init for a file.")
+    if score_only and (only or minutes):
+        raise ValueError("--score-only trains nothing: no --only, no --minutes.")
+    check_output_folder("--folder", folder)
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no such file. Received: {file}")
+    import_modules(imports)
+    import keras_attnvariants as kav
+
+    comparison = kav.experiments.Comparison.from_file(file, folder, imports or ())
+    words = ["kav", "compare", str(file), "--folder", str(folder)]
+    words += [word for module in imports or () for word in ("--import", module)]
+    result = comparison.run(only or (), minutes, score_only, shlex.join(words))
+    show_result(result, folder)
+
+
+def show_result(result: Any, folder: Path) -> None:
+    """Print the scores, and what is missing."""
+    from rich.console import Console
+
+    from keras_attnvariants.experiments.result_files import score_table
+
+    Console().print(score_table(result))
+    if result.missing:
+        typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
+    typer.echo(f"Results: {folder}")
+
+
+@command
+def plot(
+    runs: list[Path] = argument("Folders of runs."),
+    output: Path = option(
+        "Name of the two files, without .png and .html.", Path("curves")
+    ),
+) -> None:
+    """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
+
+    Writes a picture (.png) and a page that needs no other file (.html).
+
+    [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
+    """
+    check_extra("A picture", "plot", ("matplotlib",))
+    for run in runs:
+        check_place("runs", run, RUN)
+    picture, page = (
+        output.with_name(output.name + suffix) for suffix in (".png", ".html")
+    )
+    for path in (picture, page):
+        check_output_file(path)
+    import_tensorflow()
+    from keras_attnvariants.evaluation.curves import draw_curves
+    from keras_attnvariants.evaluation.curves import save_page
+    from keras_attnvariants.evaluation.curves import save_png
+    from keras_attnvariants.training.progress import read_log
+
+    events = {str(run): read_log(run / "log.jsonl") for run in runs}
+    figure = draw_curves(events)
+    save_png(figure, picture)
+    save_page(figure, events, page)
+    typer.echo(f"{picture}\n{page}")

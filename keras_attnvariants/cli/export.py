@@ -1,7 +1,9 @@
-"""`kav export` and `kav shortlist`: a SavedModel, and the tokens it chooses among."""
+"""`kav export`, `kav shortlist` and `kav serve`: models for servers."""
 
+import asyncio
 import json
 import shlex
+import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +14,13 @@ from typing import Literal
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
+from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import check_model
+from keras_attnvariants.cli.models import MODEL
+from keras_attnvariants.cli.models import SAVED
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
@@ -23,6 +28,9 @@ from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.machine import check_extra
 
 Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 
@@ -92,7 +100,7 @@ def export(
     [bold]Example:[/bold] kav export --model runs/multi30k
     --output saved_models/multi30k
     """
-    check_model(model)
+    check_place("--model", model, MODEL)
     check_output_folder("--output", output)
     if deployment is not None:
         check_output_folder("--deployment", deployment)
@@ -167,7 +175,7 @@ def shortlist(
     [bold]Example:[/bold] kav shortlist --model runs/multi30k
     --data multi30k --source en --target de --output shortlist.npz
     """
-    check_model(model)
+    check_place("--model", model, MODEL)
     check_output_file(output)
     texts = corpus.load()
     import_modules(imports)
@@ -190,3 +198,71 @@ def shortlist(
     )
     to = ["--output", "saved_models/NAME", "--shortlist", str(output)]
     typer.echo("Next: " + shlex.join(["kav", "export", "--model", str(model), *to]))
+
+
+@command
+def serve(
+    path: Path = argument("Folder that `kav export` wrote."),
+    name: str | None = option(
+        "Of the model in addresses; default: the name of the folder."
+    ),
+    host: str = option(
+        "Address to listen at; 0.0.0.0 for all, behind a proxy only.", "127.0.0.1"
+    ),
+    port: int = option("For HTTP.", 8080, min=1, max=65535),
+    grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
+    metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
+    max_requests: int = option("Requests that are translated together.", 64, min=1),
+    max_wait: float = option(
+        "Seconds that a request waits for others.", 0.01, check=check_positive
+    ),
+) -> None:
+    """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
+
+    [bold]Example:[/bold] kav serve saved_models/multi30k
+    """
+    check_place("PATH", path, SAVED)
+    ports = {port, grpc_port, metrics_port}
+    if len(ports) < 3:
+        raise ValueError(
+            "--port, --grpc-port and --metrics-port must differ. Received: "
+            f"{port}, {grpc_port}, {metrics_port}"
+        )
+    check_extra("Serving", "mlserver", ("mlserver",))
+    import_tensorflow()
+    folder = path.resolve()
+    name = name or (folder.parent if folder.name.isdecimal() else folder).name
+    # A request can make MLServer load the models in this folder: there are none.
+    with tempfile.TemporaryDirectory() as nothing:
+        places = {
+            "host": host,
+            "http_port": port,
+            "grpc_port": grpc_port,
+            "metrics_port": metrics_port,
+            "model_repository_root": nothing,
+            "metrics_dir": nothing,
+        }
+        batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
+        asyncio.run(run(name, folder, places, batches))
+
+
+async def run(
+    name: str, folder: Path, places: dict[str, Any], batches: dict[str, Any]
+) -> None:
+    """Serves until a signal ends it."""
+    from mlserver import MLServer
+    from mlserver import ModelSettings
+    from mlserver import Settings
+    from mlserver.settings import ModelParameters
+
+    from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
+
+    # In this process: TensorFlow uses all cores by itself.
+    server = MLServer(Settings(debug=False, parallel_workers=0, **places))
+    model = ModelSettings(
+        name=name,
+        implementation=TranslationRuntime,
+        parameters=ModelParameters(uri=str(folder)),
+        **batches,
+    )
+    await server.start([model])

@@ -12,7 +12,7 @@ from typing import Literal
 
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.options import MODEL
+from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
@@ -30,6 +30,15 @@ Precision = Literal["float32", "bfloat16", "int8"]
 
 # Hypotheses that are searched at once, unless one sentence has more.
 MAX_HYPOTHESES = 512
+# Kinds of folders, and files of which each has one.
+RUN = "the folder of a run, with log.jsonl"
+MODEL = f"{RUN}, or of a model, with {MANIFEST}"
+SAVED = "a folder with saved_model.pb, or one of numbered versions of it"
+KINDS = {
+    RUN: ["log.jsonl"],
+    MODEL: ["log.jsonl", MANIFEST],
+    SAVED: ["saved_model.pb", "[0-9]*/saved_model.pb"],
+}
 # How Keras begins when a class of a model is not registered.
 UNKNOWN_CLASS = re.compile(r"Could not locate class '([^']*)'")
 
@@ -90,7 +99,7 @@ def seed_of(seed: int, text: str) -> int:
 class SystemOptions:
     """Systems that translate: a model, an exported one or both."""
 
-    model: Path | None = option(MODEL, None, "--model", "--run")
+    model: Path | None = option(MODEL_HELP, None, "--model", "--run")
     saved_model: Path | None = option(
         "Folder that `kav export` wrote. Its beam size is fixed."
     )
@@ -114,9 +123,9 @@ class SystemOptions:
                 f"it was exported. Received: {self.precision}"
             )
         if self.model is not None:
-            check_model(self.model)
+            check_place("--model", self.model, MODEL)
         if self.saved_model is not None:
-            check_saved_model("--saved-model", self.saved_model)
+            check_place("--saved-model", self.saved_model, SAVED)
         if self.source_tag is not None and (self.model is None or self.saved_model):
             raise ValueError(
                 "--source-tag is checked with the vocabulary of --model: for an "
@@ -138,20 +147,22 @@ class SystemOptions:
         found: dict[Path, Translate] = {}
         if self.model is not None:
             translator = self._of_model(self.model, search, no_repeat_ngram)
-            found[self.model] = translator.translate
+            translate: Translate = translator.translate
             if sampling is not None:
-                found[self.model] = partial(sampling.translations, translator)
+                translate = partial(sampling.translations, translator)
             if self.source_tag is not None:
-                found[self.model] = partial(tagged, found[self.model], self.source_tag)
+                translate = partial(tagged, translate, self.source_tag)
+            found[self.model] = translate
         if self.saved_model is not None:
             from keras_attnvariants.serving.saved import SavedTranslator
 
             saved = SavedTranslator(self.saved_model)
-            found[self.saved_model] = saved.translate
+            translate = saved.translate
             if sampling is not None:
-                found[self.saved_model] = partial(sampling.translations, saved)
+                translate = partial(sampling.translations, saved)
             elif no_repeat_ngram:
-                found[self.saved_model] = partial(no_repeats, saved, no_repeat_ngram)
+                translate = partial(no_repeats, saved, no_repeat_ngram)
+            found[self.saved_model] = translate
         return found
 
     def _of_model(
@@ -190,51 +201,19 @@ def no_repeats(translator: "SavedTranslator", size: int, texts: list[str]) -> li
     return [best.text for best in found]
 
 
-def check_model(folder: Path) -> None:
-    """Raises at once if a folder is clearly neither that of a run nor of a model.
+def check_place(name: str, folder: Path, kind: str) -> None:
+    """Raises at once if a folder is clearly not of a kind.
+
+    Args:
+        name: the option or argument.
+        folder: its value.
+        kind: one of `KINDS`.
 
     Raises:
         FileNotFoundError: says which file it should have.
     """
-    if not any((folder / name).is_file() for name in ("log.jsonl", MANIFEST)):
-        raise FileNotFoundError(
-            "`--model` must be the folder of a run, with log.jsonl, or of a model, "
-            f"with {MANIFEST}. Received: {folder}"
-        )
-
-
-def check_run(name: str, folder: Path) -> None:
-    """Raises if a folder is not that of a run.
-
-    Args:
-        name: of the option or argument.
-        folder: its value.
-
-    Raises:
-        FileNotFoundError: it is not.
-    """
-    if not (folder / "log.jsonl").is_file():
-        raise FileNotFoundError(
-            f"`{name}` must be the folder of a run, with log.jsonl. Received: {folder}"
-        )
-
-
-def check_saved_model(name: str, folder: Path) -> None:
-    """Raises if a folder holds no SavedModel.
-
-    Args:
-        name: of the option or argument.
-        folder: its value.
-
-    Raises:
-        FileNotFoundError: says which file a folder should have.
-    """
-    here = [folder, *folder.glob("[0-9]*")]
-    if not any((path / "saved_model.pb").is_file() for path in here):
-        raise FileNotFoundError(
-            f"`{name}` must be a folder with saved_model.pb, or one of numbered "
-            f"versions of it. Received: {folder}"
-        )
+    if not any(any(folder.glob(pattern)) for pattern in KINDS[kind]):
+        raise FileNotFoundError(f"`{name}` must be {kind}. Received: {folder}")
 
 
 def model_digest(folder: Path) -> str:

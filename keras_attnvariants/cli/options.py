@@ -10,11 +10,11 @@ from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 
-MODEL = (
+MODEL_HELP = (
     "Folder of a run, of which the better model is taken (best validation or averaged "
     "weights), or a model folder."
 )
-REQUIRED_MODEL = option(MODEL, ..., "--model", "--run")
+REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
 # A thousand is what studies of very wide beams use; memory grows with the width.
 BEAM_SIZE = option(
     "Hypotheses kept per sentence, at most 1000; default: as in the preset.",

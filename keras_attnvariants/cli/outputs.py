@@ -1,24 +1,23 @@
 """Translations written to a stream, or to a file that is continued after a kill."""
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from keras_attnvariants.utils.files import TEMPORARY
-from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import flush
 from keras_attnvariants.utils.files import is_stream
 from keras_attnvariants.utils.files import open_stream
-from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import read_record
+from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.locks import open_locked
 
@@ -27,6 +26,23 @@ PART, NOTE = ".part", ".part.json"
 
 # By what changes them, such as an option; values are shown to the user.
 Settings = dict[str, str | int | float | None]
+
+
+@dataclass(frozen=True)
+class Note:
+    """The state of a file that is not complete.
+
+    Attributes:
+        lines: number of lines that count.
+        bytes: their number of bytes.
+        read: sha256 of the texts whose translations they are.
+        settings: what the translations depend on besides.
+    """
+
+    lines: int
+    bytes: int
+    read: str
+    settings: Settings
 
 
 class LineWriter:
@@ -147,14 +163,8 @@ class PartialFile(LineWriter):
 
     def _read_note(self) -> int:
         """Takes over what is written, and returns how many bytes that is."""
-        note = read_json(self.note)
-        try:
-            size, self.lines = int(note["bytes"]), int(note["lines"])
-            before, self._expected = dict(note["settings"]), str(note["read"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFolderError(
-                f"This is no note of this program: remove it. Received: {self.note}"
-            ) from error
+        note = read_record(self.note, Note)
+        self.lines, self._expected, before = note.lines, note.read, note.settings
         names = [*before, *(name for name in self.settings if name not in before)]
         different = [
             f"{name} {shown(self.settings.get(name))} instead of "
@@ -167,21 +177,17 @@ class PartialFile(LineWriter):
                 "What was interrupted had other settings. Give the same, or leave out "
                 f"--resume to start over. Received: {', '.join(different)}"
             )
-        if os.fstat(self.file.fileno()).st_size < size:
+        if os.fstat(self.file.fileno()).st_size < note.bytes:
             raise ValueError(
                 f"{self.part} was cut short: leave out --resume to start over. "
-                f"Received: fewer than {size:,} bytes"
+                f"Received: fewer than {note.bytes:,} bytes"
             )
-        return size
+        return note.bytes
 
     def _write_note(self) -> None:
-        note = {
-            "lines": self.lines,
-            "bytes": os.lseek(self.file.fileno(), 0, os.SEEK_CUR),
-            "read": self._digest.hexdigest(),
-            "settings": self.settings,
-        }
-        write_file(self.note, (json.dumps(note, indent=2) + "\n").encode())
+        position = os.lseek(self.file.fileno(), 0, os.SEEK_CUR)
+        digest = self._digest.hexdigest()
+        write_record(self.note, Note(self.lines, position, digest, self.settings))
 
     def _remove_note(self) -> None:
         self.note.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ import inspect
 import os
 import shlex
 from collections.abc import Iterator
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -240,7 +239,7 @@ def train(
     import_modules(imports)
     import keras_attnvariants as kav
 
-    callbacks = load_callbacks(callback or ())
+    callbacks = [made for factory in callback or () for made in load_callbacks(factory)]
     settings = training.settings()
     for name, value in settings.items():
         if name.startswith("alignment_") and not any(corpora.alignments or ()):
@@ -293,21 +292,17 @@ def named_by_options() -> Iterator[None]:
         raise ValueError(error.message(options | DATA)) from error
 
 
-def load_callbacks(factories: Sequence[str]) -> list[Any]:
-    """The callbacks that some functions return.
+def load_callbacks(factory: str) -> list[Any]:
+    """The callbacks that a function returns.
 
     Args:
-        factories: each `package.module:function`, found as Python finds modules, or in
-            the working directory. The function takes no arguments and returns one Keras
+        factory: `package.module:function`, found as Python finds modules, or in the
+            working directory. The function takes no arguments and returns one Keras
             callback or a list of them; a class of callbacks will do.
 
     Raises:
         ValueError: there is no such function, or it returns something else.
     """
-    return [callback for factory in factories for callback in _made(factory)]
-
-
-def _made(factory: str) -> list[Any]:
     import keras
 
     module, _, function = factory.partition(":")

@@ -16,7 +16,8 @@ from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import check_run
+from keras_attnvariants.cli.models import RUN
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
@@ -25,6 +26,7 @@ from keras_attnvariants.cli.train import Precision
 from keras_attnvariants.cli.train import SizeOptions
 from keras_attnvariants.cli.train import UpdateOptions
 from keras_attnvariants.utils.checks import check_address
+from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class Subject:
                 f"Give either --space or --from-locality. Received: {count}"
             )
         if run is not None:
-            check_run("--from-locality", run)
+            check_place("--from-locality", run, RUN)
         elif (self.distance, self.nearness) != (None, None):
             raise ValueError("--distance and --nearness need --from-locality.")
 
@@ -94,7 +96,11 @@ class Subject:
 
         if self.from_locality is not None:
             return self._propose(self.from_locality, corpus)
-        preset = with_sizes(presets.get(self.preset or PRESET), sizes)
+        preset = presets.get(self.preset or PRESET)
+        for name in sizes:
+            check_known(preset.name, name, preset.options)
+        # Search spaces are made for these sizes.
+        preset = dataclasses.replace(preset, options={**preset.options, **sizes})
         return preset, load_space(str(self.space), preset)
 
     def _propose(self, run: Path, corpus: "Corpus") -> tuple["Preset", "SearchSpace"]:
@@ -114,20 +120,6 @@ class Subject:
         return proposal.preset, proposal.space
 
 
-def with_sizes(preset: Any, sizes: dict[str, Any]) -> Any:
-    """A preset with other sizes, which its search spaces are made for.
-
-    Raises:
-        ValueError: the preset has no such size.
-    """
-    if unknown := sorted(sizes.keys() - preset.options.keys()):
-        raise ValueError(
-            f"{preset.name} has no {', '.join(unknown)}, only "
-            f"{', '.join(preset.options)}. Received: {sizes}"
-        )
-    return dataclasses.replace(preset, options={**preset.options, **sizes})
-
-
 def load_space(spec: str, preset: Any) -> Any:
     """A search space from a TOML file, or by its name.
 
@@ -143,7 +135,7 @@ def load_space(spec: str, preset: Any) -> Any:
         return named_space(spec, preset)
     try:
         values = tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ValueError(f"{path} is no TOML: {error}") from error
     return SearchSpace.from_dict(values)
 

@@ -1,11 +1,15 @@
-"""`kav evaluate`: scores with their signatures."""
+"""`kav evaluate`, `kav compare` and `kav plot`: scores, files, and wrong input."""
 
+import importlib.util
 import shutil
 
 import pytest
 
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.experiments.test_comparison import BARE
+from tests.experiments.toy import SYSTEMS
+from tests.experiments.toy import toy_file
 
 
 @pytest.fixture
@@ -65,3 +69,60 @@ def test_a_folder_for_the_translations_that_is_missing(
 def test_no_sentences(kav, corpus, run_folder):
     result = kav("evaluate", *corpus, "--model", run_folder, "--sentences", 0)
     check_error(result, "'--sentences'")
+
+
+def test_a_file_to_begin_with(kav, tmp_path):
+    path = tmp_path / "new.toml"
+    assert f"kav compare {path} --folder" in stdout(kav("compare", "--init", path))
+    text = path.read_text("utf-8")
+    assert "[systems.base]" in text
+    check_error(kav("compare", "--init", path), "new.toml")
+    assert path.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "old, new, phrases",
+    [
+        ("[training]", "[traning]", ["has no 'traning'. Did you mean 'training'"]),
+        ('"base"', '"bass"', ["`baseline`", "Did you mean 'base'"]),
+        ("[systems.hc]", '[systems."a/b"]', ["without slashes", "'a/b'"]),
+        ("[systems.hc]", "[systems.Base]", ["'base' and 'Base'"]),
+        ("num_heads = 2", "num_heads = 3", ["System 'base' does not build", "=3"]),
+        ("kav/hc-sa/bible", "kav/hc-sb/bible", ["'hc' does not build", "kav/hc-sa"]),
+        ('= "test"', '= "test2016"', ["Test set 'test'", "no such split"]),
+        ('source = "xx"', 'source = "zz"', ["languages there: xx, yy"]),
+    ],
+)
+def test_a_wrong_file_is_one_line(kav, tmp_path, corpus_folder, old, new, phrases):
+    path = toy_file(tmp_path, corpus_folder, **{old: new})
+    folder = tmp_path / "out"
+    check_error(kav("compare", path, "--folder", folder), *phrases)
+    assert not folder.exists()
+
+
+def test_nothing_trained_yet(kav, tmp_path, corpus_folder):
+    path = toy_file(tmp_path, corpus_folder, SYSTEMS, **BARE)
+    folder = tmp_path / "out"
+    text = stdout(kav("compare", path, "--folder", folder, "--score-only"))
+    assert "Missing: base 1, base 2, hc 1, hc 2." in text
+    assert (folder / "results.json").is_file()
+
+
+def test_a_picture_and_a_page(kav, run_folder, tmp_path):
+    output = stdout(kav("plot", run_folder, "--output", tmp_path / "two.runs"))
+    written = [tmp_path / "two.runs.png", tmp_path / "two.runs.html"]
+    assert output.splitlines() == [str(path) for path in written]
+    assert written[0].read_bytes().startswith(b"\x89PNG")
+    assert str(run_folder) in written[1].read_text("utf-8")
+
+
+def test_a_damaged_log(kav, tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"event": "period"}\n')
+    result = kav("plot", tmp_path, "--output", tmp_path / "curves")
+    check_error(result, "Line 1", "log.jsonl")
+
+
+@pytest.mark.parametrize("call", [("plot", "."), ("attention", "a", "--model", ".")])
+def test_without_matplotlib(call, kav, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    check_error(kav(*call), "matplotlib, not installed here", "pip install")

@@ -39,11 +39,11 @@ def test_translators_by_folder(run_folder):
 
 def test_numbered_versions_are_a_saved_model(tmp_path):
     with pytest.raises(FileNotFoundError, match="saved_model.pb"):
-        models.check_saved_model("--saved-model", tmp_path)
+        models.check_place("--saved-model", tmp_path, models.SAVED)
     (tmp_path / "3").mkdir()
     (tmp_path / "3" / "saved_model.pb").touch()
-    models.check_saved_model("--saved-model", tmp_path)
-    models.check_saved_model("--saved-model", tmp_path / "3")
+    models.check_place("--saved-model", tmp_path, models.SAVED)
+    models.check_place("--saved-model", tmp_path / "3", models.SAVED)
 
 
 def test_wide_beams_are_searched_for_fewer_sentences_at_once():

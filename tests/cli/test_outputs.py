@@ -133,12 +133,15 @@ def test_what_was_changed_meanwhile(tmp_path):
     with pytest.raises(ValueError, match="out.part was cut short"):
         resumed(path)
     note = tmp_path / "out.part.json"
-    for damaged, message in (("{", "cut short or no JSON"), ("[]", "no note of this")):
+    for damaged, message in (
+        ("{", "cut short or no JSON"),
+        ("[]", "is no Note: remove it"),
+    ):
         note.write_text(damaged)
         with pytest.raises(ValueError, match=message):
             resumed(path)
     note.write_text(json.dumps({"lines": 1}))
-    with pytest.raises(ValueError, match="no note of this"):
+    with pytest.raises(ValueError, match="is no Note: remove it"):
         resumed(path)
 
 
