@@ -133,9 +133,8 @@ class VocabularySettings:
     @property
     def subwords(self) -> dict[str, Any]:
         """What is given but the size."""
-        given = {k: v for k, v in vars(self).items() if v is not None}
-        given.pop("size", None)
-        return given
+        options = {k: v for k, v in vars(self).items() if k != "size"}
+        return {k: v for k, v in options.items() if v is not None}
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 import keras_attnvariants
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
-from keras_attnvariants.experiments.result_tables import AttentionLayer
-from keras_attnvariants.experiments.result_tables import SampleSentence
+from keras_attnvariants.experiments.result_parts import AttentionLayer
+from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import CurvePoint
 from keras_attnvariants.experiments.results import Difference

@@ -19,8 +19,8 @@ from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
-from keras_attnvariants.experiments.result_tables import AnalysisTable
-from keras_attnvariants.experiments.result_tables import AttentionLayer
+from keras_attnvariants.experiments.result_parts import AnalysisTable
+from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from keras_attnvariants.experiments import ComparisonResult
-from keras_attnvariants.experiments.results import COSTS
+from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.utils.files import DamagedFolderError
 from tests.experiments.made_up import comparison
 

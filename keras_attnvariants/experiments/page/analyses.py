@@ -18,7 +18,7 @@ from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import listed
 from keras_attnvariants.experiments.page.english import number
 from keras_attnvariants.experiments.page.english import signed
-from keras_attnvariants.experiments.result_tables import AnalysisTable
+from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.results import ComparisonResult
 
 PLACES = ("encoder", "decoder", "cross")

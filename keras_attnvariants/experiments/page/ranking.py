@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from keras_attnvariants.experiments.page.english import fixed
-from keras_attnvariants.experiments.results import COSTS
-from keras_attnvariants.experiments.results import LOWER_IS_BETTER
+from keras_attnvariants.experiments.result_parts import COSTS
+from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
+from keras_attnvariants.experiments.result_parts import Cost
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.experiments.results import Cost
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 

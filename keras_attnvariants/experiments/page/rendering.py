@@ -21,9 +21,9 @@ from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
 from keras_attnvariants.experiments.page import result_charts
 from keras_attnvariants.experiments.page.analyses import analyses
-from keras_attnvariants.experiments.result_tables import AttentionLayer
-from keras_attnvariants.experiments.result_tables import SampleSentence
-from keras_attnvariants.experiments.results import COSTS
+from keras_attnvariants.experiments.result_parts import COSTS
+from keras_attnvariants.experiments.result_parts import AttentionLayer
+from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_file
 

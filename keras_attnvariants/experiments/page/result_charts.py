@@ -14,7 +14,7 @@ from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import signed
 from keras_attnvariants.experiments.page.ranking import Ranking
 from keras_attnvariants.experiments.page.ranking import cost_values
-from keras_attnvariants.experiments.results import COSTS
+from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
 
 # What a system is beside the baseline: by color and by shape.

@@ -1,7 +1,48 @@
-"""Parts of a result that show single systems: analyses, translations, weights."""
+"""Parts of a result: measures of cost, analyses, translations, attention weights."""
 
 from dataclasses import dataclass
 from typing import Any
+from typing import NamedTuple
+
+# Metrics of which less is better.
+LOWER_IS_BETTER = ("TER",)
+
+
+class Cost(NamedTuple):
+    """A measure of what a system costs, and how it is shown.
+
+    Attributes:
+        name: in the middle of a sentence.
+        unit: after a value that is shown.
+        factor: from what was measured to that unit.
+        digits: after the point.
+        more_is_better: whether more of it is cheaper.
+    """
+
+    name: str
+    unit: str
+    factor: float = 1.0
+    digits: int = 0
+    more_is_better: bool = False
+
+    @property
+    def heading(self) -> str:
+        """The name with the unit, as a heading."""
+        return f"{self.name[0].upper()}{self.name[1:]} ({self.unit})"
+
+
+# By name, in the order of the tables; see `ComparisonResult.costs`.
+COSTS = {
+    "parameters": Cost("number of parameters", "million", 1e-6, 2),
+    "updates": Cost("number of updates", "thousand", 1e-3, 1),
+    "seconds": Cost("training time", "min", 1 / 60, 1),
+    "cpu_seconds": Cost("processor time", "min", 1 / 60, 1),
+    "tokens_per_second": Cost("training speed", "tokens/s", more_is_better=True),
+    "memory_mib": Cost("peak memory", "MiB"),
+    "sentences_per_second": Cost(
+        "decoding speed", "sentences/s", digits=1, more_is_better=True
+    ),
+}
 
 
 @dataclass(frozen=True)
