@@ -95,7 +95,7 @@ def translate(option: str, folder: Path) -> str:
 
 def examine_run(folder: Path) -> Diagnosis:
     """Examines the folder of a run."""
-    settings = examined(CONFIG, _settings, folder)
+    settings = examined(CONFIG, lambda: read_settings(folder) and "the settings")
     states, step = _states(folder)
     models = [
         examined(
@@ -121,10 +121,6 @@ def examine_run(folder: Path) -> Diagnosis:
     if step is not None and not damaged & {CONFIG, TOKENIZER}:
         usable.append(f"kav train with the same options continues at update {step:,}")
     return Diagnosis("a run", findings, usable)
-
-
-def _settings(folder: Path) -> str:
-    return "the settings of the run" if read_settings(folder) else "none yet"
 
 
 def _tokenizer(folder: Path) -> Iterator[Finding]:

@@ -4,9 +4,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+from typing import Literal
 
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 
@@ -28,6 +31,8 @@ IMPORTS = option(
     "--import",
     metavar="MODULE",
 )
+TrainingPrecision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
+TRAINING_PRECISION = option("auto: the faster one on this machine.", "auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +43,40 @@ class SearchOptions:
     length_penalty: float | None = option(
         "Exponent of the length normalisation; default: as in the preset.",
         check=check_finite,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """Sizes of the model, where they are not those of the preset."""
+
+    PANEL: ClassVar[str] = "Size (default: the preset's)"
+
+    vocabulary_size: int | None = option("Subwords of both languages together.", min=5)
+    layers: int | None = option(
+        "Encoder blocks, and decoder blocks.", min=1, sets="num_layers"
+    )
+    width: int | None = option("Of embeddings and layers.", min=1, sets="hidden_dim")
+    feed_forward: int | None = option(
+        "Of feed-forward sub-layers.", min=1, sets="intermediate_dim"
+    )
+    heads: int | None = option("Of every attention layer.", min=1, sets="num_heads")
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateOptions:
+    """Size and rate of updates, and their end, where they are not the preset's."""
+
+    PANEL: ClassVar[str] = "Training (default: the preset's)"
+
+    batch_tokens: int | None = option("Source and target positions of a batch.", min=1)
+    learning_rate: float | None = option(
+        "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
+        check=check_positive,
+    )
+    warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
+    patience: int | None = option(
+        "Stop after so many validations without a better one.", min=1
     )
 
 

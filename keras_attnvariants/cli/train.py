@@ -20,14 +20,16 @@ from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import TRAINING_PRECISION
+from keras_attnvariants.cli.options import SizeOptions
+from keras_attnvariants.cli.options import TrainingPrecision
+from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.importing import import_named
 
-Precision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
-PRECISION = option("auto: the faster one on this machine.", "auto")
 # What a refusal to resume a run says of the data.
 DATA = {
     "corpus": "--data",
@@ -35,23 +37,6 @@ DATA = {
     "alignments": "--alignments, links with sha256",
     "validation_sentences": "--data, validation sentences with sha256",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeOptions:
-    """Sizes of the model, where they are not those of the preset."""
-
-    PANEL: ClassVar[str] = "Size (default: the preset's)"
-
-    vocabulary_size: int | None = option("Subwords of both languages together.", min=5)
-    layers: int | None = option(
-        "Encoder blocks, and decoder blocks.", min=1, sets="num_layers"
-    )
-    width: int | None = option("Of embeddings and layers.", min=1, sets="hidden_dim")
-    feed_forward: int | None = option(
-        "Of feed-forward sub-layers.", min=1, sets="intermediate_dim"
-    )
-    heads: int | None = option("Of every attention layer.", min=1, sets="num_heads")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,23 +50,6 @@ class SubwordOptions:
     )
     character_coverage: float | None = option(
         "Share of characters that get a subword (1.0).", min=0.9, max=1.0
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpdateOptions:
-    """Size and rate of updates, and their end, where they are not the preset's."""
-
-    PANEL: ClassVar[str] = "Training (default: the preset's)"
-
-    batch_tokens: int | None = option("Source and target positions of a batch.", min=1)
-    learning_rate: float | None = option(
-        "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
-        check=check_positive,
-    )
-    warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
-    patience: int | None = option(
-        "Stop after so many validations without a better one.", min=1
     )
 
 
@@ -207,7 +175,7 @@ def train(
     sizes: SizeOptions,
     subwords: SubwordOptions,
     training: TrainingOptions,
-    precision: Precision = PRECISION,
+    precision: TrainingPrecision = TRAINING_PRECISION,
     seed: int = option(
         "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
     ),

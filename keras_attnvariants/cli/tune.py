@@ -19,12 +19,12 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import TRAINING_PRECISION
+from keras_attnvariants.cli.options import SizeOptions
+from keras_attnvariants.cli.options import TrainingPrecision
+from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.cli.train import PRECISION
-from keras_attnvariants.cli.train import Precision
-from keras_attnvariants.cli.train import SizeOptions
-from keras_attnvariants.cli.train import UpdateOptions
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
@@ -42,8 +42,7 @@ class Subject:
     """The space that is searched, or the baseline whose hybrids are.
 
     Raises:
-        ValueError: neither a space nor a baseline is given, or both, or an option
-            lacks the baseline.
+        ValueError: not one of the two is given, or an option lacks the baseline.
         FileNotFoundError: the baseline is no run.
     """
 
@@ -223,7 +222,7 @@ def tune(
     bleu_sentences: int | None = option(
         "Validation sentences to translate, for bleu (200).", min=1
     ),
-    precision: Precision = PRECISION,
+    precision: TrainingPrecision = TRAINING_PRECISION,
     csv: Path | None = option("File for the table of all trials."),
     parallel: ParallelOptions,
     imports: list[str] | None = IMPORTS,
