@@ -36,11 +36,8 @@ from keras_attnvariants.utils.machine import check_extra
 SETTINGS = "search.json"
 # What all trials compute in, if a search chose it.
 PRECISION = "precision.txt"
-METHODS = ("random", "bayesian", "hyperband")
 # What differs if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
-# What does not decide the result of a trial; a search may be given more of them.
-FREE_TO_CHANGE = ("max_trials",)
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,7 @@ class Search:
         seeds: one run of each trial for each; its score is their mean.
         seed: determines the points.
         factor: in Hyperband, one of so many trials is continued.
-        vocabulary_size: the same for all trials, or losses could not be compared;
-            `None` for that of the preset.
+        vocabulary_size: number of tokens in all trials; `None` for the preset's.
         subwords: options of the vocabulary; as for `train_preset`.
         bleu_sentences: number of validation sentences for `"bleu"`.
         settings: fields of `TrainingConfig`, such as `patience`.
@@ -91,11 +87,10 @@ class Search:
     precision: str = "auto"
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, METHODS)
+        check_choice("method", self.method, ("random", "bayesian", "hyperband"))
         check_choice("objective", self.objective, OBJECTIVES)
-        needed = ["keras_tuner", "tensorboard"]
         bayesian = ["sklearn"] * (self.method == "bayesian")
-        check_extra("A search", "tune", needed + bayesian)
+        check_extra("A search", "tune", ["keras_tuner", "tensorboard", *bayesian])
         check_optional_integer("max_trials", self.max_trials)
         check_integer("seed", self.seed)
         check_integer("factor", self.factor, minimum=2)
@@ -249,15 +244,9 @@ def search(
     """A search for the best point of a space; `run` starts or continues it.
 
     Every trial is a run of `train_preset` in a folder of its own. A search that was
-    killed is continued by the same call: its trial goes on at its very update, and the
-    result is that of a search that nobody killed.
+    killed is continued by the same call, at its very update, with the same result.
 
-    Args:
-        preset, corpus, space, folder: see `Search`.
-        **options: its `budget`, and perhaps further attributes.
-
-    Raises:
-        ValueError: an argument is wrong, or a package of the extra `tune` is missing.
+    Args and errors as for `Search`; `options` has its budget, and perhaps more.
 
     Example:
 
@@ -265,7 +254,7 @@ def search(
     space = kav.tuning.named_space("you2020/offsets", preset)
     budget = kav.tuning.Budget(updates=6000)
     search = kav.tuning.search(preset, corpus, space, "runs/offsets", budget=budget)
-    model, tokenizer = kav.training.load_run(search.run().run_folder())
+    folder = search.run().run_folder()
     ```
     """
     return Search(preset, corpus, space, Path(folder), **options)
@@ -280,8 +269,7 @@ def serialized(value: Any) -> Any:
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write the settings of a search into its folder."""
-    text = json.dumps(settings, indent=1)
-    write_file(folder / SETTINGS, f"{text}\n".encode())
+    write_file(folder / SETTINGS, json.dumps(settings, indent=1).encode())
 
 
 def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
@@ -297,7 +285,7 @@ def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
     differing = [
         name
         for name in dict.fromkeys((*saved, *given))
-        if name not in FREE_TO_CHANGE and saved.get(name) != given.get(name)
+        if name != "max_trials" and saved.get(name) != given.get(name)
     ]
     if not differing:
         return
