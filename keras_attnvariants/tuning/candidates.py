@@ -18,6 +18,7 @@ from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
+from keras_attnvariants.utils.checks import check_known
 
 # Arguments of `Transformer` by the role of the layers in them.
 PLACES = {
@@ -111,29 +112,25 @@ def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
             f"{name} cannot serve as {role} attention; those that can: "
             f"{', '.join(variants(role))}. Received: {name!r} in `attention.{role}`"
         )
-    if table:
-        known = constructor_arguments(name)
-        if unknown := sorted(table.keys() - known):
-            raise ValueError(
-                f"{name} has no such argument, only {', '.join(sorted(known))}. "
-                f"Received: {', '.join(unknown)}"
-            )
-        options = {key: to_values(key, value) for key, value in table.items()}
-        return Candidate(name, options)
-    return Candidate(name, {}, examples(name, role))
+    if not table:
+        return Candidate(name, {}, examples(name, role))
+    for key in table:
+        check_known(f"`{name}`", key, constructor_arguments(name))
+    return Candidate(name, {key: to_values(key, table[key]) for key in table})
 
 
 def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
     """The registered examples for a role without what sizes and corpus decide."""
     found = get(name)
-    distinct: dict[str, Mapping[str, Any]] = {}
-    for number in found.fitting(role):
-        arguments = {
+    searched = [
+        {
             key: list(value) if isinstance(value, tuple) else serialized(value)
             for key, value in found.examples[number].items()
             if key not in NOT_SEARCHED
         }
-        distinct.setdefault(repr(sorted(arguments.items())), arguments)
+        for number in found.fitting(role)
+    ]
+    distinct = {repr(sorted(example.items())): example for example in searched}
     return tuple(distinct.values())
 
 
@@ -192,10 +189,10 @@ def fitting(
 
 
 @functools.cache
-def constructor_arguments(name: str) -> frozenset[str]:
+def constructor_arguments(name: str) -> tuple[str, ...]:
     """The names of all arguments of a variant that Keras serializes."""
     found = get(name)
-    return frozenset(found.cls(**found.examples[0]).get_config())
+    return tuple(found.cls(**found.examples[0]).get_config())
 
 
 def configuration(

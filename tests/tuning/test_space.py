@@ -140,7 +140,7 @@ def test_values_that_workers_receive_are_found(values, stored, expected):
         ({"attention": {"cross": ["NeuralNgram"]}}, "cannot serve as cross attention"),
         (
             {"attention": {"encoder": [{"variant": "LocalAttention", "m": 3}]}},
-            "no such argument",
+            "`LocalAttention` has no 'm'",
         ),
         ({"attention": {}}, "must have a dimension"),
         ({"attention": {"encoder": []}}, "must list different variants"),
