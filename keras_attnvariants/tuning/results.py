@@ -19,7 +19,6 @@ from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.files import read_record
 from keras_attnvariants.utils.files import write_csv
-from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.lines import split_lines
 
 RECORD = "record.json"
@@ -89,19 +88,6 @@ class TrialRecord:
     def run_folder(self, folder: Path) -> Path:
         """The folder of the best run, in that of the trial."""
         return folder / f"seed-{self.best_seed}"
-
-    def write(self, folder: Path) -> None:
-        """Write it into the folder of the trial."""
-        write_record(folder / RECORD, self)
-
-    @classmethod
-    def read(cls, folder: Path) -> "TrialRecord":
-        """The record in the folder of a trial.
-
-        Raises:
-            DamagedFolderError: there is none that can be read.
-        """
-        return read_record(folder / RECORD, cls)
 
 
 @dataclass(frozen=True)
@@ -223,7 +209,8 @@ def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
 
 def read_result(folder: Path, objective: str, budget: str) -> SearchResult:
     """The trials in the folder of a search that have ended, well or in an error."""
-    found = [TrialRecord.read(p.parent) for p in sorted(folder.glob(f"*/{RECORD}"))]
+    paths = sorted(folder.glob(f"*/{RECORD}"))
+    found = [read_record(path, TrialRecord) for path in paths]
     sign = -1 if OBJECTIVES[objective][1] else 1
     records = sorted(found, key=lambda record: sign * record.score)
     failed = {

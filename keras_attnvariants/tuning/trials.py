@@ -22,6 +22,7 @@ from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.tuning.results import OBJECTIVES
+from keras_attnvariants.tuning.results import RECORD
 from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.results import forget_peak
 from keras_attnvariants.tuning.results import measure_runs
@@ -31,6 +32,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.locks import LOCK
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         minutes=minutes,
         best_seed=choose(scores, key=scores.__getitem__),
     )
-    record.write(folder)
+    write_record(folder / RECORD, record)
     return record
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from keras_attnvariants.tuning import SearchResult
 from keras_attnvariants.tuning import TrialRecord
+from keras_attnvariants.tuning.results import read_result
+from keras_attnvariants.utils.files import write_record
 
 
 def record(trial, score, parameters, speed=100.0):
@@ -43,8 +45,9 @@ def test_the_best_under_a_bound(result):
 
 def test_records_are_read_as_written_and_listed(result, tmp_path):
     first = result.records[0]
-    first.write(tmp_path)
-    assert TrialRecord.read(tmp_path) == first
+    (tmp_path / "trial_0").mkdir()
+    write_record(tmp_path / "trial_0/record.json", first)
+    assert read_result(tmp_path, "bleu", "10 updates").records == (first,)
     assert first.score == 5 and first.spread == pytest.approx(2**0.5)
     assert result.run_folder() == tmp_path / "trial_0/seed-2"
     result.to_csv(tmp_path / "trials.csv")
