@@ -166,7 +166,7 @@ def propose(
     for where, of_layer in grouped(heads.rows, "place", "layer").items():
         if where not in baseline:
             continue
-        place, _ = where
+        place, number = where
         near, wide = (
             Share.within(far, by_layer[where]) for far in (distance, 2 * distance)
         )
@@ -178,7 +178,8 @@ def propose(
         changed = with_layers(preset, {where: found[kind]})
         rows.append(
             ProposedLayer(
-                *where,
+                place,
+                number,
                 near=near.weight,
                 even=near.even,
                 offsets=" ".join(f"{n:+d}" if n else "0" for n in offsets),
