@@ -28,6 +28,7 @@ HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (
 REPLACED = "DotProductAttention"
 # Share of the rows in which a head must keep to its offset to be hard-coded.
 MOST = 0.5
+ROUNDING = 1e-6
 
 # Place and number of a layer, from 1 at the bottom.
 Where = tuple[str, int]
@@ -164,7 +165,9 @@ class Share(NamedTuple):
     @property
     def excess(self) -> float:
         """The share on a scale from that of even weights, 0, to everything, 1."""
-        return (self.weight - self.even) / (1 - self.even) if self.even < 1 else 0.0
+        room = 1 - self.even
+        # Sums of shares: what is left of 1 in short sentences may be a rounding error.
+        return (self.weight - self.even) / room if room > ROUNDING else 0.0
 
 
 def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> str:

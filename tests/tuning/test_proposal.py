@@ -123,6 +123,12 @@ def test_a_head_without_an_offset_keeps_a_layer_from_being_hard_coded():
     assert proposal(encoder=far, nearness=0.5).rows[0].proposed == "learned"
 
 
+def test_of_sentences_within_the_distance_nothing_is_proposed():
+    """All weights are near, however they are distributed."""
+    found = proposal(encoder=LEFT_RIGHT, decoder=WINDOW, distance=LENGTH)
+    assert [row.proposed for row in found] == ["learned"] * 3
+
+
 def test_a_larger_distance_proposes_more():
     options = {"encoder": WIDE, "nearness": 0.6}
     assert proposal(**options, distance=1).rows[0].proposed == "learned"
