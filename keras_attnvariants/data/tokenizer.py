@@ -1,4 +1,4 @@
-"""Joint subword vocabulary: SentencePiece with the package's fixed special ids."""
+"""Joint subword vocabularies: SentencePiece with the package's fixed special ids."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ class Tokenizer:
     Args:
         model_bytes: A serialized SentencePiece model with those special ids.
 
+    Attributes:
+        pad_id: Id of padding, which fills rows on the right.
+        unk_id: Id of text that the vocabulary does not cover.
+        bos_id: Id that begins a target sentence.
+        eos_id: Id that ends a target sentence.
+
     Raises:
         TypeError: If `model_bytes` is not `bytes`.
         ValueError: If the bytes are not a SentencePiece model, or the model has
@@ -39,6 +45,8 @@ class Tokenizer:
     >>> tokenizer.decode(tokenizer.encode(["the small house"]))
     ['the small house']
     """
+
+    pad_id, unk_id, bos_id, eos_id = PAD_ID, UNK_ID, BOS_ID, EOS_ID
 
     def __init__(self, model_bytes: bytes) -> None:
         if not isinstance(model_bytes, bytes):
@@ -137,19 +145,14 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the subword ids of each text, without BOS and EOS."""
-        if isinstance(texts, str):
-            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-        return self._processor.encode([_well_formed(text) for text in texts])
+        return self._processor.encode(_well_formed(texts))
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Returns the pieces of each text, one for each id that `encode` returns.
 
         Unknown characters are pieces as they are, and `▁` is a space.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-        well_formed = [_well_formed(text) for text in texts]
-        return self._processor.encode(well_formed, out_type=str)
+        return self._processor.encode(_well_formed(texts), out_type=str)
 
     def begins(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the character of the text at which each token of it begins.
@@ -157,21 +160,22 @@ class Tokenizer:
         There is one for each id that `encode` returns. A token may begin with the space
         before its word.
         """
-        texts = [_well_formed(text) for text in texts]
-        found = self._processor.encode(texts, return_type="offset_mapping")
+        found = self._processor.encode(
+            _well_formed(texts), return_type="offset_mapping"
+        )
         return [[begin for begin, _ in tokens["offsets"]] for tokens in found]
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each row of ids; padding, BOS and EOS are dropped."""
-        return [self._decode_row(row) for row in ids]
-
-    def _decode_row(self, row: Iterable[int]) -> str:
-        kept = [int(i) for i in row if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]
-        if any(not 0 <= i < self.vocabulary_size for i in kept):
-            raise ValueError(
-                f"`ids` must be in [0, {self.vocabulary_size}). Received: {kept}"
-            )
-        return self._processor.decode(kept)
+        texts = []
+        for row in ids:
+            kept = [int(i) for i in row if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]
+            if any(not 0 <= i < self.vocabulary_size for i in kept):
+                raise ValueError(
+                    f"`ids` must be in [0, {self.vocabulary_size}). Received: {kept}"
+                )
+            texts.append(self._processor.decode(kept))
+        return texts
 
     @property
     def vocabulary_size(self) -> int:
@@ -192,26 +196,6 @@ class Tokenizer:
         model = messages.ModelProto.FromString(self.model_bytes)
         symbols = model.trainer_spec.user_defined_symbols
         return tuple(symbol.removeprefix(SPACE) for symbol in symbols)
-
-    @property
-    def pad_id(self) -> int:
-        """Id of padding, which fills rows on the right."""
-        return PAD_ID
-
-    @property
-    def unk_id(self) -> int:
-        """Id of text that the vocabulary does not cover."""
-        return UNK_ID
-
-    @property
-    def bos_id(self) -> int:
-        """Id that begins a target sentence."""
-        return BOS_ID
-
-    @property
-    def eos_id(self) -> int:
-        """Id that ends a target sentence."""
-        return EOS_ID
 
     @property
     def sha256(self) -> str:
@@ -242,10 +226,16 @@ class Tokenizer:
         )
 
 
-def _well_formed(text: str) -> str:
-    """`text` with U+FFFD for lone surrogates, which UTF-8 cannot represent."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+def _well_formed(texts: Sequence[str]) -> list[str]:
+    """The texts with U+FFFD for lone surrogates, which UTF-8 cannot represent."""
+    if isinstance(texts, str):
+        raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
+    found = list(texts)
+    for i, text in enumerate(found):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            found[i] = text.encode("utf-16", "surrogatepass").decode(
+                "utf-16", "replace"
+            )
+    return found

@@ -8,13 +8,14 @@ import unicodedata
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
-from keras_attnvariants.data.text_files import open_bytes
+from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.tokenizer import BOS_ID
 from keras_attnvariants.data.tokenizer import EOS_ID
 from keras_attnvariants.data.tokenizer import PAD_ID
@@ -25,13 +26,107 @@ from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.lines import text_lines
 
 # Each thread sums for itself, so the number of threads changes the result.
 _TRAINING_THREADS = 4
 _ERRORS_ONLY = 2
-_MODEL_TYPES = ("unigram", "bpe")
 FILE = "tokenizer.model"
+
+
+def check_tag(tag: str) -> str:
+    """Returns a word that can be kept as one piece.
+
+    Raises:
+        ValueError: If it is empty, has spaces, or has characters that SentencePiece
+            would change or that separate its options.
+    """
+    is_word = bool(tag) and tag.isprintable() and tag.split() == [tag]
+    unchanged = unicodedata.normalize("NFKC", tag) == tag
+    if not is_word or not unchanged or SPACE in tag or "," in tag:
+        raise ValueError(
+            "A tag must be one word without a comma, such as '<2de>'. "
+            f"Received: {tag!r}"
+        )
+    return tag
+
+
+def _checked_inputs(
+    files_or_texts: Iterable[os.PathLike[str] | str],
+) -> list[Path | str]:
+    """The files, which are text in UTF-8, and the texts to learn from."""
+    if isinstance(files_or_texts, str):
+        raise TypeError(
+            "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
+            f"for sentences. Received: {files_or_texts!r}"
+        )
+    inputs = [item if isinstance(item, str) else Path(item) for item in files_or_texts]
+    for item in inputs:
+        if isinstance(item, Path):
+            check_text_file(item, max_invalid=0)
+    return inputs
+
+
+def _sentences(inputs: list[Path | str]) -> Iterator[str]:
+    for item in inputs:
+        lines = [item] if isinstance(item, str) else read_text_lines(item)
+        yield from (line for line in lines if line.strip())
+
+
+def learn_subwords(
+    files_or_texts: Iterable[os.PathLike[str] | str],
+    vocabulary_size: int,
+    model_type: str,
+    character_coverage: float,
+    max_sentences: int,
+    tags: Sequence[str],
+) -> bytes:
+    """A SentencePiece model; see `Tokenizer.train` for arguments and errors."""
+    # Late: whoever only trains on batches of ids does not need it.
+    import sentencepiece
+
+    # The four special pieces and one more.
+    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
+    check_choice("model_type", model_type, ("unigram", "bpe"))
+    if not 0.9 <= character_coverage <= 1.0:
+        raise ValueError(
+            "`character_coverage` must be between 0.9 and 1.0. "
+            f"Received: {character_coverage}"
+        )
+    symbols = [SPACE + check_tag(tag) for tag in tags]
+    inputs = _checked_inputs(files_or_texts)
+    count = sum(1 for _ in _sentences(inputs))
+    if count == 0:
+        raise ValueError(
+            f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
+        )
+    stride = -(-count // max_sentences)
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=islice(_sentences(inputs), 0, None, stride),
+            model_writer=model,
+            vocab_size=vocabulary_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            byte_fallback=False,
+            max_sentence_length=1 << 16,
+            num_threads=_TRAINING_THREADS,
+            pad_id=PAD_ID,
+            unk_id=UNK_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            minloglevel=_ERRORS_ONLY,
+            # An empty list would be a list of one empty symbol.
+            **({"user_defined_symbols": symbols} if symbols else {}),
+        )
+    except RuntimeError as error:
+        # Without the line of C++ source that the message begins with.
+        reason = str(error).rsplit("] ", 1)[-1]
+        raise ValueError(
+            f"SentencePiece cannot learn this vocabulary. {reason} Received: "
+            f"vocabulary_size={vocabulary_size}, {count} sentences"
+        ) from error
+    return model.getvalue()
 
 
 def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> Tokenizer:
@@ -41,9 +136,9 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
     content of its files and by all that determines what is learned from them.
 
     Args:
-        corpus: has a split "train".
-        vocabulary_size: as for `Tokenizer.train`.
-        **options: further arguments of `Tokenizer.train`.
+        corpus: Has a split "train".
+        vocabulary_size: As for `Tokenizer.train`.
+        **options: Further arguments of `Tokenizer.train`.
 
     Raises:
         ValueError: As `Tokenizer.train`, or the corpus has no split "train".
@@ -61,114 +156,3 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
 
     folder = cached_folder(corpus.folder / "vocabularies" / key, write)
     return Tokenizer.load(folder / FILE)
-
-
-def learn_subwords(
-    files_or_texts: Iterable[os.PathLike[str] | str],
-    vocabulary_size: int,
-    model_type: str,
-    character_coverage: float,
-    max_sentences: int,
-    tags: Sequence[str],
-) -> bytes:
-    """A SentencePiece model; see `Tokenizer.train` for arguments and errors."""
-    _check_options(vocabulary_size, model_type, character_coverage)
-    symbols = [SPACE + check_tag(tag) for tag in tags]
-    # An empty list would be a list of one empty symbol.
-    more: dict[str, Any] = {"user_defined_symbols": symbols} if symbols else {}
-    inputs = _check_inputs(files_or_texts)
-    count = sum(1 for _ in _sentences(inputs))
-    if count == 0:
-        raise ValueError(
-            f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
-        )
-    stride = -(-count // max_sentences)
-    sample = (s for i, s in enumerate(_sentences(inputs)) if i % stride == 0)
-    model = io.BytesIO()
-    # Late: whoever only trains on batches of ids does not need it.
-    import sentencepiece
-
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sample,
-            model_writer=model,
-            vocab_size=vocabulary_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            byte_fallback=False,
-            max_sentence_length=1 << 16,
-            num_threads=_TRAINING_THREADS,
-            **more,
-            pad_id=PAD_ID,
-            unk_id=UNK_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            minloglevel=_ERRORS_ONLY,
-        )
-    except RuntimeError as error:
-        # Without the line of C++ source that the message begins with.
-        reason = str(error).rsplit("] ", 1)[-1]
-        raise ValueError(
-            f"SentencePiece cannot learn this vocabulary. {reason} Received: "
-            f"vocabulary_size={vocabulary_size}, {count} sentences"
-        ) from error
-    return model.getvalue()
-
-
-def _check_options(
-    vocabulary_size: int, model_type: str, character_coverage: float
-) -> None:
-    # The four special pieces and one more.
-    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
-    check_choice("model_type", model_type, _MODEL_TYPES)
-    if not 0.9 <= character_coverage <= 1.0:
-        raise ValueError(
-            "`character_coverage` must be between 0.9 and 1.0. "
-            f"Received: {character_coverage}"
-        )
-
-
-def _check_inputs(
-    files_or_texts: Iterable[os.PathLike[str] | str],
-) -> list[Path | str]:
-    if isinstance(files_or_texts, str):
-        raise TypeError(
-            "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
-            f"for sentences. Received: {files_or_texts!r}"
-        )
-    if isinstance(files_or_texts, os.PathLike):
-        files_or_texts = [files_or_texts]
-    inputs = [item if isinstance(item, str) else Path(item) for item in files_or_texts]
-    for item in inputs:
-        if isinstance(item, Path):
-            check_text_file(item, max_invalid=0)
-    return inputs
-
-
-def _sentences(inputs: list[Path | str]) -> Iterator[str]:
-    for item in inputs:
-        if isinstance(item, str):
-            if item.strip():
-                yield item
-            continue
-        with open_bytes(item) as file:
-            for line in text_lines(file):
-                if line.strip():
-                    yield line
-
-
-def check_tag(tag: str) -> str:
-    """Returns a word that can be kept as one piece.
-
-    Raises:
-        ValueError: It is empty, has spaces, or has characters that SentencePiece would
-            change or that separate its options.
-    """
-    is_word = bool(tag) and tag.isprintable() and tag.split() == [tag]
-    unchanged = unicodedata.normalize("NFKC", tag) == tag
-    if not is_word or not unchanged or SPACE in tag or "," in tag:
-        raise ValueError(
-            "A tag must be one word without a comma, such as '<2de>'. "
-            f"Received: {tag!r}"
-        )
-    return tag
