@@ -11,13 +11,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from itertools import count
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
+import numpy as np
+
 from keras_attnvariants.beam import engine
+from keras_attnvariants.beam.engine import Part
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_pair
@@ -26,6 +30,7 @@ from keras_attnvariants.data.cleaning import pair_key
 from keras_attnvariants.data.cleaning import read_shards
 from keras_attnvariants.data.corpora import load_corpus
 from keras_attnvariants.data.splits import ParallelFiles
+from keras_attnvariants.data.token_files import write_rows
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.utils.checks import check_integer
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.pipeline import TokenizedCorpus
 
 _REPORT = "report.json"
+# Bytes of text that a worker tokenises at a time.
+PART_BYTES = 1 << 24
 
 
 def prepare(
@@ -100,7 +107,6 @@ def prepare(
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = learn_vocabulary(corpus, tokenizer)
     # Late: TensorFlow.
-    from keras_attnvariants.beam.tokens import write_tokens
     from keras_attnvariants.data.pipeline import TokenizedCorpus
 
     write = partial(write_tokens, options=options, workers=workers)
@@ -236,3 +242,73 @@ def _add_cleaning(steps: Any, shards: Sequence[CleaningJob]) -> None:
         | "Repeats by shard" >> beam.CoGroupByKey()
         | "Clean" >> beam.Map(_clean_and_count, shards)
     )
+
+
+def write_tokens(
+    files: ParallelFiles,
+    tokenizer: Tokenizer,
+    into: Path,
+    options: Sequence[str],
+    workers: int,
+) -> None:
+    """Writes the token files of a split, as `keras_attnvariants.data.pipeline` does.
+
+    Small files are tokenised in this process, large ones a part at a time.
+
+    Args:
+        files: The split.
+        tokenizer: The tokenizer of both languages.
+        into: Folder to write.
+        options: Options of Beam.
+        workers: Processes on this machine, if the options name no runner.
+    """
+    # Late: TensorFlow.
+    from keras_attnvariants.data import pipeline
+
+    parts = {
+        into / side: engine.parts_of(file, into / side, PART_BYTES)
+        for side, file in zip(pipeline.SIDES, files, strict=True)
+    }
+    if all(len(of_side) <= 1 for of_side in parts.values()):
+        pipeline.write_tokens(files, tokenizer, into)
+        return
+    todo = chain.from_iterable(parts.values())
+    with engine.pipeline(options, workers) as steps:
+        engine.for_each(steps, todo, _tokenize_and_count, tokenizer.model_bytes)
+    for path, of_side in parts.items():
+        join_tokens([Path(part.output) for part in of_side], path)
+
+
+def _tokenize_and_count(part: Part, model: bytes) -> None:
+    """Tokenises a part in a pipeline, which counts its lines."""
+    engine.count("prepare", "lines tokenised", tokenize_part(part, model))
+
+
+def tokenize_part(part: Part, model: bytes) -> int:
+    """Writes a folder with the tokens of a part, and returns how many lines it has.
+
+    What a worker began and another one ended is written once.
+    """
+    from keras_attnvariants.data import pipeline
+
+    tokenizer = Tokenizer(model).tf_tokenizer()
+    lines = part.lines(drop_mark=False)
+    blocks = iter(lambda: list(islice(lines, pipeline.LINES_PER_BLOCK)), [])
+    rows = map(pipeline.flat_rows, map(tokenizer.tokenize, blocks))
+    with new_folder(Path(part.output)) as folder:
+        write_rows(rows, folder.path / "part")
+        return (folder.path / "part.offsets").stat().st_size // 8 - 1
+
+
+def join_tokens(folders: Sequence[Path], path: Path) -> None:
+    """Joins the token files of parts, whose folders are removed."""
+    ids = [folder / "part.ids" for folder in folders]
+    engine.join(ids, path.with_suffix(".ids"))
+    end = 0
+    with path.with_suffix(".offsets").open("wb") as output:
+        np.zeros(1, np.int64).tofile(output)
+        for folder in folders:
+            ends = end + np.fromfile(folder / "part.offsets", np.int64)
+            ends[1:].tofile(output)
+            end = int(ends[-1])
+            shutil.rmtree(folder)

@@ -8,6 +8,7 @@ and every batch has exactly one of them.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import NamedTuple
@@ -111,22 +112,32 @@ class BatchPlan:
         else:
             lengths = [shape[1:] for shape in shapes]
         bucket = assign(*sides, lengths)
-        self._members = members(bucket, len(lengths))
-        self.num_pairs = sum(map(len, self._members))
+        found = members(bucket, len(lengths))
+        self.num_pairs = sum(map(len, found))
         self.num_skipped = len(bucket) - self.num_pairs
         if self.num_pairs == 0:
             raise ValueError(
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        self._draws, shown = None, self._members
+        self._shown: Callable[[int], list[np.ndarray]] = lambda epoch: found
         if mixture is not None and seed is not None:
-            self._draws = Draws(self._members, mixture, seed)
-            shown = self._draws.epoch(0)
+            self._shown = Draws(found, mixture, seed).epoch
+        shown = self._shown(0)
         self.num_tokens = sum(
             int(side[pairs].sum(dtype=np.int64)) for pairs in shown for side in sides
         )
-        self._arrange(lengths, batch_tokens, shapes)
+        self.shapes = shapes or tuple(
+            BatchShape(_rows(max(len(pairs), 1), batch_tokens, *size), *size)
+            for pairs, size in zip(shown, lengths, strict=True)
+        )
+        # One entry per batch of an epoch: its bucket, and its place in the bucket.
+        counts = [
+            -(-len(pairs) // shape.rows)
+            for pairs, shape in zip(shown, self.shapes, strict=True)
+        ]
+        self._bucket = np.repeat(np.arange(len(counts)), counts)
+        self._place = np.concatenate([np.arange(count) for count in counts])
         self._epochs: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
         self._lock = threading.Lock()
 
@@ -138,7 +149,8 @@ class BatchPlan:
     @property
     def padding_share(self) -> float:
         """Share of an epoch's positions that hold no token, empty rows included."""
-        return 1.0 - self.num_tokens / self.num_positions
+        positions = np.array([shape.positions for shape in self.shapes])
+        return float(1.0 - self.num_tokens / positions[self._bucket].sum())
 
     def batch(self, index: int) -> tuple[BatchShape, np.ndarray]:
         """Returns the shape of batch `index` and the indices of its pairs.
@@ -153,58 +165,18 @@ class BatchPlan:
         shape = self.shapes[bucket]
         return shape, pairs_of[bucket][place * shape.rows : (place + 1) * shape.rows]
 
-    def summary(self) -> str:
-        """Returns one readable line about pairs, batches, shapes and padding."""
-        return (
-            f"{self.num_pairs:,} pairs in {self.num_batches:,} batches of "
-            f"{len(self.shapes)} shapes, {self.padding_share:.1%} padding, "
-            f"{self.num_skipped:,} pairs skipped (empty or too long)"
-        )
-
-    def _arrange(
-        self,
-        lengths: list[tuple[int, int]],
-        batch_tokens: int,
-        shapes: tuple[BatchShape, ...] | None,
-    ) -> None:
-        """Sets the shapes, and the batches of an epoch."""
-        pairs = (
-            [len(members) for members in self._members]
-            if self._draws is None
-            else self._draws.counts
-        )
-        self.shapes = shapes or tuple(
-            BatchShape(_rows(max(count, 1), batch_tokens, *size), *size)
-            for count, size in zip(pairs, lengths, strict=True)
-        )
-        # One entry per batch of an epoch: its bucket, and its place in the bucket.
-        counts = [
-            -(-count // shape.rows)
-            for count, shape in zip(pairs, self.shapes, strict=True)
-        ]
-        self._bucket = np.repeat(np.arange(len(counts)), counts)
-        self._place = np.concatenate([np.arange(count) for count in counts])
-        self.num_positions = sum(
-            count * shape.positions
-            for count, shape in zip(counts, self.shapes, strict=True)
-        )
-
     def _epoch(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The order of an epoch's batches, and the pairs of each bucket in order."""
         if self.seed is None:
-            return np.arange(self.num_batches), self._members
+            return np.arange(self.num_batches), self._shown(epoch)
         with self._lock:
             if epoch not in self._epochs:
                 # Two epochs are kept: prefetching straddles their border.
                 self._epochs = {e: v for e, v in self._epochs.items() if e == epoch - 1}
                 random = np.random.default_rng([self.seed, epoch])
-                pairs_of = self._members
-                if self._draws is not None:
-                    pairs_of = self._draws.epoch(epoch)
-                self._epochs[epoch] = (
-                    random.permutation(self.num_batches),
-                    [random.permutation(pairs) for pairs in pairs_of],
-                )
+                order = random.permutation(self.num_batches)
+                pairs_of = [random.permutation(pairs) for pairs in self._shown(epoch)]
+                self._epochs[epoch] = order, pairs_of
             return self._epochs[epoch]
 
 
@@ -247,9 +219,6 @@ class Draws:
         members: indices of the pairs in each bucket.
         mixture: the corpora that the pairs are from.
         seed: the pairs of an epoch are a pure function of it and of the epoch.
-
-    Attributes:
-        counts: pairs of each bucket in an epoch.
     """
 
     def __init__(
@@ -265,38 +234,30 @@ class Draws:
         totals = sizes.sum(axis=0)
         rates = mixture.shares(totals) * sizes.sum() / np.maximum(totals, 1)
         self._places = _rounded(sizes * rates)
-        self.counts = [int(count) for count in self._places.sum(axis=1)]
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Indices of the pairs in each bucket."""
-        return [
-            np.concatenate(
-                [
-                    self._turn(cell, int(places), epoch, (bucket, corpus))
-                    for corpus, (cell, places) in enumerate(
-                        zip(cells, self._places[bucket], strict=True)
-                    )
-                ]
-            )
-            for bucket, cells in enumerate(self._cells)
-        ]
+        """Indices of the pairs in each bucket, as many as in every epoch."""
+        found = []
+        for bucket, cells in enumerate(self._cells):
+            turns = [
+                self._turn(cell, (bucket, corpus), epoch)
+                for corpus, cell in enumerate(cells)
+            ]
+            found.append(np.concatenate(turns))
+        return found
 
-    def _turn(
-        self, cell: np.ndarray, places: int, epoch: int, where: tuple[int, int]
-    ) -> np.ndarray:
+    def _turn(self, cell: np.ndarray, where: tuple[int, int], epoch: int) -> np.ndarray:
         """An epoch's pairs of a corpus in a bucket."""
+        places = int(self._places[where])
         if not places:
             return cell[:0]
-        first, last = epoch * places, (epoch + 1) * places
-        passes = range(first // len(cell), -(-last // len(cell)))
-        order = np.concatenate(
-            [
-                np.random.default_rng([self._seed, turn, *where]).permutation(cell)
-                for turn in passes
-            ]
-        )
-        start = first - passes.start * len(cell)
-        return order[start : start + places]
+        first, start = divmod(epoch * places, len(cell))
+        last = -(-(epoch + 1) * places // len(cell))
+        orders = [
+            np.random.default_rng([self._seed, turn, *where]).permutation(cell)
+            for turn in range(first, last)
+        ]
+        return np.concatenate(orders)[start : start + places]
 
 
 def _rounded(quotas: np.ndarray) -> np.ndarray:

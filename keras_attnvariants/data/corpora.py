@@ -184,7 +184,15 @@ def load_corpus(
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
 
     def write(into: FolderWriter) -> None:
-        jobs = _jobs(found.splits, into.path, languages, max_characters, unique)
+        jobs = []
+        for split, shards in found.splits.items():
+            files = _files(into.path, split, languages)
+            trains = split.startswith("train")
+            # The lines of a table have no numbers that tests could refer to.
+            keeps = not trains and isinstance(shards[0], ParallelFiles)
+            drops = unique and trains
+            job = CleaningJob(split, shards, files, max_characters, keeps, drops)
+            jobs.append(job)
         reports = cleaner(jobs)
         for report in reports:
             if report.written == 0:
@@ -264,28 +272,6 @@ def _check_alignments(
             "`alignments` have a line for each pair: leave none out with `unique`. "
             f"Received: {alignments}"
         )
-
-
-def _jobs(
-    splits: Mapping[str, Sequence[Shard]],
-    folder: Path,
-    languages: tuple[str, str],
-    max_characters: int,
-    unique: bool,
-) -> list[CleaningJob]:
-    """What is to be cleaned, by split."""
-    jobs = []
-    for split, shards in splits.items():
-        files = _files(folder, split, languages)
-        trains = split.startswith("train")
-        # The lines of a table have no numbers that tests could refer to.
-        keep_bad = not trains and isinstance(shards[0], ParallelFiles)
-        jobs.append(
-            CleaningJob(
-                split, shards, files, max_characters, keep_bad, unique and trains
-            )
-        )
-    return jobs
 
 
 def _files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:

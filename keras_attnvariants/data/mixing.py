@@ -20,12 +20,12 @@ from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_byte_lines
+from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.vocabularies import check_tag
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.lines import split_lines
 
 _TRAIN = "train"
 
@@ -120,8 +120,19 @@ def mix_corpora(
     kav.training.train_preset(preset, both, "runs/both")
     ```
     """
+    if not corpora:
+        raise ValueError("`corpora` must hold at least one. Received: none")
     tags = tuple(tags) or ("",) * len(corpora)
-    _check(corpora, tags)
+    if len(tags) != len(corpora):
+        raise ValueError(
+            "`tags` must be as many as the corpora, `''` for none. "
+            f"Received: {len(tags)} for {len(corpora)} corpora"
+        )
+    used = tuple(dict.fromkeys(filter(None, tags)))
+    for tag in used:
+        check_tag(tag)
+    for corpus in corpora:
+        corpus.files(_TRAIN)
     mixture = Mixture(
         tuple(corpus.reports[_TRAIN].written for corpus in corpora),
         None if weights is None else tuple(map(float, weights)),
@@ -138,28 +149,9 @@ def mix_corpora(
         reports={},
         notes=tuple(notes),
         mixture=mixture,
-        tags=tuple(dict.fromkeys(filter(None, tags))),
+        tags=used,
         alignments=folder / ALIGNMENTS if is_aligned else None,
     )
-
-
-def _check(corpora: Sequence[Corpus], tags: Sequence[str]) -> None:
-    """Raises unless corpora can be mixed.
-
-    Raises:
-        ValueError: see `mix_corpora`.
-    """
-    if not corpora:
-        raise ValueError("`corpora` must hold at least one. Received: none")
-    if len(tags) != len(corpora):
-        raise ValueError(
-            "`tags` must be as many as the corpora, `''` for none. "
-            f"Received: {len(tags)} for {len(corpora)} corpora"
-        )
-    for tag in filter(None, tags):
-        check_tag(tag)
-    for corpus in corpora:
-        corpus.files(_TRAIN)
 
 
 def _written(
@@ -183,18 +175,15 @@ def _written(
     }
 
     def write(into: FolderWriter) -> None:
-        for name in names:
-            parts = [
-                (corpus.splits[name], tag)
+        for name, side in itertools.product(names, (0, 1)):
+            texts = [
+                _lines(corpus.splits[name][side], tag if side == 0 else "")
                 for corpus, tag in zip(corpora, tags, strict=True)
                 if name in corpus.splits
             ]
-            sources = [_tagged(files.source, tag) for files, tag in parts]
-            targets = [read_byte_lines(files.target) for files, _ in parts]
-            for side, texts in (("source", sources), ("target", targets)):
-                lines = in_turns(texts) if name != _TRAIN else itertools.chain(*texts)
-                with (into.path / f"{name}.{side}").open("wb") as file:
-                    file.writelines(line + b"\n" for line in lines)
+            lines = in_turns(texts) if name != _TRAIN else itertools.chain(*texts)
+            with (into.path / splits[name][side].name).open("wb") as file:
+                file.writelines(line + b"\n" for line in lines)
         if aligned:
             with (into.path / ALIGNMENTS).open("w", encoding="ascii") as file:
                 for corpus, tag in zip(corpora, tags, strict=True):
@@ -208,11 +197,11 @@ def _links(corpus: Corpus, tag: str) -> Iterable[str]:
     """The links of each training pair: none if the corpus has no alignments."""
     if corpus.alignments is None:
         return itertools.repeat("", corpus.reports[_TRAIN].written)
-    lines = split_lines(corpus.alignments.read_text("ascii"))
+    lines = read_text_lines(corpus.alignments)
     return shifted(lines, 1) if tag else lines
 
 
-def _tagged(path: Path, tag: str) -> Iterator[bytes]:
+def _lines(path: Path, tag: str) -> Iterator[bytes]:
     prefix = f"{tag} ".encode() if tag else b""
     return (prefix + line for line in read_byte_lines(path))
 

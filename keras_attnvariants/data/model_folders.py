@@ -142,7 +142,12 @@ def build_model(folder: Path) -> keras.Model:
         with keras.StatelessScope(initialize_variables=False):
             model = keras.saving.deserialize_keras_object(config, safe_mode=True)
         with fitting(folder):
-            check_size(model, numbers)
+            # Two numbers of a model in 4 bits are one of the file.
+            if model.count_params() > 2 * numbers:
+                raise ValueError(
+                    f"{model.count_params():,} parameters, and {numbers:,} numbers in "
+                    "the file"
+                )
         with keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
     except RecursionError as error:
@@ -175,15 +180,6 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
     if table > max(numbers, LARGEST_TABLE):
         raise ValueError(
             f"`max_length` times `hidden_dim` is {table:,}, over {LARGEST_TABLE:,}"
-        )
-
-
-def check_size(model: keras.Model, numbers: int) -> None:
-    """Raises if a model has more parameters than its weights file has numbers."""
-    # Two numbers of a model in 4 bits are one of the file.
-    if model.count_params() > 2 * numbers:
-        raise ValueError(
-            f"{model.count_params():,} parameters, and {numbers:,} numbers in the file"
         )
 
 

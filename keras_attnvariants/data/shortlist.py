@@ -103,19 +103,18 @@ class Shortlist:
         Raises:
             ValueError: the file holds something else.
         """
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
+        with Path(path).open("rb") as file:
+            try:
+                arrays = np.load(file, allow_pickle=False)
                 common, by_source = arrays["common"], arrays["by_source"]
-        except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
-            if isinstance(error, FileNotFoundError | IsADirectoryError):
-                raise
-            raise ValueError(
-                f"{os.fspath(path)} is not a shortlist as `Shortlist.save` writes it."
-            ) from error
+            except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
+                raise ValueError(
+                    f"{path} is not a shortlist as `Shortlist.save` writes it."
+                ) from error
         is_whole = all(array.dtype.kind == "i" for array in (common, by_source))
         if not is_whole or (common.ndim, by_source.ndim) != (1, 2):
             raise ValueError(
-                f"{os.fspath(path)} must have integers: `common` [C] and `by_source` "
+                f"{path} must have integers: `common` [C] and `by_source` "
                 f"[V, n]. Received: {common.dtype} {common.shape}, {by_source.dtype} "
                 f"{by_source.shape}"
             )

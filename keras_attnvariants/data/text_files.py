@@ -107,8 +107,25 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
         raise ValueError(
             f"A corpus file must be UTF-8 text; this one is binary. Received: {path}"
         )
-    if not _is_utf8(path):
-        _check_share(path, max_invalid)
+    if _is_utf8(path):
+        return
+    lines = ascii_only = invalid = 0
+    examples = []
+    for line in read_byte_lines(path):
+        lines += 1
+        ascii_only += line.isascii()
+        if not _is_valid(line):
+            invalid += 1
+            if invalid <= _SAMPLE_LINES:
+                examples.append(line)
+    if invalid > max_invalid * lines:
+        # No conversion helps a file in two encodings.
+        mixed = invalid < 0.9 * (lines - ascii_only)
+        encoding = None if mixed else _narrow_encoding(b" ".join(examples))
+        raise ValueError(
+            f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
+            f"{max_invalid:.1%} that `max_invalid` allows. {_advice(path, encoding)}"
+        )
 
 
 def _is_utf8(path: Path) -> bool:
@@ -122,28 +139,6 @@ def _is_utf8(path: Path) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _check_share(path: Path, max_invalid: float) -> None:
-    """Raises if more than that share of the lines is not UTF-8."""
-    lines, ascii_only, invalid, examples = 0, 0, 0, []
-    for line in read_byte_lines(path):
-        lines += 1
-        if line.isascii():
-            ascii_only += 1
-        elif not _is_valid(line):
-            invalid += 1
-            if invalid <= _SAMPLE_LINES:
-                examples.append(line)
-    if invalid <= max_invalid * lines:
-        return
-    # No conversion helps a file in two encodings.
-    mixed = invalid < 0.9 * (lines - ascii_only)
-    encoding = None if mixed else _narrow_encoding(b" ".join(examples))
-    raise ValueError(
-        f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
-        f"{max_invalid:.1%} that `max_invalid` allows. {_advice(path, encoding)}"
-    )
 
 
 def _is_valid(line: bytes) -> bool:

@@ -1,15 +1,19 @@
 """What Beam prepares is what one process prepares, byte for byte."""
 
 from collections import defaultdict
+from pathlib import Path
 
+import keras
 import pytest
 
 from keras_attnvariants import beam as room
+from keras_attnvariants.beam import engine
 from keras_attnvariants.beam import preparation
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import clean_splits
+from keras_attnvariants.data.pipeline import write_tokens
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from tests.beam.conftest import HERE
@@ -73,6 +77,26 @@ def test_equal_pairs_of_two_splits_are_not_repeated(folder, tmp_path):
     assert shards[0].files != shards[1].files
 
 
+def test_parts_give_the_files_of_one_process(folder, tmp_path, tokenizer):
+    corpus = load_corpus(folder, "en", "de", cache_dir=tmp_path / "cache")
+    files = corpus.files("train")
+    write_tokens(files, tokenizer, tmp_path)
+    # Some parts hold no line: the longest line has more bytes than a part.
+    todo = engine.parts_of(files.source, tmp_path / "part", 40)
+    lines = []
+    for part in todo:
+        lines.append(preparation.tokenize_part(part, tokenizer.model_bytes))
+        # TensorFlow forgets tokenizers at a new seed.
+        keras.utils.set_random_seed(1)
+    assert 0 in lines
+    assert sum(lines) == corpus.reports["train"].written
+    preparation.join_tokens([Path(part.output) for part in todo], tmp_path / "joined")
+    for ending in (".ids", ".offsets"):
+        expected = (tmp_path / f"source{ending}").read_bytes()
+        assert (tmp_path / f"joined{ending}").read_bytes() == expected
+    assert not list(tmp_path.glob("*part*"))
+
+
 def by_one_process(folder, cache, vocabulary_size=70, **options):
     corpus = load_corpus(folder, "en", "de", cache_dir=cache, **options)
     tokens = TokenizedCorpus(corpus, learn_vocabulary(corpus, vocabulary_size))
@@ -83,7 +107,7 @@ def by_one_process(folder, cache, vocabulary_size=70, **options):
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    monkeypatch.setattr("keras_attnvariants.beam.tokens.PART_BYTES", 500)
+    monkeypatch.setattr("keras_attnvariants.beam.preparation.PART_BYTES", 500)
 
 
 @pytest.mark.parametrize("unique", [False, True])

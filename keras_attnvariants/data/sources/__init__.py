@@ -47,40 +47,38 @@ class RegisteredCorpus:
         languages: Codes of its languages; any two of them can be asked for.
         origin: Where it comes from: an https address or a package.
         megabytes: Approximate size of the download.
-        digests: How its files are checked, one or more of `DIGESTS`.
         licence: The terms, as far as the origin states them.
         write: `write(into, languages, downloads)` fetches the corpus and writes
             `<split>.<language>` files, plain or `.gz`, for the two languages into
             the folder `into`. Archives already in the folder `downloads` are used.
+        digests: How its files are checked, one or more of `DIGESTS`.
+
+    Example:
+
+    ```python
+    def write(into, languages, downloads):
+        for language in languages:
+            shutil.copy(f"/data/talks.{language}", into / f"train.{language}")
+
+    corpus = kav.data.RegisteredCorpus(
+        "talks", ("de", "en"), "/data", 3, "our own", write
+    )
+    kav.data.register_corpus(corpus)
+    ```
     """
 
     name: str
     languages: tuple[str, ...]
     origin: str
     megabytes: int
-    digests: tuple[str, ...]
     licence: str
     write: Write
+    digests: tuple[str, ...] = (FIRST_USE,)
 
 
-def register_corpus(
-    name: str,
-    languages: Iterable[str],
-    origin: str,
-    megabytes: int,
-    licence: str,
-    digests: Iterable[str] = (FIRST_USE,),
-) -> Callable[[Write], Write]:
-    """Decorates the function that writes a corpus, see `RegisteredCorpus.write`."""
-
-    def register(write: Write) -> Write:
-        codes, checks = tuple(languages), tuple(digests)
-        _CORPORA[name] = RegisteredCorpus(
-            name, codes, origin, megabytes, checks, licence, write
-        )
-        return write
-
-    return register
+def register_corpus(corpus: RegisteredCorpus) -> None:
+    """Makes a corpus known by its name to `load_corpus` and to all commands."""
+    _CORPORA[corpus.name] = corpus
 
 
 def names() -> list[str]:
@@ -246,11 +244,16 @@ def _register_table() -> None:
             for file in entry["files"]
             for checksum in file.get("checksums", {"": FIRST_USE}).values()
         }
-        options = {key: entry[key] for key in ("origin", "megabytes", "licence")}
-        register = register_corpus(
-            name, entry["languages"], digests=sorted(digests), **options
+        corpus = RegisteredCorpus(
+            name=name,
+            languages=tuple(entry["languages"]),
+            origin=entry["origin"],
+            megabytes=entry["megabytes"],
+            licence=entry["licence"],
+            write=partial(_write, entry),
+            digests=tuple(sorted(digests)),
         )
-        register(partial(_write, entry))
+        register_corpus(corpus)
 
 
 _register_table()

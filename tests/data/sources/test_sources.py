@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from keras_attnvariants.data import FetchError
+from keras_attnvariants.data import RegisteredCorpus
 from keras_attnvariants.data import corpus_names
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import register_corpus
@@ -17,23 +18,24 @@ from tests.data.toy import toy_pairs
 from tests.data.toy import write_pairs
 
 
+def register(languages, write):
+    origin = "https://example.org/made-up"
+    register_corpus(
+        RegisteredCorpus("made-up", languages, origin, 7, "public domain", write)
+    )
+
+
 @pytest.fixture
 def calls(monkeypatch):
     """Registers the corpus "made-up" and collects the calls that fetch it."""
     monkeypatch.setattr(sources, "_CORPORA", dict(sources._CORPORA))
     calls = []
 
-    @register_corpus(
-        "made-up",
-        languages=("de", "en", "fr"),
-        origin="https://example.org/made-up",
-        megabytes=7,
-        licence="public domain",
-    )
     def write(into, languages, downloads):
         calls.append((languages, downloads))
         write_pairs(into, "train", toy_pairs(5), languages)
 
+    register(("de", "en", "fr"), write)
     return calls
 
 
@@ -89,10 +91,11 @@ def test_a_language_it_does_not_have(calls, cache):
 
 
 def test_failures_say_what_to_do_and_leave_nothing(calls, cache):
-    @register_corpus("made-up", ("de", "en"), "https://example.org", 7, "none")
     def write(into, languages, downloads):
         (into / "train.de").write_text("half")
         raise FetchError("https://example.org/made-up.zip does not answer.")
+
+    register(("de", "en"), write)
 
     with pytest.raises(
         FetchError,
