@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -80,21 +81,29 @@ def pipeline(options: Sequence[str], workers: int) -> Iterator[Any]:
 
 
 def for_each(
-    steps: Any, parts: Iterable[Part], do: Callable[..., None], *more: Any
+    steps: Any,
+    namespace: str,
+    parts: Iterable[Part],
+    do: Callable[[Part], Mapping[str, int]],
 ) -> None:
-    """Adds steps that call a function with each part of a file, and other arguments."""
+    """Adds steps that do something with each part of files, and count its results."""
     import apache_beam as beam
 
     # Beam would make rows of a table of named tuples.
     todo = [tuple(part) for part in parts]
-    steps | "Parts" >> beam.Create(todo) | beam.Map(lambda part: do(Part(*part), *more))
+    (
+        steps
+        | "Parts" >> beam.Create(todo)
+        | "Do" >> beam.Map(lambda part: count(namespace, do(Part(*part))))
+    )
 
 
-def count(namespace: str, name: str, number: int = 1) -> None:
-    """Adds to a counter that the runner shows."""
+def count(namespace: str, numbers: Mapping[str, int]) -> None:
+    """Adds to counters that the runner shows."""
     from apache_beam.metrics import Metrics
 
-    Metrics.counter(namespace, name).inc(number)
+    for name, number in numbers.items():
+        Metrics.counter(namespace, name).inc(number)
 
 
 class Part(NamedTuple):

@@ -183,15 +183,8 @@ def keys_of(
                 place += 1
 
 
-def repeats_of(
-    entry: tuple[bytes, Iterable[tuple[int, int]]],
-) -> Iterator[tuple[int, int]]:
-    """Where a pair is, but for the first place."""
-    yield from sorted(entry[1])[1:]
-
-
-def clean_shard(job: CleaningJob, repeats: Iterable[int]) -> SplitReport | None:
-    """Writes what is left of a shard and a report; `None` if it is no parallel text.
+def clean_shard(job: CleaningJob, repeats: Iterable[int]) -> dict[str, int]:
+    """Writes what is left of a shard and a report, and returns numbers of its pairs.
 
     What a worker began and another one ended is written once.
 
@@ -208,20 +201,10 @@ def clean_shard(job: CleaningJob, repeats: Iterable[int]) -> SplitReport | None:
             )
         except ValueError as error:
             folder.write_json(_REPORT, {"error": str(error)})
-            return None
+            return {}
         folder.write_json(_REPORT, asdict(report))
-    return report
-
-
-def _clean_and_count(
-    entry: tuple[int, dict[str, Iterable[int]]], shards: Sequence[CleaningJob]
-) -> None:
-    """Cleans one shard in a pipeline, which counts what it finds."""
-    report = clean_shard(shards[entry[0]], entry[1]["repeats"])
-    if report is not None:
-        engine.count("prepare", "pairs written", report.written)
-        for kind, number in report.problems.items():
-            engine.count("prepare", f"pairs {kind}", number)
+    problems = {f"pairs {kind}": n for kind, n in report.problems.items()}
+    return {"pairs written": report.written, **problems}
 
 
 def _add_cleaning(steps: Any, shards: Sequence[CleaningJob]) -> None:
@@ -234,13 +217,18 @@ def _add_cleaning(steps: Any, shards: Sequence[CleaningJob]) -> None:
         | "Shards of unique pairs" >> beam.Create(unique)
         | "Key of each pair" >> beam.FlatMap(keys_of, shards)
         | "Equal pairs" >> beam.GroupByKey()
-        | "All but the first" >> beam.FlatMap(repeats_of)
+        | "All but the first" >> beam.FlatMap(lambda entry: sorted(entry[1])[1:])
     )
     todo = steps | "Shards" >> beam.Create([(n, n) for n in range(len(shards))])
     (
         {"shards": todo, "repeats": repeats}
         | "Repeats by shard" >> beam.CoGroupByKey()
-        | "Clean" >> beam.Map(_clean_and_count, shards)
+        | "Clean"
+        >> beam.Map(
+            lambda entry: engine.count(
+                "prepare", clean_shard(shards[entry[0]], entry[1]["repeats"])
+            )
+        )
     )
 
 
@@ -273,18 +261,14 @@ def write_tokens(
         pipeline.write_tokens(files, tokenizer, into)
         return
     todo = chain.from_iterable(parts.values())
+    do = partial(tokenize_part, model=tokenizer.model_bytes)
     with engine.pipeline(options, workers) as steps:
-        engine.for_each(steps, todo, _tokenize_and_count, tokenizer.model_bytes)
+        engine.for_each(steps, "prepare", todo, do)
     for path, of_side in parts.items():
         join_tokens([Path(part.output) for part in of_side], path)
 
 
-def _tokenize_and_count(part: Part, model: bytes) -> None:
-    """Tokenises a part in a pipeline, which counts its lines."""
-    engine.count("prepare", "lines tokenised", tokenize_part(part, model))
-
-
-def tokenize_part(part: Part, model: bytes) -> int:
+def tokenize_part(part: Part, model: bytes) -> dict[str, int]:
     """Writes a folder with the tokens of a part, and returns how many lines it has.
 
     What a worker began and another one ended is written once.
@@ -292,12 +276,13 @@ def tokenize_part(part: Part, model: bytes) -> int:
     from keras_attnvariants.data import pipeline
 
     tokenizer = Tokenizer(model).tf_tokenizer()
-    lines = part.lines(drop_mark=False)
-    blocks = iter(lambda: list(islice(lines, pipeline.LINES_PER_BLOCK)), [])
+    text = part.lines(drop_mark=False)
+    blocks = iter(lambda: list(islice(text, pipeline.LINES_PER_BLOCK)), [])
     rows = map(pipeline.flat_rows, map(tokenizer.tokenize, blocks))
     with new_folder(Path(part.output)) as folder:
         write_rows(rows, folder.path / "part")
-        return (folder.path / "part.offsets").stat().st_size // 8 - 1
+        lines = (folder.path / "part.offsets").stat().st_size // 8 - 1
+    return {"lines tokenised": lines}
 
 
 def join_tokens(folders: Sequence[Path], path: Path) -> None:

@@ -101,7 +101,12 @@ def translate_files(
         parts = {path: _parts_of(path, scratch / path.name) for path in paths}
         todo = chain.from_iterable(parts.values())
         with engine.pipeline(options, workers) as steps:
-            engine.for_each(steps, todo, _translate_and_count, version)
+            engine.for_each(
+                steps,
+                "translate",
+                todo,
+                lambda part: translate_part(part, _translator(version)),
+            )
         found = [
             _join(of_file, folder.path / path.name) for path, of_file in parts.items()
         ]
@@ -135,11 +140,11 @@ def _parts_of(file: Path, output: Path) -> list[Part]:
     return engine.parts_of(file, output, size)
 
 
-def translate_part(part: Part, translator: SavedTranslator) -> tuple[int, list[str]]:
+def translate_part(part: Part, translator: SavedTranslator) -> Counter[str]:
     """Writes the translations of a part, and what is wrong with which of its lines.
 
     Returns:
-        The number of its lines, and the reasons of those that are bad.
+        The numbers of its lines that are translated, and that are bad for a reason.
     """
     texts: list[str] = []
     bad: list[tuple[int, str]] = []
@@ -148,10 +153,10 @@ def translate_part(part: Part, translator: SavedTranslator) -> tuple[int, list[s
         found, problems = translated(block, translator)
         bad += [(len(texts) + i, reason) for i, reason in problems.items()]
         texts += found
-    write_file(Path(f"{part.output}.text"), "".join(f"{t}\n" for t in texts).encode())
-    record = {"lines": len(texts), "bad": bad}
+    record = {"texts": texts, "bad": bad}
     write_file(Path(f"{part.output}.json"), json.dumps(record).encode())
-    return len(texts), [reason for _, reason in bad]
+    reasons = Counter(f"bad: {reason}" for _, reason in bad)
+    return Counter({"lines translated": len(texts) - len(bad)}) + reasons
 
 
 def translated(
@@ -192,26 +197,18 @@ def problem_of(line: bytes, longest: int) -> str | None:
     return f"more than {longest:,} characters" if len(text) > longest else None
 
 
-def _translate_and_count(part: Part, saved_model: str) -> None:
-    """Translates a part in a pipeline, which counts its lines."""
-    lines, bad = translate_part(part, _translator(saved_model))
-    engine.count("translate", "lines translated", lines - len(bad))
-    for reason, number in Counter(bad).items():
-        engine.count("translate", f"bad: {reason}", number)
-
-
 def _join(parts: Sequence[Part], whole: Path) -> Translated:
     """Writes the translations of a file and the list of its bad lines."""
     reasons: Counter[str] = Counter()
     entries, lines = [], 0
-    with whole.open("wb") as output:
+    with whole.open("w", encoding="utf-8", newline="\n") as output:
         for part in parts:
-            output.write(Path(f"{part.output}.text").read_bytes())
             record = json.loads(Path(f"{part.output}.json").read_bytes())
             for line, reason in record["bad"]:
                 entries.append(f"{lines + line + 1}\t{reason}\n")
                 reasons[reason] += 1
-            lines += record["lines"]
+            output.writelines(f"{text}\n" for text in record["texts"])
+            lines += len(record["texts"])
     if entries:
         whole.with_name(whole.name + BAD).write_text("".join(entries), "utf-8")
     return Translated(whole, lines, dict(reasons))

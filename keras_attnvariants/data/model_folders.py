@@ -118,7 +118,14 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
     model = build_model(folder)
     with fitting(folder):
         model.load_weights(folder / WEIGHTS)
-        check_weights(model, folder / WEIGHTS)
+        # Keras ignores arrays that a model has no place for.
+        arrays, _ = contents(folder / WEIGHTS)
+        if arrays != len(model.weights):
+            raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
+        for weight in model.weights:
+            values = keras.ops.convert_to_numpy(weight)
+            if "float" in weight.dtype and not np.isfinite(values).all():
+                raise ValueError(f"{weight.path} has values that are not finite")
     return LoadedModel(model, tokenizer)
 
 
@@ -170,8 +177,9 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
         numbers: how many numbers they have.
     """
     largest: dict[str, int] = {}
-    for name, value in entries(config):
+    for path, value in keras.tree.flatten_with_path(config):
         if isinstance(value, int):
+            name = str(path[-1])
             largest[name] = max(value, largest.get(name, value))
     for name, value in largest.items():
         if "layers" in name and value > arrays:
@@ -181,17 +189,6 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
         raise ValueError(
             f"`max_length` times `hidden_dim` is {table:,}, over {LARGEST_TABLE:,}"
         )
-
-
-def entries(config: Any) -> Iterator[tuple[str, Any]]:
-    """Names and values in a configuration, at any depth."""
-    if isinstance(config, dict):
-        for name, value in config.items():
-            yield name, value
-            yield from entries(value)
-    elif isinstance(config, list):
-        for value in config:
-            yield from entries(value)
 
 
 def contents(weights: Path) -> tuple[int, int]:
@@ -239,18 +236,3 @@ def load_tokenizer(folder: Path) -> Tokenizer | None:
             f"model: remove it, or save the model with it. Received: {folder}"
         )
     return None
-
-
-def check_weights(model: keras.Model, path: Path) -> None:
-    """Raises unless a model has all arrays of its weights file, of finite numbers.
-
-    Keras ignores arrays that a model has no place for.
-    """
-    arrays, _ = contents(path)
-    if arrays != len(model.weights):
-        raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
-    for weight in model.weights:
-        if "float" in weight.dtype:
-            values = keras.ops.convert_to_numpy(weight)
-            if not np.isfinite(values).all():
-                raise ValueError(f"{weight.path} has values that are not finite")

@@ -67,12 +67,13 @@ class TokenFile:
             The number of the row among those given, the place in its row, and the
             value of each entry.
         """
-        starts = np.asarray(self.offsets[rows])
-        lengths = self.offsets[rows + 1] - starts
-        before = np.cumsum(lengths) - lengths
-        places = np.arange(lengths.sum()) - np.repeat(before, lengths)
-        values = self.ids[np.repeat(starts, lengths) + places]
-        return np.repeat(np.arange(len(rows)), lengths), places, values
+        # Plain arrays: indexing what is mapped takes longer.
+        offsets, ids = np.asarray(self.offsets), np.asarray(self.ids)
+        starts = offsets[rows]
+        lengths = offsets[rows + 1] - starts
+        numbers = np.repeat(np.arange(len(rows)), lengths)
+        places = np.arange(len(numbers)) - (np.cumsum(lengths) - lengths)[numbers]
+        return numbers, places, ids[starts[numbers] + places]
 
 
 def write_rows(blocks: Iterable[tuple[np.ndarray, np.ndarray]], path: Path) -> None:

@@ -45,7 +45,7 @@ def test_without_beam_a_line_says_what_to_install(monkeypatch):
 
 
 def count_letters(word):
-    engine.count("words", "letters", len(word))
+    engine.count("words", {"letters": len(word)})
 
 
 def test_a_pipeline_runs_at_its_end_without_a_download(beam, monkeypatch):

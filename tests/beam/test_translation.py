@@ -71,12 +71,11 @@ def test_a_part_is_translated_block_by_block(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "LINES_PER_BLOCK", 3)
     (tmp_path / "a").write_bytes(b"\n".join(LINES))
     [part] = module.engine.parts_of(tmp_path / "a", tmp_path / "p", 1000)
-    lines, reasons = module.translate_part(part, Reversing())
-    assert (lines, reasons) == (len(LINES), list(REASONS.values()))
-    expected = "".join(f"{line}\n" for line in EXPECTED)
-    assert (tmp_path / "p-000000.text").read_text("utf-8") == expected
+    counts = module.translate_part(part, Reversing())
+    reasons = {f"bad: {reason}": 1 for reason in REASONS.values()}
+    assert counts == {"lines translated": 3, **reasons}
     record = json.loads((tmp_path / "p-000000.json").read_text())
-    assert record == {"lines": 8, "bad": [list(bad) for bad in REASONS.items()]}
+    assert record == {"texts": EXPECTED, "bad": [list(bad) for bad in REASONS.items()]}
 
 
 def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_path):
@@ -111,7 +110,7 @@ def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_pat
 
 
 def test_a_file_may_be_called_parts(monkeypatch, reversing, tmp_path):
-    def for_each(steps, parts, do, saved_model):
+    def for_each(steps, namespace, parts, do):
         for part in parts:
             module.translate_part(part, Reversing())
 
