@@ -39,7 +39,7 @@ class Translated(NamedTuple):
 
     Attributes:
         file: its translations; an empty line for a bad one.
-        lines: how many it has.
+        lines: number of its lines.
         bad: numbers of bad lines, by reason.
     """
 

@@ -1,4 +1,4 @@
-"""Which sentence pairs go together: batches of few, fixed shapes under a token budget.
+"""Plans of batches: sentence pairs in few, fixed shapes under a token budget.
 
 XLA compiles a program per shape, and padding is wasted work. The plan therefore chooses
 a few (rows, source length, target length) shapes that fit the lengths of the corpus,
@@ -73,9 +73,8 @@ class BatchPlan:
         shapes: The shapes of another plan, to compile nothing new; pairs that
             fit none are skipped and counted. `batch_tokens`, `max_length`,
             `max_shapes` and `multiple` are not used then.
-        mixture: How often the pairs of each of several corpora are seen, if not every
-            pair once in an epoch. An epoch has as many pairs in any case. It needs a
-            seed.
+        mixture: Shares of several corpora, if not every pair is to be seen once in an
+            epoch. An epoch has as many pairs in any case. It needs a seed.
 
     Raises:
         ValueError: If no pair is left, or an argument is out of range.

@@ -164,7 +164,7 @@ class _Box(NamedTuple):
     Attributes:
         size: Padded (source, target) lengths of its pairs, in cells.
         gain: Padded cells that dividing it saves.
-        parts: What it is divided into.
+        parts: The rectangles that it is divided into.
     """
 
     size: tuple[int, int]

@@ -56,9 +56,9 @@ class Corpus:
             and whatever else there is.
         reports: A `SplitReport` by name of the split.
         notes: Remarks for the user, one line each.
-        mixture: How often the pairs of each of several corpora are seen; `None` for a
-            single one. See `mix_corpora`.
-        tags: What the sources of some corpora begin with.
+        mixture: Shares of several corpora in training; `None` for a single one. See
+            `mix_corpora`.
+        tags: Words that the sources of some corpora begin with.
         alignments: File with the links between the words of each pair of the training
             split, if there are any.
     """
@@ -146,8 +146,8 @@ def load_corpus(
             white space. See docs/training.md.
         unique: Whether to leave pairs out that came before in the split, if its name
             begins with "train". They are counted as repeated.
-        cleaner: What cleans the files of a folder; `kav.beam.prepare` has one that
-            does so in many processes and writes the same.
+        cleaner: A function that cleans splits; that of `kav.beam.prepare` does so in
+            many processes and writes the same.
 
     Returns:
         The `Corpus`.

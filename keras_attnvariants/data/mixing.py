@@ -100,7 +100,7 @@ def mix_corpora(
 
     Args:
         corpora: from `load_corpus`.
-        weights: how often each corpus is seen, relative to the others.
+        weights: number of times that each corpus is seen, relative to the others.
         temperature: instead of weights; see `Mixture`.
         tags: one for each corpus, put in front of each of its sources with a space;
             none by default. `""` is no tag. A tokenizer that is trained for this corpus

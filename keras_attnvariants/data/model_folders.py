@@ -172,9 +172,9 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
     """Raises before a model is built that takes long, or has too long a table.
 
     Args:
-        config: what `keras.saving.serialize_keras_object` returned for the model.
-        arrays: how many arrays its weights file has.
-        numbers: how many numbers they have.
+        config: the result of `keras.saving.serialize_keras_object` for the model.
+        arrays: number of arrays in its weights file.
+        numbers: number of elements of all arrays.
     """
     largest: dict[str, int] = {}
     for path, value in keras.tree.flatten_with_path(config):

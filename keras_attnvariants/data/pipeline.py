@@ -52,7 +52,7 @@ class TokenizedCorpus:
             `plan(…).num_skipped` counts.
         max_shapes: Most batch shapes. XLA compiles one program for each; fewer
             shapes compile sooner and pad more.
-        write: What tokenises a split; `kav.beam.prepare` has a function that does so in
+        write: A function that tokenises a split; that of `kav.beam.prepare` does so in
             many processes and writes the same.
 
     Example:
@@ -175,7 +175,7 @@ class TokenizedCorpus:
         Args:
             batch_tokens: Most padded source and target positions in a batch.
             seed: Non-negative; decides the order in every epoch.
-            start_step: How many of this worker's steps to skip: a resumed training
+            start_step: Number of this worker's steps to skip: a resumed training
                 continues with exactly the batch that it would have seen.
             shard: This worker's number.
             num_shards: Number of workers.

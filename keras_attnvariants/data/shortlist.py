@@ -1,4 +1,4 @@
-"""Which target tokens a source makes likely: vocabulary shortlists.
+"""Vocabulary shortlists: the target tokens that a source makes likely.
 
 A lexical model (Brown et al. 1993, IBM model 1) is estimated on a parallel corpus in
 one array of co-occurrences, chunk by chunk. Jean et al. (2015, section 3.2) limit the
@@ -68,7 +68,7 @@ class Shortlist:
             source_vocabulary_size, vocabulary_size: numbers of tokens.
             candidates: tokens for each source token, at most.
             common: number of frequent tokens for all.
-            iterations: how often the lexical model is re-estimated.
+            iterations: estimates of the lexical model.
 
         Raises:
             ValueError: a size is out of range, or there are no pairs.
@@ -149,7 +149,7 @@ def lexical_model(
     Args:
         pairs: see `Shortlist.learn`.
         vocabulary_size: number of target tokens, `V`.
-        iterations: of expectation maximization, from uniform probabilities.
+        iterations: steps of expectation maximization, from uniform probabilities.
 
     Returns:
         Keys, int64 `[N]` in ascending order, `source * V + target`; and their counts,

@@ -90,7 +90,7 @@ class Tokenizer:
         """Learns a vocabulary; the same input always gives the same bytes.
 
         Args:
-            files_or_texts: What to learn from. `pathlib.Path` elements are UTF-8
+            files_or_texts: The text to learn from. `pathlib.Path` elements are UTF-8
                 files with one sentence per line, `str` elements are sentences.
                 For a joint vocabulary give the files of both languages.
             vocabulary_size: Number of pieces, the four special ones included.
@@ -98,8 +98,8 @@ class Tokenizer:
             character_coverage: Share of the characters, by frequency, that get a
                 piece of their own; the rest becomes unknown. 1.0 suits alphabets,
                 0.9995 Japanese and Chinese.
-            max_sentences: Of a larger corpus, an evenly spaced sample of about
-                this many sentences is used.
+            max_sentences: Most sentences to learn from: of a larger corpus, about
+                as many are taken at equal distances.
             tags: Words that are one piece each, whether or not they are in the text,
                 such as what `mix_corpora` puts in front of sources.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_attnvariants import beam as room
+from keras_attnvariants import beam as package
 from keras_attnvariants.beam import engine
 from keras_attnvariants.beam import preparation
 from keras_attnvariants.data import TokenizedCorpus
@@ -115,7 +115,7 @@ def small_parts(monkeypatch):
 @pytest.mark.parametrize("unique", [False, True])
 def test_the_cache_is_that_of_one_process(beam, small_parts, folder, tmp_path, unique):
     corpus = by_one_process(folder, tmp_path / "one", unique=unique)
-    tokens = room.prepare(
+    tokens = package.prepare(
         folder,
         "en",
         "de",
@@ -135,7 +135,7 @@ def test_the_cache_is_that_of_one_process(beam, small_parts, folder, tmp_path, u
 @pytest.mark.parametrize("workers", [1, 2])
 def test_so_it_is_with_processes(beam, small_parts, folder, tmp_path, workers):
     by_one_process(folder, tmp_path / "one", unique=True)
-    room.prepare(
+    package.prepare(
         folder,
         "en",
         "de",
@@ -149,7 +149,7 @@ def test_so_it_is_with_processes(beam, small_parts, folder, tmp_path, workers):
 
 def test_a_given_tokenizer_is_used(beam, folder, tmp_path, tokenizer):
     options = {"options": HERE, "cache_dir": tmp_path / "cache"}
-    tokens = room.prepare(folder, "en", "de", tokenizer, **options)
+    tokens = package.prepare(folder, "en", "de", tokenizer, **options)
     assert tokens.tokenizer is tokenizer
 
 
@@ -159,14 +159,16 @@ def test_shards_of_unequal_lines_are_refused_in_one_line(beam, folder, tmp_path)
     message = f"Received: 24 lines in .*{name}.en and 9 lines in .*{name}.de$"
     cache = tmp_path / "cache"
     with pytest.raises(ValueError, match=message):
-        room.prepare(folder, "en", "de", 70, options=HERE, cache_dir=cache, unique=True)
+        package.prepare(
+            folder, "en", "de", 70, options=HERE, cache_dir=cache, unique=True
+        )
     assert not any(path.is_file() for path in cache.rglob("*"))
 
 
 def test_a_missing_shard_is_refused(beam, folder, tmp_path):
     (folder / f"train-00002-of-{SHARDS:05}.de").unlink()
     with pytest.raises(ValueError, match="Received: .*en and no .*00003.de$"):
-        room.prepare(folder, "en", "de", 70, cache_dir=tmp_path)
+        package.prepare(folder, "en", "de", 70, cache_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -180,4 +182,4 @@ def test_wrong_calls(monkeypatch, tmp_path, name, tokenizer, message):
     monkeypatch.setattr("keras_attnvariants.beam.engine.check_beam", lambda: None)
     write_pairs(tmp_path, "train", [("a", "b")])
     with pytest.raises(ValueError, match=message):
-        room.prepare(tmp_path / name, "en", "de", tokenizer)
+        package.prepare(tmp_path / name, "en", "de", tokenizer)

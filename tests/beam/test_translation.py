@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from keras_attnvariants import beam as room
+from keras_attnvariants import beam as package
 from keras_attnvariants.beam import translation as module
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.translator import Status
@@ -86,7 +86,7 @@ def test_files_are_translated_line_by_line(beam, monkeypatch, reversing, tmp_pat
     (tmp_path / "empty").touch()
     files = [tmp_path / name for name in ("a", "b", "empty")]
     output = tmp_path / "out"
-    found = room.translate_files(files, tmp_path / "model", output, options=HERE)
+    found = package.translate_files(files, tmp_path / "model", output, options=HERE)
     assert (output / "a").read_text("utf-8").split("\n")[:-1] == EXPECTED * 5
     lines = (output / "b").read_text("utf-8").splitlines()
     longest = Reversing.info["options"]["max_characters"]
@@ -120,7 +120,9 @@ def test_a_file_may_be_called_parts(monkeypatch, reversing, tmp_path):
     monkeypatch.setattr(module.engine, "for_each", for_each)
     (tmp_path / "parts").write_text("one\n")
     output = tmp_path / "out"
-    room.translate_files([tmp_path / "parts"], tmp_path / "model", output, options=HERE)
+    package.translate_files(
+        [tmp_path / "parts"], tmp_path / "model", output, options=HERE
+    )
     assert (output / "parts").read_text() == "eno\n"
 
 
@@ -140,7 +142,7 @@ def test_wrong_calls(monkeypatch, tmp_path, files, output, error, message):
         (tmp_path / name).touch()
     paths = [tmp_path / name for name in files]
     with pytest.raises(error, match=message):
-        room.translate_files(paths, tmp_path / "model", tmp_path / output)
+        package.translate_files(paths, tmp_path / "model", tmp_path / output)
 
 
 @pytest.fixture
@@ -164,7 +166,7 @@ def test_two_processes_translate_as_one_does(beam, exported, monkeypatch, tmp_pa
     files = [tmp_path / "a", tmp_path / "b"]
     for workers in (1, 2):
         output = tmp_path / f"out-{workers}"
-        found = room.translate_files(files, exported, output, workers=workers)
+        found = package.translate_files(files, exported, output, workers=workers)
         assert [entry.lines for entry in found] == [68, 60]
         assert set(found[0].bad.values()) == {1}
     assert files_of(tmp_path / "out-1") == files_of(tmp_path / "out-2")

@@ -43,7 +43,7 @@ class RegisteredCorpus:
     """A corpus that can be fetched by its name.
 
     Attributes:
-        name: What users call it.
+        name: The name that users give.
         languages: Codes of its languages; any two of them can be asked for.
         origin: Where it comes from: an https address or a package.
         megabytes: Approximate size of the download.
@@ -51,7 +51,7 @@ class RegisteredCorpus:
         write: `write(into, languages, downloads)` fetches the corpus and writes
             `<split>.<language>` files, plain or `.gz`, for the two languages into
             the folder `into`. Archives already in the folder `downloads` are used.
-        digests: How its files are checked, one or more of `DIGESTS`.
+        digests: Ways in which its files are checked, one or more of `DIGESTS`.
 
     Example:
 
