@@ -1,4 +1,8 @@
-"""A comparison small enough to be run in a test."""
+"""A comparison small enough to be run in a test, and a job for its processes."""
+
+import errno
+import os
+import time
 
 SYSTEMS = """
 [systems.base]
@@ -79,3 +83,16 @@ attention_sentences = 1
     path = folder / "comparison.toml"
     path.write_text(text, "utf-8")
     return path
+
+
+def work(kind, report):
+    """A job that ends as its kind says."""
+    report(0.5, kind)
+    if kind == "fails":
+        raise ValueError("two\nlines")
+    if kind == "dies":
+        os._exit(7)
+    if kind == "full":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if kind == "sleeps":
+        time.sleep(60)
