@@ -59,10 +59,10 @@ from keras_attnvariants.serving.graphs import operators
 from keras_attnvariants.serving.graphs import unservable
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
+from keras_attnvariants.serving.options import ExportOptions
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
-from keras_attnvariants.serving.searches import ExportOptions
-from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.shared_nodes import share_nodes
 from keras_attnvariants.serving.signatures import DEFAULT
 from keras_attnvariants.serving.signatures import Signatures

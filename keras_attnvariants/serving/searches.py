@@ -1,10 +1,4 @@
-"""The search of an exported model: options, and one graph for sources of any width."""
-
-from dataclasses import dataclass
-from typing import Any
-from typing import Self
-from typing import TypedDict
-from typing import Unpack
+"""The search of an exported model: one graph, for sources of any width."""
 
 import keras
 import tensorflow as tf
@@ -12,111 +6,10 @@ import tensorflow as tf
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.translator import Status
-from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.typing import Tensor
-
-# Beyond the narrowest, each is wider than the one before by half at most: a request
-# costs little more than its longest source needs.
-_BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
-
-# Tokens of a source or target, unless the model accepts less.
-_MAX_TOKENS = 256
-
-
-class ExportOptions(TypedDict, total=False):
-    """Options of `export`; each can be left out.
-
-    Attributes:
-        beam_size, length_penalty: of the beam search; by default those of the model's
-            `search_settings`.
-        n_best: translations that `nbest` returns; by default `beam_size`.
-        max_batch: sentences in a request, at most; by default 64.
-        max_characters: characters of a text that are read; by default 4096.
-        max_tokens: tokens of a source or target that are read; by default 256, or
-            what the model accepts if that is less.
-        shortlist_width: number of tokens that each sentence has of a shortlist; by
-            default one in 16 tokens of the vocabulary, but at least 500.
-    """
-
-    beam_size: int | None
-    length_penalty: float | None
-    n_best: int | None
-    max_batch: int
-    max_characters: int
-    max_tokens: int | None
-    shortlist_width: int | None
-
-
-@dataclass(frozen=True)
-class Options:
-    """How an exported model searches, and what a request may hold at most.
-
-    Attributes:
-        beam_size, length_penalty: of the beam search.
-        n_best: translations that the signature `nbest` returns.
-        max_batch: sentences in a request; more are refused.
-        max_characters: characters of a text; the rest is cut off.
-        max_tokens: tokens of a source or target; the rest is cut off.
-        shortlist_width: tokens that the translations of a sentence may have, if there
-            is a shortlist.
-    """
-
-    beam_size: int
-    length_penalty: float
-    n_best: int
-    max_batch: int = 64
-    max_characters: int = 4096
-    max_tokens: int = _MAX_TOKENS
-    shortlist_width: int | None = None
-
-    @classmethod
-    def of(
-        cls, model: Any, has_shortlist: bool = False, **given: Unpack[ExportOptions]
-    ) -> Self:
-        """The options that are given, and those of a model in the place of the others.
-
-        Args:
-            model: any step model.
-            has_shortlist: whether there is a shortlist, which has a width.
-            **given: options; `None` is as if they were left out.
-
-        Raises:
-            ValueError: one is out of range, or excludes another.
-        """
-        values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        if "shortlist_width" in values and not has_shortlist:
-            raise ValueError(
-                "`shortlist_width` needs `shortlist`. Received: "
-                f"{values['shortlist_width']} without one"
-            )
-        if has_shortlist:
-            values.setdefault("shortlist_width", max(500, model.vocabulary_size // 16))
-        names = values.keys() & {"beam_size", "length_penalty"}
-        search = SearchSettings.of(model, **{name: values.pop(name) for name in names})
-        values.setdefault("n_best", search.beam_size)
-        values.setdefault("max_tokens", min(_MAX_TOKENS, model.max_length))
-        options = cls(search.beam_size, search.length_penalty, **values)
-        for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
-            check_integer(name, getattr(options, name))
-        check_optional_integer("shortlist_width", options.shortlist_width)
-        if options.max_tokens > model.max_length:
-            raise ValueError(
-                f"`max_tokens` must be at most that of the model ({model.max_length}). "
-                f"Received: {options.max_tokens}"
-            )
-        return options
-
-    @property
-    def buckets(self) -> tuple[int, ...]:
-        """Source widths in ascending order, the last of them `max_tokens`."""
-        widths = list(_BUCKETS)
-        while widths[-1] < self.max_tokens:
-            widths.append(2 * widths[-2])
-        return (*(w for w in widths if w < self.max_tokens), self.max_tokens)
 
 
 class BucketedSearch:
@@ -145,11 +38,8 @@ class BucketedSearch:
         self.n_best = n_best
         self.of_tokens = of_tokens
         # One function, which all signatures share.
-        inputs = [
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([], tf.int32),
-        ]
+        shapes = [None, None], [None], []
+        inputs = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
         self.shared = tf.function(self.search, inputs, autograph=False)
 
     def __call__(
@@ -164,15 +54,13 @@ class BucketedSearch:
                 Fewer are found sooner.
         """
         count = self.n_best if count is None else count
-        found = Hypotheses(*self.shared(ids, lengths, count))
-        parts = (None if part is None else part[:, :count] for part in found)
-        found = Hypotheses(*parts)
+        found = self.shared(ids, lengths, count)
+        found = Hypotheses(*(x if x is None else x[:, :count] for x in found))
         steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
         if found.alignments is not None and found.token_log_probs is not None:
-            found = found._replace(
-                alignments=found.alignments[:, :, :steps, : tf.shape(ids)[1]],
-                token_log_probs=found.token_log_probs[:, :, :steps],
-            )
+            alignments = found.alignments[:, :, :steps, : tf.shape(ids)[1]]
+            log_probs = found.token_log_probs[:, :, :steps]
+            found = found._replace(alignments=alignments, token_log_probs=log_probs)
         return found._replace(ids=found.ids[:, :, :steps])
 
     def search(self, ids: Tensor, lengths: Tensor, count: Tensor) -> Hypotheses:
@@ -188,9 +76,8 @@ class BucketedSearch:
             return_token_log_probs=self.of_tokens,
             needed=count,
         )
-        if isinstance(self.model, ShortlistedSteps):
-            return self.model.restored(found, ids)
-        return found
+        is_short = isinstance(self.model, ShortlistedSteps)
+        return self.model.restored(found, ids) if is_short else found
 
     def padded(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Ids `[B, S]`, padded to the width of the bucket of the longest source."""
@@ -219,11 +106,10 @@ def status_of_ids(
     """
     width = tf.shape(ids)[1]
     is_read = tf.sequence_mask(lengths, width)
+    is_unknown = (ids < 0) | (ids >= vocabulary_size)
     problems = {
         Status.PADDING_INSIDE: tf.reduce_any(is_read & tf.equal(ids, pad_id), axis=1),
-        Status.UNKNOWN_ID: tf.reduce_any(
-            is_read & ((ids < 0) | (ids >= vocabulary_size)), axis=1
-        ),
+        Status.UNKNOWN_ID: tf.reduce_any(is_read & is_unknown, axis=1),
         Status.WRONG_LENGTH: (lengths < 0) | (lengths > width),
     }
     status = tf.zeros_like(lengths)
@@ -234,9 +120,8 @@ def status_of_ids(
 
 def status_of_search(found: Hypotheses, status: Tensor) -> Tensor:
     """The status `[B]` of each row after a search, from that before it."""
-    is_missing = tf.equal(found.lengths[:, 0], 0)
-    nothing = tf.where(is_missing, int(Status.NOTHING_FOUND), int(Status.OK))
-    return tf.where(tf.equal(status, int(Status.OK)), nothing, status)
+    nothing = tf.equal(status, int(Status.OK)) & tf.equal(found.lengths[:, 0], 0)
+    return tf.where(nothing, int(Status.NOTHING_FOUND), status)
 
 
 def without_failed(found: Hypotheses, status: Tensor, pad_id: int) -> Hypotheses:

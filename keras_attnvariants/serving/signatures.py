@@ -22,8 +22,8 @@ from keras_attnvariants.serving.exported import StoredWeights
 from keras_attnvariants.serving.inputs import GraphTokenizer
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed

@@ -26,8 +26,8 @@ from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
 from keras_attnvariants.serving.messages import protos
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.translator import STATUS_DOCS
 
 OUTPUTS = {

@@ -1,6 +1,6 @@
 """Options of exported models."""
 
-from keras_attnvariants.serving.searches import Options
+from keras_attnvariants.serving.options import Options
 
 
 def test_buckets_grow_up_to_the_limit():

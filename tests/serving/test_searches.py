@@ -8,8 +8,8 @@ from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import Options
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed

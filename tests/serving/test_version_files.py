@@ -18,7 +18,7 @@ from keras_attnvariants.serving.inputs import SOURCE_IDS
 from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
-from keras_attnvariants.serving.searches import Options
+from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.serving.version_files import BATCHING
 from keras_attnvariants.serving.version_files import OUTPUTS

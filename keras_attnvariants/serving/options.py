@@ -1,0 +1,104 @@
+"""Options of exports: how they search, and what a request may hold at most."""
+
+from dataclasses import dataclass
+from typing import Any
+from typing import Self
+from typing import TypedDict
+from typing import Unpack
+
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
+
+# Beyond the narrowest, each is wider than the one before by half at most: a request
+# costs little more than its longest source needs.
+_BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
+
+# Tokens of a source or target, unless the model accepts less.
+_MAX_TOKENS = 256
+
+
+class ExportOptions(TypedDict, total=False):
+    """Options of `export`; each can be left out.
+
+    Attributes:
+        beam_size, length_penalty: of the beam search; by default those of the model's
+            `search_settings`.
+        n_best: translations that `nbest` returns; by default `beam_size`.
+        max_batch: sentences in a request, at most; by default 64.
+        max_characters: characters of a text that are read; by default 4096.
+        max_tokens: tokens of a source or target that are read; by default 256, or
+            what the model accepts if that is less.
+        shortlist_width: number of tokens that each sentence has of a shortlist; by
+            default one in 16 tokens of the vocabulary, but at least 500.
+    """
+
+    beam_size: int | None
+    length_penalty: float | None
+    n_best: int | None
+    max_batch: int
+    max_characters: int
+    max_tokens: int | None
+    shortlist_width: int | None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an exported model searches, and what a request may hold at most.
+
+    The fields are those of `ExportOptions`, all of them decided: `shortlist_width` is
+    `None` if there is no shortlist.
+    """
+
+    beam_size: int
+    length_penalty: float
+    n_best: int
+    max_batch: int = 64
+    max_characters: int = 4096
+    max_tokens: int = _MAX_TOKENS
+    shortlist_width: int | None = None
+
+    @classmethod
+    def of(
+        cls, model: Any, has_shortlist: bool = False, **given: Unpack[ExportOptions]
+    ) -> Self:
+        """The options that are given, and those of a model in the place of the others.
+
+        Args:
+            model: any step model.
+            has_shortlist: whether there is a shortlist, which has a width.
+            **given: options; `None` is as if they were left out.
+
+        Raises:
+            ValueError: one is out of range, or excludes another.
+        """
+        values: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        if "shortlist_width" in values and not has_shortlist:
+            raise ValueError(
+                "`shortlist_width` needs `shortlist`. Received: "
+                f"{values['shortlist_width']} without one"
+            )
+        if has_shortlist:
+            values.setdefault("shortlist_width", max(500, model.vocabulary_size // 16))
+        names = values.keys() & {"beam_size", "length_penalty"}
+        search = SearchSettings.of(model, **{name: values.pop(name) for name in names})
+        values.setdefault("n_best", search.beam_size)
+        values.setdefault("max_tokens", min(_MAX_TOKENS, model.max_length))
+        options = cls(search.beam_size, search.length_penalty, **values)
+        for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
+            check_integer(name, getattr(options, name))
+        check_optional_integer("shortlist_width", options.shortlist_width)
+        if options.max_tokens > model.max_length:
+            raise ValueError(
+                f"`max_tokens` must be at most that of the model ({model.max_length}). "
+                f"Received: {options.max_tokens}"
+            )
+        return options
+
+    @property
+    def buckets(self) -> tuple[int, ...]:
+        """Source widths in ascending order, the last of them `max_tokens`."""
+        widths = list(_BUCKETS)
+        while widths[-1] < self.max_tokens:
+            widths.append(2 * widths[-2])
+        return (*(w for w in widths if w < self.max_tokens), self.max_tokens)
