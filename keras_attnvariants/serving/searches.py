@@ -38,7 +38,7 @@ class BucketedSearch:
         self.n_best = n_best
         self.of_tokens = of_tokens
         # One function, which all signatures share.
-        shapes = [None, None], [None], []
+        shapes: list[list[None]] = [[None, None], [None], []]
         inputs = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
         self.shared = tf.function(self.search, inputs, autograph=False)
 
