@@ -93,6 +93,8 @@ def learn_subwords(
             f"Received: {character_coverage}"
         )
     symbols = [SPACE + check_tag(tag) for tag in tags]
+    # An empty list would be a list of one empty symbol.
+    more: dict[str, Any] = {"user_defined_symbols": symbols} if symbols else {}
     inputs = _checked_inputs(files_or_texts)
     count = sum(1 for _ in _sentences(inputs))
     if count == 0:
@@ -116,8 +118,7 @@ def learn_subwords(
             bos_id=BOS_ID,
             eos_id=EOS_ID,
             minloglevel=_ERRORS_ONLY,
-            # An empty list would be a list of one empty symbol.
-            **({"user_defined_symbols": symbols} if symbols else {}),
+            **more,
         )
     except RuntimeError as error:
         # Without the line of C++ source that the message begins with.
