@@ -129,7 +129,7 @@ CALLS = {
         (f"{TRAIN} --model-parallel 2", "needs --devices of more than 1, or --coord"),
         (f"{TRAIN} --devices 1 --model-parallel 2", "--devices of more than 1"),
         (f"{TRAIN} --wait 0", "`wait` must be a positive number"),
-        (f"{TRAIN} {TEAM} --process 2", "`process` must be below `processes`"),
+        (f"{TRAIN} {TEAM} --process 2", "`process` must be one of 0, 1"),
         (f"{TRAIN} {TEAM} --process 0", "must be host:port"),
     ],
     "evaluate": [
