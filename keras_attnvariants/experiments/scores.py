@@ -143,10 +143,7 @@ def score_test_set(
         if base is None:
             continue
         rows = {system: compare(own, base, settings) for system, own in found.items()}
-        for test in TESTS:
-            p_values = holm([row[test] for row in rows.values()])
-            for row, value in zip(rows.values(), p_values, strict=True):
-                row[f"{test}_holm"] = value
+        correct(list(rows.values()))
         differences += [
             Difference(system, test_set, name, **row)  # type: ignore[arg-type]
             for system, row in rows.items()
@@ -178,6 +175,14 @@ def compare(
         **over_seeds._asdict(),
         **over_sentences._asdict(),
     }
+
+
+def correct(rows: Sequence[dict[str, float | None]]) -> None:
+    """Adds p-values corrected for the number of systems to the rows of all systems."""
+    for test in TESTS:
+        p_values = holm([row[test] for row in rows])
+        for row, value in zip(rows, p_values, strict=True):
+            row[f"{test}_holm"] = value
 
 
 def seed_tests(
