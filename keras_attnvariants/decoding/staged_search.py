@@ -212,7 +212,9 @@ class StagedSearch:
 
     def run_second_stage(self, positions: int, state: Any) -> Any:
         """Advances the sentences that are not done, with room for all positions."""
-        rows = unfinished(state.done)
+        rows = None  # all of them, where shapes are fixed
+        if not backend.in_xla():
+            rows = ops.cast(ops.nonzero(~state.done)[0], "int32")
         search = self.of_rows(rows, take_rows(self.context, rows))
         part = self.with_room(self.max_length, state, rows, search.context)
         part = search.advance_by(positions, part)
@@ -251,14 +253,3 @@ def stage_limits(batch: Size, source_length: int, max_length: int) -> tuple[int,
     if source_length + MARGIN + MIN_SECOND_STAGE > max_length:
         return (max_length,)
     return source_length + MARGIN, max_length
-
-
-def unfinished(done: Tensor) -> Tensor | None:
-    """Which sentences are not done, int32 `[n]`; `None` for all in fixed shapes.
-
-    Args:
-        done: bool `[B]`.
-    """
-    if backend.in_xla():
-        return None
-    return ops.cast(ops.nonzero(~done)[0], "int32")

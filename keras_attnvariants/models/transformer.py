@@ -174,11 +174,11 @@ class Transformer(TranslationModel):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
-        """Logits `[B, T, V]` of each target position, given the tokens before it.
+        """Logits `[B, T, V]` for each target position, given all tokens before it.
 
         Args:
-            inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]`, padded on the
-                right with `pad_id`; the target starts with BOS.
+            inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]`, which starts
+                with BOS, both padded on the right with `pad_id`.
             training: whether dropout is applied.
 
         Raises:
