@@ -186,14 +186,9 @@ def blocks(
         for role in cls.ROLES
     ]
     sublayers.append(feed_forward_layers(num_layers, given, dtype))
+    common = {name: given[name] for name in ("normalization", "dropout")}
     return [
-        cls(
-            *layers,
-            given["normalization"],
-            given["dropout"],
-            dtype=dtype,
-            name=f"{cls.ROLES[0]}_{number}",
-        )
+        cls(*layers, **common, dtype=dtype, name=f"{cls.ROLES[0]}_{number}")
         for number, layers in enumerate(zip(*sublayers, strict=True))
     ]
 
