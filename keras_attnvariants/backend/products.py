@@ -103,13 +103,21 @@ class IntegerProduct(Product):
         fixed: whether the kernel will never change, in a graph for processors whose
             integers are exact. oneDNN arranges it at the first product, which takes
             longer than the product with a few rows, and keeps that.
+        floats: the kernel as float32 `[I, O]`, where oneDNN is not exact.
     """
 
     ends: Any = None
     transposed: bool = False
     fixed: bool = False
+    floats: Any = dataclasses.field(default=None, init=False)
 
     by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias", "ends")
+
+    def __post_init__(self) -> None:
+        if not self.fixed and not is_onednn_exact():
+            # Once, and not at every product: a search multiplies at every step.
+            floats = ops.cast(self.kernel, "float32")
+            self.floats = ops.transpose(floats) if self.transposed else floats
 
     @property
     def units(self) -> int:
@@ -118,20 +126,16 @@ class IntegerProduct(Product):
     def multiply(self, rows: Tensor) -> Tensor:
         import tensorflow as tf
 
-        kernel, ends, transposed = self.kernel, self.ends, self.transposed
         floats = tf.cast(rows, "float32")
         peak = tf.reduce_max(tf.abs(floats), axis=-1, keepdims=True)
         peak = tf.maximum(peak, keras.config.epsilon())
         integers = tf.round(floats * (INT8_MAX / peak))
-        # As if INT8_MAX stood for 1 in every row.
-        if self.fixed or is_onednn_exact():
-            integers = tf.cast(integers, "int8")
-            matrices = integers, kernel, tf.ones(()), ends
-            outputs = onednn_product(*matrices, transposed, self.fixed)
+        if self.floats is not None:
+            outputs = tf.matmul(integers, self.floats) * (self.ends / INT8_MAX**2)
         else:
-            matrix = tf.cast(kernel, "float32")
-            sums = tf.matmul(integers, matrix, transpose_b=transposed)
-            outputs = sums * (ends / INT8_MAX**2)
+            # As if INT8_MAX stood for 1 in every row.
+            matrices = tf.cast(integers, "int8"), self.kernel, tf.ones(()), self.ends
+            outputs = onednn_product(*matrices, self.transposed, self.fixed)
         return tf.cast(outputs * peak, rows.dtype)
 
 
