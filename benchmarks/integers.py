@@ -117,7 +117,7 @@ def check_row(runs: int) -> TableRow:
         places = {name: Path(folder) / name for name in ("checked", "unchecked")}
         export = partial(kav.serving.export, model_in("float32"), None)
         export(places["checked"], precision="int8")
-        with patch("keras_attnvariants.serving.signatures.check_in_graph", tf.no_op):
+        with patch("keras_attnvariants.serving.signatures.check_integers", tf.no_op):
             export(places["unchecked"], precision="int8")
         programs = {name: request(path / "1") for name, path in places.items()}
     for run in programs.values():

@@ -218,18 +218,29 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
 
     panels = [panel for row in grid for panel in row]
     highest = max(panel.weights.max() for panel in panels)
-    rows, across = [max(len(p.rows) for p in row) for row in grid], max(map(len, grid))
-    width = across * (GAP + CELL * max(len(panel.columns) for panel in panels))
-    size = WORDS + width, WORDS * len(rows) + CELL * sum(rows)
+    rows = [max(len(panel.rows) for panel in row) for row in grid]
+    columns = [
+        max(len(panel.columns) for panel in column if panel)
+        for column in itertools.zip_longest(*grid)
+    ]
+    width = WORDS + GAP * len(columns) + CELL * sum(columns)
+    size = width, WORDS * len(rows) + CELL * sum(rows)
     figure = Figure(figsize=size, layout="compressed")
-    axes = figure.subplots(len(rows), across, squeeze=False, height_ratios=rows)
-    for row, places in zip(grid, axes, strict=True):
+    axes = figure.subplots(
+        len(rows),
+        len(columns),
+        squeeze=False,
+        height_ratios=rows,
+        width_ratios=columns,
+    )
+    for row, places, height in zip(grid, axes, rows, strict=True):
         before = None
-        for panel, axis in itertools.zip_longest(row, places):
+        for panel, axis, width in itertools.zip_longest(row, places, columns):
             if panel is None:
                 axis.remove()
                 continue
             image = fill(axis, panel, highest, with_rows=panel.rows != before)
+            axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
             before = panel.rows
     bar = figure.colorbar(image, ax=list(axes[0, : len(grid[0])]), shrink=0.6)
     bar.outline.set_visible(False)
@@ -239,12 +250,18 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
 
 def fill(axis: Any, panel: Panel, highest: float, with_rows: bool) -> Any:
     """Draws one panel and returns its image."""
+    from matplotlib.patches import Rectangle
+
+    height, width = panel.weights.shape
     image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
+    # Labels stand below the panel, also where others of its row are higher.
+    axis.spines.bottom.set_position(("data", height - 0.5))
     axis.set_anchor("N")
-    axis.set_title(panel.title, fontsize=9, color=INK)
+    axis.set_title(panel.title, fontsize=9, color=INK, loc="left")
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)
     labels = panel.rows if with_rows else []
     axis.set_yticks(range(len(labels)), labels)
     axis.tick_params(length=0, labelsize=8, labelcolor=INK)
-    axis.spines[:].set_color("0.8")
+    axis.spines[:].set_visible(False)
+    axis.add_patch(Rectangle((-0.5, -0.5), width, height, fill=False, edgecolor="0.8"))
     return image

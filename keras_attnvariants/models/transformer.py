@@ -190,8 +190,7 @@ class Transformer(TranslationModel):
         block = self.decoder_blocks[guidance.layer - 1]
         scores: dict[str, Scores] = {block.name: {}}
         x = self.run_decoder(inputs, training, scores)
-        weights = scores[block.name]["cross"]
-        weights = guidance.alignment(block.cross_attention, weights)
+        weights = guidance.alignment(block.cross_attention, scores[block.name]["cross"])
         self.add_loss(guidance.loss(weights, inputs))
         return self.logits(x)
 
@@ -222,17 +221,15 @@ class Transformer(TranslationModel):
         blocks = [*self.encoder_blocks, *self.decoder_blocks]
         scores: dict[str, Scores] = {block.name: {} for block in blocks}
         self.run_decoder(inputs, training, scores)
-        for blocks, ids in (
-            (self.encoder_blocks, inputs["source_ids"]),
-            (self.decoder_blocks, inputs["target_ids"]),
-        ):
-            real = ops.not_equal(ids, self.pad_id)
-            for block in blocks:
-                scores[block.name] = {
-                    sublayer: zero_padding_rows(weights, real)
-                    for sublayer, weights in scores[block.name].items()
-                }
-        return scores
+        sides = {"encoder": "source_ids", "decoder": "target_ids"}
+        real = {s: ops.not_equal(inputs[ids], self.pad_id) for s, ids in sides.items()}
+        return {
+            block: {
+                sublayer: zero_padding_rows(weights, real[block.partition("_")[0]])
+                for sublayer, weights in found.items()
+            }
+            for block, found in scores.items()
+        }
 
     def run_decoder(
         self,
@@ -242,10 +239,7 @@ class Transformer(TranslationModel):
     ) -> Tensor:
         """The output of the last decoder block, `[B, T, hidden_dim]`.
 
-        Args:
-            inputs: as for `call`.
-            training: whether dropout is applied.
-            scores: see `apply_blocks`.
+        Weights are added to `scores`, as `apply_blocks` does.
         """
         encoded, mask = self.run_encoder(inputs["source_ids"], training, scores)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
@@ -330,4 +324,4 @@ class Transformer(TranslationModel):
 
     def get_config(self) -> dict[str, Any]:
         given = {k: templates.serialize(value) for k, value in self._given.items()}
-        return {**super().get_config(), **given}
+        return super().get_config() | given

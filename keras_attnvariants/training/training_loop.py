@@ -41,7 +41,6 @@ class TrainingLoop:
     Attributes:
         progress: where the run stands.
         averages: callback that validates averages in place of the weights.
-        verbose: as for `fit`.
 
     Raises:
         ValueError: the model has another precision than the settings, or is not on the

@@ -70,13 +70,13 @@ def test_both_programs_see_the_same_batches(pipeline):
 
 
 def test_a_slow_pipeline_is_seen(pipeline, measured, monkeypatch):
-    make = data._batch
+    make = data._pairs
 
     def slow(*arguments):
         time.sleep(0.2)
         return make(*arguments)
 
-    monkeypatch.setattr(data, "_batch", slow)
+    monkeypatch.setattr(data, "_pairs", slow)
     ratios = measured()
     assert ratios[pipeline.MEMORY] == 1
     assert ratios[pipeline.PIPELINE] > 1.5
