@@ -32,8 +32,8 @@ from keras_attnvariants.data.splits import find_splits
 from keras_attnvariants.data.splits import header_of
 from keras_attnvariants.data.splits import split_files
 from keras_attnvariants.data.text_files import check_text_file
-from keras_attnvariants.serving.folders import versions
-from keras_attnvariants.serving.verification import check_processor
+from keras_attnvariants.serving.folders import saved_models
+from keras_attnvariants.serving.saved import load
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -205,12 +205,6 @@ def _size(folder: Path) -> str:
     return f"as written, {size / 1e6:.1f} MB"
 
 
-def saved_models(folder: Path) -> list[Path]:
-    """The SavedModels in a folder: all of its versions, or itself."""
-    places = [folder / str(number) for number in versions(folder)] or [folder]
-    return [path for path in places if (path / "saved_model.pb").is_file()]
-
-
 def examine_saved_model(folder: Path) -> Diagnosis:
     """Examines a SavedModel, or all versions of it."""
     places = {path.name: path for path in saved_models(folder)}
@@ -221,8 +215,7 @@ def examine_saved_model(folder: Path) -> Diagnosis:
 
 
 def _saved_model(folder: Path) -> str:
-    check_folder(folder, ("saved_model.pb",))
-    check_processor(folder)
+    load(folder)
     return _size(folder)
 
 

@@ -9,11 +9,16 @@ import string
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 
+GRAPH = "saved_model.pb"
 # TensorFlow leaves this folder of a SavedModel to its users.
 INFO = Path("assets.extra") / "model_info.json"
+
+# What to do with a SavedModel that is damaged.
+REMEDY = "restore it from a copy, or export the model again"
 
 # The oldest release that exports of this package were seen to work with.
 SERVING_VERSION = "2.19.1"
@@ -30,6 +35,38 @@ def versions(path: str | os.PathLike[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
+def saved_models(path: str | os.PathLike[str]) -> list[Path]:
+    """The SavedModels in a folder: its versions in ascending order, or itself.
+
+    A folder without `saved_model.pb` is a damaged one if it has other files of one.
+    """
+    folder = Path(path)
+    places = [folder / str(number) for number in versions(folder)] or [folder]
+    signs = (GRAPH, INFO, "variables")
+    return [each for each in places if any((each / sign).exists() for sign in signs)]
+
+
+def read_info(path: Path) -> dict[str, Any]:
+    """The content of `assets.extra/model_info.json` in the folder of one version.
+
+    Raises:
+        DamagedFolderError: it is missing, or does not say what a request may hold.
+    """
+    try:
+        info = read_json(path / INFO)
+        names = ("max_batch", "max_characters", "max_tokens")
+        limits = [info["options"][name] for name in names]
+        is_whole = all(isinstance(limit, int) and limit > 0 for limit in limits)
+        is_whole = is_whole and "inputs" in info["signatures"]["serving_default"]
+    except (LookupError, TypeError, DamagedFolderError):
+        is_whole = False
+    if not is_whole:
+        raise DamagedFolderError(
+            f"{INFO} does not say what a request may hold: {REMEDY}. Received: {path}"
+        )
+    return info
+
+
 def newest_version(path: str | os.PathLike[str]) -> Path:
     """The folder of the newest version in a folder, or that folder if it is a version.
 
@@ -41,8 +78,8 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
         folder /= str(numbers[-1])
     if not (folder / INFO).is_file():
         raise FileNotFoundError(
-            "A SavedModel of this package is a folder with saved_model.pb and "
-            f"{INFO}, or a folder of such versions. Received: {path}"
+            "A SavedModel of this package is a folder with "
+            f"{GRAPH} and {INFO}, or a folder of such versions. Received: {path}"
         )
     return folder
 
@@ -110,7 +147,7 @@ def values_of(path: Path, folder: Path) -> dict[str, Any]:
             "The folder of all versions names the model on the server: give it a name "
             f"of letters, digits, dots and hyphens. Received: {model!r}"
         )
-    info = read_json(path / INFO)
+    info = read_info(path)
     return {
         "model": model,
         # Kubernetes and Compose accept less than file systems.

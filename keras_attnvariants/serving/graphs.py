@@ -1,5 +1,6 @@
 """The graphs of SavedModels: read, walked and written; nothing is loaded or run."""
 
+import contextlib
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attnvariants.serving.folders import GRAPH
+from keras_attnvariants.serving.folders import REMEDY
 from keras_attnvariants.utils.files import DamagedFolderError
 
 # The results of these follow from their inputs alone.
@@ -83,6 +86,24 @@ LOOPS = frozenset({"While", "StatelessWhile"})
 FREE = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder"})
 
 
+@contextlib.contextmanager
+def using(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Context in which any error means that a SavedModel is damaged.
+
+    TensorFlow has many errors for what it cannot load or run.
+
+    Raises:
+        DamagedFolderError: tells the error in one line, and what to do.
+    """
+    try:
+        yield
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise DamagedFolderError(
+            f"The SavedModel is damaged ({text:.200}): {REMEDY}. Received: {path}"
+        ) from error
+
+
 def read_saved_model(path: str | os.PathLike[str]) -> Any:
     """The content of `saved_model.pb` in the folder of one version.
 
@@ -91,13 +112,12 @@ def read_saved_model(path: str | os.PathLike[str]) -> Any:
     """
     saved = saved_model_pb2.SavedModel()
     try:
-        saved.ParseFromString((Path(path) / "saved_model.pb").read_bytes())
+        saved.ParseFromString((Path(path) / GRAPH).read_bytes())
     except DecodeError:
         saved.Clear()
     if not saved.meta_graphs:
         raise DamagedFolderError(
-            "saved_model.pb is not a SavedModel: restore it from a copy, or export the "
-            f"model again. Received: {os.fspath(path)}"
+            f"{GRAPH} is not a SavedModel: {REMEDY}. Received: {os.fspath(path)}"
         )
     return saved
 
@@ -105,7 +125,7 @@ def read_saved_model(path: str | os.PathLike[str]) -> Any:
 def write_saved_model(path: str | os.PathLike[str], saved: Any) -> None:
     """Replaces `saved_model.pb` in the folder of one version."""
     data = saved.SerializeToString(deterministic=True)
-    (Path(path) / "saved_model.pb").write_bytes(data)
+    (Path(path) / GRAPH).write_bytes(data)
 
 
 class Graph:

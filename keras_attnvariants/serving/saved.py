@@ -7,20 +7,22 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
-from keras_attnvariants.serving.calls import TensorSpec
 from keras_attnvariants.serving.calls import checked_call
-from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.folders import newest_version
+from keras_attnvariants.serving.folders import read_info
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import using
+from keras_attnvariants.serving.messages import signatures_of
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.serving.verification import verify as check
-from keras_attnvariants.utils.files import read_json
 
 # The operators of the tokenizer, without the rest of TensorFlow Text.
 _LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
@@ -45,6 +47,7 @@ class SavedTranslator(BaseTranslator):
 
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
+        DamagedFolderError: TensorFlow cannot load or run it.
         ValueError: it was exported without a tokenizer, or is not what it should be.
 
     Example:
@@ -58,18 +61,13 @@ class SavedTranslator(BaseTranslator):
 
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
         self.path = newest_version(path)
-        if verify:
-            check(self.path)
-        self.info = read_json(self.path / INFO)
-        self.signatures = signatures_of(self.info)
+        self.info, self.signatures, self._functions = load(self.path, verify)
         if "text" not in self.signatures[DEFAULT].inputs:
             raise ValueError(
                 "`path` must be a SavedModel that translates text. This one was "
                 "exported without a tokenizer: call its signature translate_ids with "
                 f"token ids. Received: {path}"
             )
-        register_text_operators()
-        self._loaded = tf.saved_model.load(str(self.path))
 
     def predict(
         self,
@@ -79,21 +77,23 @@ class SavedTranslator(BaseTranslator):
     ) -> dict[str, Array]:
         """See `BaseTranslator.predict`."""
         call = checked_call(self._signature(signature), inputs, outputs)
-        run = self._loaded.signatures[signature]
+        run = self._functions[signature]
         rows, parts = [], []
         for indices, batch in call.batches(self.info["options"]["max_batch"]):
             tensors = {
                 name: tf.constant(values, call.signature.inputs[name].dtype)
                 for name, values in batch.items()
             }
-            found = run(**tensors)
+            with using(self.path):
+                found = run(**tensors)
+                parts.append({n: decoded(found[n].numpy()) for n in call.outputs})
             rows.append(indices)
-            parts.append({n: decoded(found[n].numpy()) for n in call.outputs})
-        return call.joined(rows, parts)
+        with using(self.path):
+            return call.joined(rows, parts)
 
     def _signature(self, name: str) -> Signature:
         if name not in self.signatures:
-            has = ", ".join(repr(other) for other in self.signatures)
+            has = ", ".join(repr(other) for other in sorted(self.signatures))
             raise ValueError(
                 f"The SavedModel must have the signature {name!r}: name it when you "
                 f"export (`kav export --signature {name}`). Received: {self.path}, "
@@ -102,19 +102,41 @@ class SavedTranslator(BaseTranslator):
         return self.signatures[name]
 
 
-def signatures_of(info: Mapping[str, Any]) -> dict[str, Signature]:
-    """The signatures that `model_info.json` describes, by name."""
+class Version(NamedTuple):
+    """A version that is loaded.
 
-    def specs(tensors: Mapping[str, Any]) -> dict[str, TensorSpec]:
-        return {
-            name: TensorSpec(tensor["dtype"], tuple(tensor["shape"]))
-            for name, tensor in tensors.items()
-        }
+    Attributes:
+        info: the content of its `assets.extra/model_info.json`.
+        signatures: what it has, by name.
+        functions: the functions of TensorFlow that compute them, by name.
+    """
 
-    return {
-        name: Signature(name, specs(found["inputs"]), specs(found["outputs"]))
-        for name, found in info["signatures"].items()
-    }
+    info: dict[str, Any]
+    signatures: dict[str, Signature]
+    functions: dict[str, Any]
+
+
+def load(path: Path, verify: bool = True) -> Version:
+    """Loads a version; for whatever it cannot be used, this tells what to do.
+
+    Args:
+        path: folder of the version.
+        verify: whether to check it before, see `keras_attnvariants.serving.verify`.
+
+    Raises:
+        DamagedFolderError: a file is missing or not what it should be.
+        ValueError: it is no translation model, or this processor is not fit for it.
+    """
+    if verify:
+        check(path)
+    info = read_info(path)
+    register_text_operators()
+    with using(path):
+        signatures = signatures_of(read_saved_model(path).meta_graphs[0])
+        loaded = tf.saved_model.load(str(path))
+        names = {DEFAULT, *signatures}
+        functions = {name: loaded.signatures[name] for name in names}
+    return Version(info, signatures, functions)
 
 
 def register_text_operators() -> None:

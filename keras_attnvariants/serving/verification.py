@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.serving.folders import GRAPH
+from keras_attnvariants.serving.folders import REMEDY
 from keras_attnvariants.serving.graphs import COMPUTING
 from keras_attnvariants.serving.graphs import LOADING
 from keras_attnvariants.serving.graphs import ONEDNN_OPERATORS
@@ -16,6 +18,7 @@ from keras_attnvariants.serving.graphs import Graph
 from keras_attnvariants.serving.graphs import operators
 from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.graphs import tokenizer_models
+from keras_attnvariants.serving.graphs import using
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
@@ -64,19 +67,27 @@ def verify(
         ProcessorError: its translations would be wrong on this processor.
     """
     path = Path(path)
-    check_folder(path, required=("saved_model.pb",))
+    try:
+        check_folder(path, required=(GRAPH,))
+    except DamagedFolderError as error:
+        raise DamagedFolderError(
+            f"A SavedModel is damaged: {REMEDY}. {error}"
+        ) from error
     if unlisted := sorted(files_of(path) - read_manifest(path).keys() - {MANIFEST}):
         raise DamagedFolderError(
-            f"{MANIFEST} must list every file outside {_OWNERS}. Received: "
-            f"{', '.join(unlisted)} in {path}"
+            f"{MANIFEST} must list every file outside {_OWNERS}: remove what was "
+            f"added, or {REMEDY}. Received: {', '.join(unlisted)} in {path}"
         )
-    if found := forbidden_operators(path, allowed):
+    with using(path):
+        found = forbidden_operators(path, allowed)
+        tokenizers = tokenizer_models(path)
+    if found:
         raise ValueError(
             "A SavedModel must have only operators that compute translations, see "
             "`keras_attnvariants.serving.graphs`; pass those of a variant of your "
             f"own as `allowed`. Received: {', '.join(sorted(found))} in {path}"
         )
-    for model in tokenizer_models(path):
+    for model in tokenizers:
         # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
         Tokenizer(model)
     check_processor(path)

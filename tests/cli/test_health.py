@@ -9,8 +9,15 @@ import pytest
 from keras_attnvariants.cli import health
 from keras_attnvariants.cli.doctor import DAMAGED
 from keras_attnvariants.cli.doctor import NOTE
+from keras_attnvariants.serving import SavedTranslator
+from keras_attnvariants.serving import export
+from keras_attnvariants.serving import verification
 from keras_attnvariants.serving.verification import ProcessorError
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import new_folder
+from tests.serving.tools import LIMITS
+from tests.serving.tools import sharp_model
+from tests.serving.tools import sign
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -181,28 +188,46 @@ def test_kinds_of_folders(run, tmp_path):
         health.examine(str(tmp_path / "nothing"))
 
 
-def test_versions_of_a_saved_model(tmp_path):
-    from tensorflow.core.protobuf import saved_model_pb2
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A SavedModel in five versions, of which the first is intact."""
+    folder = tmp_path_factory.mktemp("saved")
+    first = export(sharp_model("hc-sa"), None, folder, **LIMITS)
+    for number in "2345":
+        shutil.copytree(first, folder / number)
+    cut(folder / "2" / "saved_model.pb")
+    sign(folder / "2")
+    (folder / "3" / "unlisted").touch()
+    (folder / "4" / "saved_model.pb").unlink()
+    [data] = (folder / "5" / "variables").glob("*.data-*")
+    cut(data)
+    sign(folder / "5")
+    return folder
 
-    saved = saved_model_pb2.SavedModel()
-    saved.meta_graphs.add()
-    for number, graph in {"1": saved.SerializeToString(), "2": b"", "3": b"#"}.items():
-        with new_folder(tmp_path / number) as writer:
-            writer.write_bytes("saved_model.pb", graph)
-    assert health.examine(str(tmp_path / "2")).kind == "a SavedModel"
-    found = health.examine(str(tmp_path))
-    assert list(of_state(found, DAMAGED)) == ["2", "3"]
-    assert found.usable == [f"kav translate --saved-model {tmp_path / '1'}"]
+
+def test_versions_of_a_saved_model(saved):
+    found = health.examine(str(saved))
+    damaged = of_state(found, DAMAGED)
+    assert list(damaged) == ["2", "3", "4", "5"]
+    for version, finding in damaged.items():
+        assert "export the model again" in finding.text and not finding.advice
+        with pytest.raises(DamagedFolderError) as refused:
+            SavedTranslator(saved / version)
+        assert finding.text == str(refused.value)
+    assert found.usable == [f"kav translate --saved-model {saved / '1'}"]
 
 
-def test_a_saved_model_that_this_processor_would_run_wrongly(tmp_path, monkeypatch):
+def test_a_saved_model_without_its_graph_is_one(saved):
+    found = health.examine(str(saved / "4"))
+    assert found.kind == "a SavedModel" and not found.is_healthy
+
+
+def test_a_saved_model_that_this_processor_would_run_wrongly(saved, monkeypatch):
     def refuse(folder):
         raise ProcessorError("Integers are not exact here: use another processor.")
 
-    monkeypatch.setattr(health, "check_processor", refuse)
-    with new_folder(tmp_path / "1") as writer:
-        writer.write_bytes("saved_model.pb", b"graph")
-    found = health.examine_saved_model(tmp_path)
+    monkeypatch.setattr(verification, "check_processor", refuse)
+    found = health.examine_saved_model(saved / "1")
     [finding] = of_state(found, DAMAGED).values()
     assert finding.text == "Integers are not exact here: use another processor."
     assert not found.usable

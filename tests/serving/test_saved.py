@@ -1,5 +1,6 @@
 """Translating with a SavedModel from Python."""
 
+import re
 import shutil
 
 import numpy as np
@@ -50,6 +51,60 @@ def test_tokenizers_are_read_by_sentencepiece_before_tensorflow_text(
     sign(folder)
     with pytest.raises(ValueError, match="is not a SentencePiece model"):
         SavedTranslator(folder)
+
+
+def replaced(name, old, new):
+    """Replaces bytes in a file of a version."""
+
+    def damage(folder):
+        [path] = folder.glob(name)
+        content = path.read_bytes()
+        assert old in content
+        path.write_bytes(content.replace(old, new))
+
+    return damage
+
+
+def cut(name, size):
+    """Leaves the first bytes of a file of a version."""
+
+    def damage(folder):
+        [path] = folder.glob(name)
+        path.write_bytes(path.read_bytes()[:size])
+
+    return damage
+
+
+WHERE = "assets.extra/model_info.json"
+# The manifest matches.
+DAMAGES = {
+    "no weights": cut("variables/*.data-*", 0),
+    "few weights": cut("variables/*.data-*", 1000),
+    "no index": cut("variables/*.index", 0),
+    "half an index": cut("variables/*.index", 100),
+    "no graph": cut("saved_model.pb", 0),
+    "half a graph": cut("saved_model.pb", 30_000),
+    "an operator": replaced("saved_model.pb", b"GatherV2", b"GatherNd"),
+    "an attribute": replaced("saved_model.pb", b"Tindices", b"Tindicey"),
+    "a signature": replaced("saved_model.pb", b"serving_default", b"serving_defauld"),
+    "no JSON": cut(WHERE, 100),
+    "no limit": replaced(WHERE, b"max_batch", b"max_botch"),
+    "a text": replaced(WHERE, b'"max_batch": 33', b'"max_batch": "33"'),
+    "a wrong limit": replaced(WHERE, b'"max_batch": 33', b'"max_batch": -33'),
+    "a list": replaced(WHERE, b'"signatures": {', b'"signatures": [], "x": {'),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_with_a_matching_manifest_is_told_in_one_line(name, exported, tmp_path):
+    folder = shutil.copytree(exported["hc-sa"], tmp_path / "copy")
+    DAMAGES[name](folder)
+    sign(folder)
+    message = rf".*restore it from a copy, or export the model again.* {folder}"
+    with pytest.raises(DamagedFolderError) as raised:
+        SavedTranslator(folder).translate(["a"])
+    assert re.fullmatch(message, str(raised.value)), str(raised.value)
+    assert len(str(raised.value)) < 500 + len(str(folder))
 
 
 def test_changed_files_are_loaded_only_if_that_is_asked_for(exported, tmp_path):
@@ -165,7 +220,7 @@ def test_samples_are_those_of_a_translator(with_options, models, tokenizer, text
 
 
 def test_a_signature_that_was_not_exported(translator, with_options):
-    message = r"signature 'sample'.*--signature sample.*has 'serving_default'.*'nbest'"
+    message = r"signature 'sample'.*--signature sample.*has 'align', 'nbest'"
     with pytest.raises(ValueError, match=message):
         translator.sample(["a"])
     with pytest.raises(ValueError, match="signature 'translate_with'"):
