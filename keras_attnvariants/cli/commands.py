@@ -1,4 +1,4 @@
-"""What makes functions a command line: groups of options, and errors in one line."""
+"""Makes functions a command line: groups of options, and errors in one line."""
 
 import dataclasses
 import functools

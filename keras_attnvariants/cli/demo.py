@@ -104,8 +104,8 @@ class DemoModel:
     """A trained model that shows what it attends to.
 
     Args:
-        folder: of a run or of a model.
-        beam_size: of the search; `None` for that of the model.
+        folder: folder of a run or of a model.
+        beam_size: beam size of the search; `None` for that of the model.
         n_best: translations of a sentence, at most the beam size.
 
     Raises:
@@ -254,7 +254,7 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
 
 
 def column(name: str, model: DemoModel, text: str) -> str:
-    """What one model makes of a text, as HTML."""
+    """The translations of a text by one model, as HTML."""
     from keras_attnvariants.evaluation.alignment_html import alignment_html
 
     lines = [line for line in split_lines(text[:MOST_CHARACTERS]) if line.strip()]

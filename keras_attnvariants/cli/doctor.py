@@ -120,7 +120,7 @@ def show(name: str, found: Diagnosis) -> None:
 
 
 def examine_environment(measure_precision: bool) -> Diagnosis:
-    """What is installed and what the machine has.
+    """Finds out what is installed and what the machine has.
 
     Args:
         measure_precision: whether to measure which precision is faster.

@@ -75,7 +75,7 @@ class PartialFile(LineWriter):
     every call of `write`. Only one process at a time can write the file.
 
     Args:
-        path: of the complete file. One that is there is replaced at the end.
+        path: path of the complete file. An existing one is replaced at the end.
         settings: what the translations depend on besides the texts.
         resume: whether to continue what another process has left.
 
@@ -214,7 +214,7 @@ def output_to(
     A file appears when the context ends without an error.
 
     Args:
-        path: of the file. A pipe, a device or an open file is written to at once.
+        path: path of the file. Pipes, devices and open files are written to at once.
         settings: see `PartialFile`.
         resume: likewise.
 

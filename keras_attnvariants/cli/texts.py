@@ -40,8 +40,8 @@ class Shard:
     one after another, they are the file.
 
     Attributes:
-        number: of the part, from 1.
-        count: of the parts.
+        number: number of the part, from 1.
+        count: number of parts.
     """
 
     number: int
@@ -157,7 +157,7 @@ class LineProgress:
     """Shows on standard error how much of a text is done, and how fast it goes.
 
     Args:
-        size: of the text, in a unit such as bytes; `None` if it is not known.
+        size: size of the text in a unit such as bytes; `None` if it is not known.
         description: shown before the numbers.
         console: where to write; by default standard error.
     """
@@ -187,8 +187,8 @@ class LineProgress:
         """Shows that more lines are done.
 
         Args:
-            lines: that are done.
-            done: of the size.
+            lines: number of these lines.
+            done: the part of the size that is done, in its unit.
         """
         now = time.monotonic()
         # Before the first lines were done, programs were compiled.

@@ -41,7 +41,7 @@ DATA = {
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordOptions:
-    """How subwords are learned."""
+    """Options of the learning of subwords."""
 
     PANEL: ClassVar[str] = SizeOptions.PANEL
 

@@ -37,8 +37,8 @@ class ComparisonFolder:
     """A comparison in its folder; can be pickled for other processes.
 
     Attributes:
-        settings: of the comparison.
-        path: of the folder.
+        settings: settings of the comparison.
+        path: path of the folder.
         precision: dtype policy of all models.
     """
 

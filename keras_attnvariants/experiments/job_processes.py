@@ -41,7 +41,7 @@ class Job:
         name: for people to read.
         function: called with `arguments` and a function that takes how far it is and
             what it does; can be pickled.
-        arguments: of the function.
+        arguments: arguments of the function.
         log: file for what the process prints.
     """
 
@@ -68,7 +68,7 @@ def run_jobs(
         what: the jobs together, such as `"runs"`.
         total: number of jobs, with those that were done before.
         at_once: number of processes.
-        threads: of TensorFlow in each; `None` shares the cores.
+        threads: threads of TensorFlow in each; `None` shares the cores.
         deadline: when to stop, by `time.monotonic`. What runs then is told to save its
             state.
 

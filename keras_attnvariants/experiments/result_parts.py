@@ -51,9 +51,9 @@ class AnalysisTable:
 
     Attributes:
         analysis: its name, as `kav analyse --analysis` has it.
-        title: of the table.
+        title: title of the table.
         system: which one was analysed; `""` for a table of all.
-        seed: of the run that was.
+        seed: seed of the analysed run.
         test_set: name of the test set, or of other data.
         columns: names of the columns.
         rows: the rows.
@@ -85,7 +85,7 @@ class SampleSentence:
 
     Attributes:
         test_set: its name.
-        number: of the sentence, from 0.
+        number: number of the sentence, from 0.
         source, reference: the texts.
         translations: by name of the system, of its first seed.
     """

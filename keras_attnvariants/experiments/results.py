@@ -66,7 +66,7 @@ class CurvePoint:
     Attributes:
         update: number of updates so far.
         seconds: since training began, without interruptions.
-        loss: of training, with label smoothing.
+        loss: training loss, with label smoothing.
         validation_loss, validation_bleu: at the end of a period.
     """
 
@@ -83,9 +83,9 @@ class RunResult:
 
     Attributes:
         system: name of the system.
-        seed: of its weights, dropout and batches.
+        seed: seed of its weights, dropout and batches.
         updates: number of updates.
-        seconds: of training with validations, on the wall.
+        seconds: elapsed time of training with validations.
         cpu_seconds: the same, of the processors together.
         tokens_per_second: target tokens in training, median over the log.
         memory_mib: largest resident memory of its process.
@@ -111,9 +111,9 @@ class ScoreSummary:
     Attributes:
         system, test_set: their names.
         metric: `"BLEU"`, `"chrF2"`, `"TER"` (lower is better).
-        seeds: of the runs.
+        seeds: seeds of the runs.
         values: a score for each of them.
-        mean: of the values.
+        mean: mean of the values.
         deviation: their standard deviation; `None` for one.
         low, high: interval of the mean by Student's t; `None` for one value.
         signature: sacrebleu's.
@@ -140,7 +140,7 @@ class Difference:
 
     Attributes:
         system, test_set, metric: what is compared.
-        difference: of the means over seeds.
+        difference: difference of the means over seeds.
         low, high: interval of the difference over seeds (Welch).
         welch: p-value of Welch's t-test over seeds.
         paired: p-value of the t-test over pairs of runs with the same seed.
@@ -170,12 +170,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Origin:
-    """How the results were made.
+    """The origin of the results.
 
     Attributes:
         command: that makes them.
         comparison: the text of its file.
-        versions: of the software, by name.
+        versions: versions of the software, by name.
         hardware: the machine, by property.
         corpus: sha256 of files of the corpus, by name of the split.
         date: when the results were put together.
@@ -196,13 +196,13 @@ class ComparisonResult:
     """All that a comparison found.
 
     Attributes:
-        title: of the comparison.
+        title: title of the comparison.
         data: name of the training data.
         source_language, target_language: codes.
         budget: what each run could spend, in words.
         baseline: name of the system that the others are compared with.
-        seeds: of the runs of each system.
-        confidence: of all intervals.
+        seeds: seeds of the runs of each system.
+        confidence: confidence of all intervals.
         metrics: in the order of the file; the first decides "better" and "worse".
         test_sets, systems: in the order of the file.
         runs: those that have ended.

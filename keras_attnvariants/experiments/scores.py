@@ -62,7 +62,7 @@ class Translations(NamedTuple):
 
     Attributes:
         metric: sacrebleu's.
-        statistics: of each sentence, `[n, k]`, by seed; they add up.
+        statistics: counts of each sentence, `[n, k]`, by seed; they add up.
     """
 
     metric: Metric
@@ -192,7 +192,7 @@ def seed_tests(
 
     Args:
         system, baseline: scores by seed.
-        confidence: of the interval.
+        confidence: confidence of the interval.
     """
     from scipy import stats
 
@@ -223,8 +223,8 @@ def sentence_tests(
     Args:
         system, baseline: with equally many sentences.
         samples: number of resampled, and of shuffled, test sets.
-        confidence: of the interval.
-        seed: of the draws.
+        confidence: confidence of the interval.
+        seed: seed of the draws.
     """
     from scipy import stats
 

@@ -108,7 +108,7 @@ class SystemSettings:
     Attributes:
         name: as the file has it.
         preset: name of what it is built from.
-        options: of the preset, those of all systems included.
+        options: options of the preset, those of all systems included.
         training: fields of `TrainingConfig` and of `TRAINING`, likewise.
         published: name of the preset whose published figures stand beside ours.
         changes: its own options and training, for people to read.
@@ -132,7 +132,7 @@ class VocabularySettings:
 
     @property
     def subwords(self) -> dict[str, Any]:
-        """What is given but the size."""
+        """The given options, without the size."""
         options = {k: v for k, v in vars(self).items() if k != "size"}
         return {k: v for k, v in options.items() if v is not None}
 

@@ -173,7 +173,7 @@ def samples(
 
 
 def origin(folder: ComparisonFolder, command: str) -> Origin:
-    """How the results were made."""
+    """The origin of the results."""
     s = folder.settings
     digests: dict[str, str] = {
         split: content_sha256(folder.corpus.files(split))
@@ -210,7 +210,7 @@ def published(preset: Preset, name: str | None = None) -> dict[str, Any]:
 
     Args:
         preset: what a system is built from.
-        name: of the preset whose figures stand beside ours, if it is another.
+        name: name of the preset whose figures stand beside ours, if it is another.
     """
     paper, variant, _ = preset.name.split("/")
     ours = PUBLISHED.get(variant) if paper == "kav" else preset.name

@@ -41,8 +41,8 @@ class Examination:
     """The results about a system, beside its scores.
 
     Attributes:
-        digest: of what decided it.
-        sentences_per_second, output_tokens_per_second: of decoding, if measured.
+        digest: digest of all that the results depend on.
+        sentences_per_second, output_tokens_per_second: speed of decoding, if measured.
         analyses: tables of its own, and those of all systems if it is the baseline.
         attention: weights on a few sentences.
     """
@@ -161,7 +161,7 @@ class Examined:
 
     @property
     def shown(self) -> TestSettings:
-        """Where sentences come from whose texts are kept."""
+        """The test set of the sentences whose texts are kept."""
         return self.settings.shown or self.test
 
     def table(self, name: str) -> AnalysisTable:

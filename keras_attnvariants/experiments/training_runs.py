@@ -41,7 +41,7 @@ class CostMeter(StatefulCallback):
         limit: its `TimeLimit`, if it has one.
 
     Attributes:
-        cpu_seconds: of all processors together.
+        cpu_seconds: time of all processors together.
         memory_mib: largest resident memory.
     """
 
@@ -166,7 +166,7 @@ def training_settings(
 
 
 def validation_loss(log: Path) -> float | None:
-    """That of the model of a run that `load_run` loads; `None` without validation."""
+    """The loss of the model that `load_run` loads; `None` without validation."""
     events = [event for event in read_log(log) if event.get("val_loss") is not None]
     averages = [event for event in events if event["event"] == "averaged"]
     if averages and better_model(log) == "averaged":

@@ -32,7 +32,7 @@ class Block(keras.layers.Layer):
         **kwargs: those of `keras.layers.Layer`.
 
     Attributes:
-        ROLES: of its attention layers; the first is what blocks are named after.
+        ROLES: roles of its attention layers; the first gives blocks their names.
     """
 
     ROLES: tuple[str, ...]

@@ -70,12 +70,12 @@ class StoredWeights:
         )
 
     def read(self, weight: Any) -> Any:
-        """What is stored for a weight, as a tensor; anything else remains as it is."""
+        """The stored value of a weight, as a tensor; anything else remains as it is."""
         stored = self._read.get(id(weight))
         return weight if stored is None else stored.read_value()
 
     def array(self, weight: Any) -> Any:
-        """What is stored for a weight, as an array."""
+        """The stored value of a weight, as an array."""
         stored = self._read.get(id(weight))
         return weight if stored is None else stored.numpy()
 
@@ -170,7 +170,7 @@ class ExportedModel:
             self.steps = inference_copy(model, weights.array, fixed=True)
 
     def inference_copy(self) -> Any:
-        """What computes in a graph that is being traced."""
+        """The copy of the model that a graph computes with, while it is traced."""
         reading = inference_copy(self.model, self.weights.read, fixed=True)
         if self.steps is None:
             return reading

@@ -140,7 +140,7 @@ def templates() -> dict[str, Path]:
 
 
 def values_of(path: Path, folder: Path) -> dict[str, Any]:
-    """What the templates leave open."""
+    """The values that fill in the templates."""
     model = path.parent.name
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", model):
         raise ValueError(

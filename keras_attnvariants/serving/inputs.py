@@ -35,11 +35,11 @@ class Input(NamedTuple):
     """A tensor that a signature takes; its first axis has one entry per sentence.
 
     Attributes:
-        name: of the tensor in requests.
-        dtype: of the tensor.
+        name: name of the tensor in requests.
+        dtype: dtype of the tensor.
         meaning: in words.
         rank: number of its axes: 1 `[B]` or 2 `[B, S]`.
-        default: of an option, in the place of -1 or NaN; `None` for other inputs.
+        default: value of an option for -1 or NaN; `None` for other inputs.
         lowest, highest: the range of an option; `None` for the largest of its dtype.
     """
 
@@ -108,7 +108,7 @@ def search_options(length_penalty: float, max_length: int) -> tuple[Input, ...]:
     """The options of `translate_with` for each sentence.
 
     Args:
-        length_penalty: of the export.
+        length_penalty: length penalty of the export.
         max_length: positions that the model has.
     """
     least = f"least number of tokens, EOS not counted, below {max_length}"

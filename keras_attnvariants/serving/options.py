@@ -22,8 +22,8 @@ class ExportOptions(TypedDict, total=False):
     """Options of `export`; each can be left out.
 
     Attributes:
-        beam_size, length_penalty: of the beam search; by default those of the model's
-            `search_settings`.
+        beam_size, length_penalty: options of the beam search; by default those of the
+            model's `search_settings`.
         n_best: translations that `nbest` returns; by default `beam_size`.
         max_batch: sentences in a request, at most; by default 64.
         max_characters: characters of a text that are read; by default 4096.
@@ -44,7 +44,7 @@ class ExportOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """How an exported model searches, and what a request may hold at most.
+    """The search of an exported model, and the limits of a request.
 
     The fields are those of `ExportOptions`, all of them decided: `shortlist_width` is
     `None` if there is no shortlist.

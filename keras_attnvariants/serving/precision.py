@@ -1,4 +1,4 @@
-"""What an exported model computes in, and what that means for its translations."""
+"""The precision of an exported model, and what it means for translations."""
 
 import warnings
 from collections.abc import Callable
@@ -24,10 +24,10 @@ POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
 
 
 class Precision(NamedTuple):
-    """What a model computes in.
+    """The precision in which a model computes.
 
     Attributes:
-        dtype: of intermediate results, such as `"bfloat16"`.
+        dtype: dtype of intermediate results, such as `"bfloat16"`.
         quantization: the mode in which the weights are quantized, or `None`.
         exact: whether the translation of a sentence is the same in every batch:
             otherwise intermediate results are rounded to two or three digits, and

@@ -20,7 +20,7 @@ class BucketedSearch:
 
     Args:
         model: a step model.
-        options: of the search, with the widths of the buckets.
+        options: options of the search, with the widths of the buckets.
         n_best: translations of each sentence.
         of_tokens: whether to return, for each token of a translation, attention over
             the source and its log probability.
@@ -99,7 +99,7 @@ def status_of_ids(
         ids: int32 `[B, S]`; what is beyond the lengths is not looked at.
         lengths: int32 `[B]`.
         vocabulary_size: ids from 0 to below this are known.
-        pad_id: of padding.
+        pad_id: id of padding.
 
     Returns:
         int32 `[B]`, the first `Status` that applies.

@@ -98,7 +98,7 @@ def is_pure(node: Any) -> bool:
 
 
 def content(node: Any) -> Hashable:
-    """What two nodes have to have in common to be one."""
+    """The properties that two nodes must share to be merged."""
     attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
     values = ((name, value.SerializeToString()) for name, value in attributes)
     return node.op, node.device, tuple(node.input), *values

@@ -43,7 +43,7 @@ class Signatures:
 
     Args:
         model: a step model, in the precision in which it is exported.
-        options: of the searches, and the limits.
+        options: options of the searches, and the limits.
         tokenizer: the tokenizer of the model; `None` for signatures of ids alone.
         shortlist: which tokens translations may have; `None` for all.
         multiplies_integers: whether 8-bit integers are multiplied as such.
@@ -113,7 +113,7 @@ class Signatures:
         return Signature(function, inputs, self.options.max_batch, exact)
 
     def resources(self) -> tf.Module:
-        """What the functions need besides their graphs."""
+        """The weights and the tokenizer, which the functions need besides graphs."""
         module = tf.Module()
         # Tracking the model would store Keras' own functions and metadata too.
         module.weights = self.weights.variables
@@ -259,7 +259,7 @@ class Signatures:
     def find(
         self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None
     ) -> tuple[Hypotheses, Tensor]:
-        """What a search finds, nothing for rows that fail, and the status of each.
+        """The hypotheses of a search, none for rows that fail, and the status of each.
 
         Args:
             search: takes ids and lengths.

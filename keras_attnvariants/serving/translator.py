@@ -83,10 +83,10 @@ class SavedTranslation(NamedTuple):
 
 
 class TargetScore(NamedTuple):
-    """How probable a target is as a translation of its source.
+    """The probability of a target as a translation of its source.
 
     Attributes:
-        log_prob: of its tokens and EOS.
+        log_prob: log-probability of its tokens and EOS.
         pieces: its tokens, EOS among them.
         token_log_probs: their log probabilities.
         truncated: whether a limit of the export cut source or target.
@@ -160,7 +160,7 @@ class BaseTranslator(ABC):
     def score(
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> list[TargetScore]:
-        """How probable each target is as a translation of its source.
+        """The probability of each target as a translation of its source.
 
         Raises:
             ValueError: the numbers of sources and targets differ.
@@ -230,8 +230,8 @@ class BaseTranslator(ABC):
             temperature: below 1, probable words become more so; 0 is greedy search.
             top_k: how many words may be drawn; 0 for all.
             top_p: draw from the fewest words that have this probability together.
-            seed: of the random numbers. If there is one, each text gets one of its own
-                from it, by its place; with a seed of its own it has the same
+            seed: seed of the random numbers. If there is one, each text gets one of
+                its own from it, by its place; with a seed of its own it has the same
                 translation whatever the other texts are.
 
         Raises:

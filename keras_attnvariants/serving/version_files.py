@@ -120,7 +120,7 @@ def write_batching(
     """Writes `batching_params.pbtxt` into the folder of a version.
 
     Args:
-        folder: of the version.
+        folder: folder of the version.
         max_batch: sentences in a request, at most.
         signatures: those of the version.
     """
@@ -153,10 +153,10 @@ def write_warm_up(
     """Writes the requests into the folder of a version: one a signature and bucket.
 
     Args:
-        folder: of the version.
+        folder: folder of the version.
         options: with the widths of the buckets.
         signatures: those of the version.
-        tokenizer: of the model, if it reads text.
+        tokenizer: tokenizer of the model, if it reads text.
         token: an id of the vocabulary, for signatures that read ids.
     """
     requests = [

@@ -38,7 +38,7 @@ class DivergedError(ArithmeticError):
 
 @dataclasses.dataclass
 class Progress:
-    """Where a run stands; shared by its callbacks, written with every state.
+    """The progress of a run; shared by its callbacks, written with every state.
 
     Attributes:
         step: updates done.

@@ -85,7 +85,7 @@ def check_alignments(config: TrainingConfig, inputs: Any) -> None:
 def alignment_loss(
     weights: Tensor, inputs: Mapping[str, Tensor], weight: float, pad_id: int
 ) -> Tensor:
-    """How far attention weights are from given links (Garg et al. 2019, Eq. 3).
+    """The distance of attention weights from given links (Garg et al. 2019, Eq. 3).
 
     With `n_i` links of target token `i`, and `N` real target tokens in the batch, EOS
     included:
@@ -98,7 +98,7 @@ def alignment_loss(
 
     Args:
         weights: float32 `[B, T, S]`, rows that sum to 1.
-        inputs: of the model: `target_ids` `[B, T]`, and `alignments`, bool
+        inputs: inputs of the model: `target_ids` `[B, T]`, and `alignments`, bool
             `[B, T, S]`.
         weight: factor of the loss.
         pad_id: id of padding.

@@ -100,7 +100,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
 
 def token_weights(labels: Tensor, pad_id: int, sample_weight: Tensor = None) -> Tensor:
-    """What each position counts: its sample weight, or 0 where the label is padding.
+    """The weight of each position: its sample weight, or 0 if its label is padding.
 
     Args:
         labels: integers `[B, T]`.

@@ -40,7 +40,7 @@ class TrainingConfig:
         steps: number of updates of the whole run.
         learning_rate: a constant, or a schedule such as `NoamSchedule`.
         label_smoothing: `smoothing` of `LabelSmoothedCrossEntropy`.
-        beta_1, beta_2, epsilon: of Adam.
+        beta_1, beta_2, epsilon: options of Adam.
         clipnorm: norm that the gradients are clipped to, all together.
         accumulate: number of batches whose gradients make an update, the very update of
             one batch with all their sentences. Everything else that counts in updates,

@@ -50,7 +50,7 @@ class ResumableOracle(Oracle):
 
     Args:
         folder: folder of the search.
-        **options: of keras-tuner's oracle.
+        **options: options of keras-tuner's oracle.
 
     Attributes:
         failure: the error that has stopped the search, or `None`.

@@ -77,7 +77,7 @@ def open_stream(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
 
     Args:
         path: the stream.
-        mode, **options: of `open`.
+        mode, **options: arguments of `open`.
 
     Raises:
         OSError: it cannot be written to.

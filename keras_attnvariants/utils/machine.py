@@ -127,7 +127,7 @@ def shared_machine(
 
     Args:
         processes: how many run at a time.
-        threads: of each; `None` shares the cores equally.
+        threads: threads of each; `None` shares the cores equally.
     """
     number = str(threads or max(1, cores() // processes))
     return environment(

@@ -35,7 +35,7 @@ class Analysis(NamedTuple):
         panels: the pictures.
         palette: names of series in the order in which they get colors.
         shown: names of those that are in a picture.
-        columns, rows: of all tables.
+        columns, rows: the columns and rows of all tables.
     """
 
     first: AnalysisTable

@@ -103,9 +103,9 @@ def draw_panel(
 
     Args:
         panel: what to draw.
-        names: of all series, which decide their colors.
+        names: names of all series, which decide their colors.
         values: range of the values to show; by default what fits.
-        width, height: of the axes, in pixels; bars have a height of their own.
+        width, height: size of the axes, in pixels; bars have a height of their own.
     """
     rows = []
     for point in panel.points:

@@ -86,7 +86,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def relation(value: float, base: float) -> str:
-    """How much a value is above or below another, which is positive.
+    """The difference of a value from another, which is positive, in words.
 
     >>> relation(90, 100), relation(130, 100), relation(100.2, 100)
     ('10\xa0% below', '30\xa0% above', 'equal to')

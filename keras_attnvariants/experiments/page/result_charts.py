@@ -127,9 +127,9 @@ def placed(
     """Places for names near their points, where they cover nothing if possible.
 
     Args:
-        names: of the points.
+        names: names of the points.
         points: in pixels, `[points, 2]`.
-        width: of the picture.
+        width: width of the picture.
 
     Returns:
         For each name the number of its offset, and its box: left, top, right and

@@ -167,7 +167,7 @@ class Client(_BaseClient, BaseTranslator):
             available, after pauses that double and vary by chance. Nothing else is
             sent again.
         together: requests of one call that are on their way at once.
-        max_message_bytes: of a request or a reply.
+        max_message_bytes: bytes of a request or a reply, at most.
         headers: sent with every request, such as `{"authorization": "Bearer …"}`.
 
     Raises:

@@ -111,7 +111,7 @@ class Connection(NamedTuple):
 
     Attributes:
         address, model, version, label, headers: as for `Client`.
-        max_bytes: of a message in either direction.
+        max_bytes: bytes of a message in either direction, at most.
         is_async: whether coroutines ask, or threads.
     """
 

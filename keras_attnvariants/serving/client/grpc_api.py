@@ -24,7 +24,7 @@ class Server:
 
     Attributes:
         address: for messages.
-        max_bytes: of a message in either direction.
+        max_bytes: bytes of a message in either direction, at most.
     """
 
     def __init__(self, to: Connection) -> None:

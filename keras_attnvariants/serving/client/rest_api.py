@@ -38,7 +38,7 @@ class Server:
 
     Attributes:
         address: for messages, without the password.
-        max_bytes: of a message in either direction.
+        max_bytes: bytes of a message in either direction, at most.
     """
 
     def __init__(self, to: Connection) -> None:
@@ -185,7 +185,7 @@ def _array(name: str, value: Any, spec: TensorSpec) -> Array:
 
 
 def _reason(body: bytes) -> str:
-    """What the body of an error says: TensorFlow Serving sends JSON, proxies do not."""
+    """The reason in the body of an error: JSON from TensorFlow Serving, else text."""
     try:
         return str(json.loads(body)["error"])
     except (LookupError, TypeError, ValueError, RecursionError):
