@@ -121,7 +121,7 @@ def test_heat_maps(tmp_path):
     assert len(table) == 4 + 4 + 2 + 2  # no phrase query at the first token
     figure = table.plot(tmp_path / "maps.png")
     *maps, scale = figure.axes
-    assert [axis.get_title().split("\n")[1] for axis in maps] == [
+    assert [axis.get_title("left").split("\n")[1] for axis in maps] == [
         "token to token",
         "token to phrase",
         "phrase to token",
