@@ -8,19 +8,19 @@ from typing import NamedTuple
 LOWER_IS_BETTER = ("TER",)
 
 
-class Cost(NamedTuple):
-    """A measure of what a system costs, and how it is shown.
+class Measure(NamedTuple):
+    """A measure, and how it is shown.
 
     Attributes:
         name: in the middle of a sentence.
-        unit: after a value that is shown.
+        unit: after a value that is shown, if it has one.
         factor: from what was measured to that unit.
         digits: after the point.
-        more_is_better: whether more of it is cheaper.
+        more_is_better: whether a larger value is better.
     """
 
     name: str
-    unit: str
+    unit: str = ""
     factor: float = 1.0
     digits: int = 0
     more_is_better: bool = False
@@ -33,13 +33,13 @@ class Cost(NamedTuple):
 
 # By name, in the order of the tables; see `ComparisonResult.costs`.
 COSTS = {
-    "parameters": Cost("number of parameters", "million", 1e-6, 2),
-    "updates": Cost("number of updates", "thousand", 1e-3, 1),
-    "seconds": Cost("training time", "min", 1 / 60, 1),
-    "cpu_seconds": Cost("processor time", "min", 1 / 60, 1),
-    "tokens_per_second": Cost("training speed", "tokens/s", more_is_better=True),
-    "memory_mib": Cost("peak memory", "MiB"),
-    "sentences_per_second": Cost(
+    "parameters": Measure("number of parameters", "million", 1e-6, 2),
+    "updates": Measure("number of updates", "thousand", 1e-3, 1),
+    "seconds": Measure("training time", "min", 1 / 60, 1),
+    "cpu_seconds": Measure("processor time", "min", 1 / 60, 1),
+    "tokens_per_second": Measure("training speed", "tokens/s", more_is_better=True),
+    "memory_mib": Measure("peak memory", "MiB"),
+    "sentences_per_second": Measure(
         "decoding speed", "sentences/s", digits=1, more_is_better=True
     ),
 }

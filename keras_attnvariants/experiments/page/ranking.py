@@ -6,7 +6,7 @@ from functools import cached_property
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
-from keras_attnvariants.experiments.result_parts import Cost
+from keras_attnvariants.experiments.result_parts import Measure
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
@@ -118,7 +118,7 @@ class Ranking:
         return groups
 
     @property
-    def prices(self) -> list[tuple[Cost, float, float]]:
+    def prices(self) -> list[tuple[Measure, float, float]]:
         """The costs of the best system and of the baseline, if it is another."""
         best, base = self.best[:1], self.result.baseline
         costs = cost_values(self.result)

@@ -170,6 +170,20 @@ def test_what_is_not_there_is_left_out(tmp_path):
     assert "There are no scores yet." in page.texts
 
 
+def test_an_empty_translation_is_named(tmp_path):
+    made_up_result = made_up.comparison()
+    sample = made_up_result.samples[0]
+    lost = dataclasses.replace(
+        sample, translations={**sample.translations, "sh-x": " "}
+    )
+    result = dataclasses.replace(made_up_result, samples=(lost,))
+    text, _ = read(result, tmp_path / "page.html")
+    shown = text.split('class="sample"')[1]
+    [sh_x] = re.findall(r"<dt><bdi>sh-x</bdi></dt><dd.*?</dd>", shown, re.DOTALL)
+    assert sh_x.count("(empty)") == 2  # beside the reference, and the baseline
+    assert text.count("(empty)") == 2
+
+
 def test_fewer_sentences_make_a_smaller_page(made, tmp_path):
     text, _ = made
     write_page(made_up.comparison(), tmp_path / "page.html", sentences=1)

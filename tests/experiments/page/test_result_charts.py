@@ -5,6 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from keras_attnvariants.experiments.page.charts import Panel
+from keras_attnvariants.experiments.page.charts import Point
+from keras_attnvariants.experiments.page.charts import draw_panel
 from keras_attnvariants.experiments.page.ranking import Ranking
 from keras_attnvariants.experiments.page.result_charts import axis
 from keras_attnvariants.experiments.page.result_charts import curves
@@ -52,6 +55,13 @@ def test_costs_that_were_not_measured_are_not_drawn():
     small = made_up.comparison()
     result = dataclasses.replace(small, runs=())
     assert quality_against_cost(Ranking.main(result), "seconds", 9, 9) == ""
+
+
+def test_long_names_are_whole():
+    names = [f"{40 * 'long-'}{number}" for number in range(5)]
+    points = [Point(name, 1.0, name, name) for name in names]
+    drawn = draw_panel(Panel("", "bars", points, "across"), names)
+    assert [name for name in names if f">{name}</text>" in drawn] == names
 
 
 def test_a_line_for_each_run():
