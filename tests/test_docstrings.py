@@ -11,6 +11,8 @@ import keras_attnvariants as kav
 
 PACKAGE = Path(kav.__file__).parent
 
+DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+
 # "What a search returns." for "The hypotheses of a search."
 OPENINGS = re.compile(r"(How|Of|That|What|Where) ")
 
@@ -21,7 +23,7 @@ DESCRIPTIONS = re.compile(r" +[*`\w]+(, [*`\w]+)*: of ")
 def wrong_docstrings(source: str) -> Iterator[str]:
     """The lines of docstrings that begin like an answer to a question."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+        if isinstance(node, DOCUMENTED):
             first, *others = (ast.get_docstring(node) or "").split("\n")
             if OPENINGS.match(first):
                 yield first

@@ -19,6 +19,7 @@ from keras import ops
 from keras_attnvariants.backend.blocks import runs_by_rows
 from keras_attnvariants.backend.layers import Dense
 from keras_attnvariants.backend.layers import ReversibleEmbedding
+from keras_attnvariants.backend.private import weights_to_cast
 from keras_attnvariants.backend.products import IntegerProduct
 from keras_attnvariants.backend.products import Product
 from keras_attnvariants.backend.products import Table
@@ -26,12 +27,6 @@ from keras_attnvariants.backend.products import column_ends
 
 # Returns what a copy holds in the place of a variable: a tensor or an array.
 Values = Callable[[Any], Any]
-
-# What a layer reads in its compute dtype, and for one purpose only.
-READ_ONCE = {
-    keras.layers.EinsumDense: ("_kernel", "bias"),
-    keras.layers.Embedding: ("_embeddings",),
-}
 
 # The activations that change nothing.
 LINEAR = None, keras.activations.linear
@@ -124,11 +119,9 @@ class _Copier:
         for key, value in vars(original).items():
             if key not in OF_KERAS:
                 copy.__dict__[key] = self.copy(value)
-        for kind, names in READ_ONCE.items():
-            if isinstance(original, kind):
-                for key in names:
-                    value = copy.__dict__.get(key)
-                    copy.__dict__[key] = cast(value, original.compute_dtype)
+        for key in weights_to_cast(original):
+            value = copy.__dict__.get(key)
+            copy.__dict__[key] = cast(value, original.compute_dtype)
         join_projections(copy)
         return copy
 

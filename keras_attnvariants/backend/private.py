@@ -46,6 +46,18 @@ def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return list(layer._flatten_layers())
 
 
+def weights_to_cast(layer: keras.layers.Layer) -> tuple[str, ...]:
+    """The attributes of a layer that hold weights which it casts at each call.
+
+    The public properties `kernel` and `embeddings` cannot be set. Without this
+    function, the layers of copies for decoding would cast these matrices at each
+    position.
+    """
+    if isinstance(layer, keras.layers.EinsumDense):
+        return "_kernel", "bias"
+    return ("_embeddings",) if isinstance(layer, keras.layers.Embedding) else ()
+
+
 def weights_file(model: keras.Model) -> memoryview:
     """The bytes that `model.save_weights` writes, without the optimizer's variables.
 

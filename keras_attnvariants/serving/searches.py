@@ -93,7 +93,7 @@ class BucketedSearch:
 def status_of_ids(
     ids: Tensor, lengths: Tensor, vocabulary_size: int, pad_id: int
 ) -> Tensor:
-    """Whether rows of ids can be translated.
+    """The status of rows of ids: whether they can be translated.
 
     Args:
         ids: int32 `[B, S]`; what is beyond the lengths is not looked at.

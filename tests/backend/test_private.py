@@ -1,5 +1,10 @@
 """The private parts of other packages do what their functions say."""
 
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import grpc
 import h5py
 import keras
@@ -15,8 +20,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+import keras_attnvariants as kav
 from keras_attnvariants import backend
 from keras_attnvariants.backend.private import adam_moments
+from keras_attnvariants.backend.private import forget_variables_without_values
+from keras_attnvariants.backend.private import is_functional
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.private import optimizer_index
@@ -26,6 +34,7 @@ from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
+from keras_attnvariants.backend.private import weights_to_cast
 from keras_attnvariants.tuning.chief import free_address
 from keras_attnvariants.utils.machine import environment
 
@@ -62,6 +71,37 @@ def test_layers_are_found_at_any_depth_once_each():
     assert len({id(layer) for layer in found}) == len(found)
     kinds = {type(layer).__name__ for layer in found}
     assert {"Outer", "Sequential", "Dense", "Dropout"} <= kinds
+
+
+def test_functional_models_are_told_from_others():
+    class Own(keras.Model):
+        pass
+
+    x = keras.Input((2,))
+    assert is_functional(keras.Model(x, keras.layers.Dense(1)(x)))
+    assert not is_functional(Own())
+    assert not is_functional(keras.Sequential([keras.Input((2,))]))
+
+
+@pytest.mark.parametrize(
+    "layer, expected",
+    [
+        (keras.layers.EinsumDense("ab,bc->ac", 3, bias_axes="c"), {"kernel", "bias"}),
+        (keras.layers.Embedding(3, 2), {"embeddings"}),
+        (keras.layers.LayerNormalization(), set()),
+    ],
+)
+def test_weights_that_are_cast_are_held_in_attributes(layer, expected):
+    layer.build((None, 2))
+    held = {vars(layer)[name].path for name in weights_to_cast(layer)}
+    assert held == {getattr(layer, name).path for name in expected}
+
+
+def test_forgotten_variables_get_no_values():
+    with keras.StatelessScope(initialize_variables=False):
+        variable = keras.Variable("ones", shape=(1,))
+        forget_variables_without_values()
+    assert variable._value is None
 
 
 def test_weights_in_memory_are_those_that_keras_writes(tmp_path):
@@ -185,3 +225,60 @@ def test_workers_of_keras_tuner_are_answered(tmp_path):
             worker.oracle.get_trial("7")
     finally:
         server.stop(grace=None).wait()
+
+
+# The methods of named tuples have an underscore, and are public.
+NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
+
+
+def private_parts(tree: ast.Module) -> Iterator[str]:
+    """The names with an underscore that a module reads, and its private imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if re.search(r"\.(_[a-z]\w*|src|python)\b", name):
+                    yield name
+
+
+def own_names(tree: ast.Module) -> Iterator[str]:
+    """The names that a module defines, those of attributes included."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value  # for `object.__setattr__`
+
+
+def strays(folder: Path) -> list[str]:
+    """The private parts of other packages in a folder, as lines of a report."""
+    paths = [path for path in folder.rglob("*.py") if path.name != "private.py"]
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted(paths)}
+    own = {name for tree in trees.values() for name in own_names(tree)}
+    return [
+        f"{path.relative_to(folder)}: {part}"
+        for path, tree in trees.items()
+        for part in private_parts(tree)
+        if part not in own | NAMED_TUPLES
+    ]
+
+
+def test_no_other_module_uses_private_parts_of_packages():
+    assert strays(Path(kav.__file__).parent) == []
+
+
+def test_a_private_part_elsewhere_is_found(tmp_path):
+    (tmp_path / "module.py").write_text(
+        "from keras.src import backend\n"
+        "class Layer:\n"
+        "    def _own(self):\n"
+        "        return self._own() + self._flatten_layers()\n"
+    )
+    assert strays(tmp_path) == [
+        "module.py: keras.src.backend",
+        "module.py: _flatten_layers",
+    ]
