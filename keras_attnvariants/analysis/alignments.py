@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import equal_lines
+from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
-from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.data.alignments import Link
 from keras_attnvariants.data.alignments import check_links

@@ -10,13 +10,13 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from keras_attnvariants.analysis.heads import sentence_shares
+from keras_attnvariants.analysis.pictures import Drawing
+from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.streams import encoded
-from keras_attnvariants.analysis.tables import Drawing
-from keras_attnvariants.analysis.tables import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
+from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import chunks
-from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.decoding import Translator
 

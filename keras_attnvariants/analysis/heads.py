@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import PLACES
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
@@ -13,7 +14,6 @@ from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.streams import head_sums
 from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.streams import per_head
-from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.utils.checks import check_integer
 

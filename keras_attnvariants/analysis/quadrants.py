@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.streams import layer_sums
-from keras_attnvariants.analysis.tables import Drawing
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.attention import PhraseAttention

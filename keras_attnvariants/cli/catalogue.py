@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from keras_attnvariants.data import Corpus
 
 DATA = (
@@ -47,15 +50,16 @@ def presets(
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """List the published configurations: size, parameters, published figures.
+    """List the papers and their configurations: size, parameters, published figures.
 
     The figures are BLEU by direction; where there is none, that of the development
-    set, or ROUGE.
+    set, or ROUGE. On a terminal, a long list is shown page by page.
 
     [bold]Example:[/bold] kav presets iwslt16 --paper you2020 --max-parameters 20
     """
     import_modules(imports)
     from rich.console import Console
+    from rich.console import Group
 
     import keras_attnvariants as kav
 
@@ -68,7 +72,27 @@ def presets(
     )
     if not found:
         raise ValueError("No preset fits. `kav presets` without options lists all.")
-    Console(highlight=False).print(found)
+    by_paper: dict[str, list[str]] = {}
+    for preset in found:
+        by_paper.setdefault(preset.paper, []).append(preset.name)
+    papers = columns("paper", "presets", "title")
+    for title, names in by_paper.items():
+        papers.add_row(names[0].partition("/")[0], str(len(names)), title)
+    page = Group(papers, "", found) if len(by_paper) > 1 else found
+    console = Console(highlight=False)
+    is_long = console.is_terminal and len(console.render_lines(page)) > console.height
+    with console.pager() if is_long else nullcontext():
+        console.print(page)
+
+
+def columns(*names: str) -> Table:
+    """A table without lines between its columns."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
 
 
 @command
@@ -78,20 +102,19 @@ def corpora() -> None:
     [bold]Example:[/bold] kav train --data bible-de-en --source en --target de …
     """
     from rich.console import Console
-    from rich.table import Table
 
     from keras_attnvariants.data import sources
     from keras_attnvariants.utils.caches import default_cache
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for column in ("name", "languages", "MB", "checked by", "licence", "from"):
-        table.add_column(column, overflow="fold")
+    table = columns("name", "languages", "MB", "checked by", "licence")
     for name in sources.names():
         corpus = sources.get(name)
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
-        size = f"{corpus.megabytes:,}"
-        table.add_row(name, languages, size, digests, corpus.licence, corpus.origin)
+        table.add_row(name, languages, f"{corpus.megabytes:,}", digests, corpus.licence)
     Console(highlight=False).print(table)
+    typer.echo("They are fetched from:")
+    for name in sources.names():
+        typer.echo(f"  {name}: {sources.get(name).origin}")
     typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
 
 

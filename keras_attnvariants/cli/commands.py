@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -195,6 +196,7 @@ class Program(BareFlags, TyperGroup):
         run = functools.partial(super().main, *args, **options)
         if not standalone_mode:
             return run()
+        open_closed_streams()
         try:
             code = run()
         except typer.TyperException as error:
@@ -205,6 +207,20 @@ class Program(BareFlags, TyperGroup):
             sys.exit(1)
         # What a command returns is no status; `typer.Exit` gives one.
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def open_closed_streams() -> None:
+    """Opens standard streams that are closed, for nothing.
+
+    Else the next file that is opened would take the number of one, and get what is
+    written to it. `sys.__stdin__` and `sys.__stdout__` still tell that they are closed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != number:
+                os.dup2(nothing, number)
+            setattr(sys, name, open(number, "r" if number == 0 else "w"))
 
 
 def program(*commands: Callable[..., None]) -> typer.Typer:

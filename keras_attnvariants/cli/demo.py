@@ -4,6 +4,7 @@ import html
 import itertools
 import time
 from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -33,6 +34,12 @@ LENGTHS = (16, 32, 64, 128, 256)
 # Of one text; the rest is not translated, and the page says so.
 MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
 ONE_ONLY = "none"
+TITLE = "Translation models"
+EXAMPLES = (
+    "A man rides a horse along the beach.",
+    "Two children play in the snow with their dog.",
+    "The house that my brother sold was built by his uncle.",
+)
 # Pixels of a column; where two have no room they are one above the other.
 NARROWEST = 300
 # Fonts that the device has: nothing is loaded from elsewhere.
@@ -54,6 +61,11 @@ def demo(
         "Address to listen at; 0.0.0.0 shows the page to everyone.", "127.0.0.1"
     ),
     port: int = option("To listen at.", 7860, min=1, max=65535),
+    examples: list[str] | None = option(
+        "Sentence that the page offers. May be repeated; default: three in English.",
+        None,
+        "--example",
+    ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Show a page to translate with models, one or two side by side.
@@ -72,7 +84,7 @@ def demo(
         # So that nobody waits for what is compiled.
         model.read(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
-    open_page(build_page(loaded), host, port)
+    open_page(build_page(loaded, examples or EXAMPLES), host, port)
 
 
 def short_names(paths: list[Path]) -> dict[str, Path]:
@@ -175,11 +187,12 @@ class DemoModel:
         return Reading(source, hypotheses, seconds, len(ids) < len(all_ids))
 
 
-def build_page(models: Mapping[str, DemoModel]) -> "gr.Blocks":
+def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.Blocks":
     """The page: a text, one or two models, and what they make of it.
 
     Args:
         models: by the names that the page shows.
+        examples: texts to choose from.
     """
     import gradio as gr
 
@@ -190,7 +203,8 @@ def build_page(models: Mapping[str, DemoModel]) -> "gr.Blocks":
         other = "" if second == ONE_ONLY else column(second, models[second], text)
         return column(first, models[first], text), other, gr.update(visible=bool(other))
 
-    with gr.Blocks(analytics_enabled=False, title="Translation models") as page:
+    with gr.Blocks(analytics_enabled=False, title=TITLE) as page:
+        gr.Markdown(f"# {TITLE}")
         text = gr.Textbox(
             label="Text, one sentence per line",
             lines=3,
@@ -198,6 +212,8 @@ def build_page(models: Mapping[str, DemoModel]) -> "gr.Blocks":
             autofocus=True,
             elem_id="text",
         )
+        rows = [[example] for example in examples]
+        gr.Examples(rows, text, label="For example", elem_id="examples")
         with gr.Row():
             first = gr.Dropdown(
                 names,
@@ -235,8 +251,15 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
         OSError: the port is not free.
     """
     import gradio as gr
+    from fastapi import Depends
+    from fastapi import HTTPException
+    from fastapi import Request
 
     from keras_attnvariants.evaluation.alignment_html import CSS
+
+    def refuse_files(request: Request) -> None:
+        if "multipart/" in request.headers.get("content-type", "").lower():
+            raise HTTPException(413, "This page takes no files.")
 
     page.launch(
         server_name=host,
@@ -247,6 +270,7 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
         mcp_server=False,
         enable_monitoring=False,
         footer_links=[],
+        app_kwargs={"dependencies": [Depends(refuse_files)]},
         css=CSS,
         theme=gr.themes.Default(**FONTS),
         quiet=True,

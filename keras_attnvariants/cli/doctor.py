@@ -105,12 +105,20 @@ def doctor(
 
 def show(name: str, found: Diagnosis) -> None:
     """Prints what was found, a line each, what still works, and a verdict."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     typer.echo(f"{name}: {found.kind}")
-    width = max((len(finding.name) for finding in found.findings), default=0)
+    table = Table.grid(padding=(0, 2))
+    for is_text in (False, False, True):
+        table.add_column(no_wrap=not is_text, overflow="fold")
     for finding in found.findings:
-        typer.echo(f"  {finding.state:8} {finding.name:{width}}  {finding.text}")
-        if finding.advice:
-            typer.echo(f"  {'':8} {'':{width}}  To do: {finding.advice}.")
+        advice = f"\nTo do: {finding.advice}." if finding.advice else ""
+        # `Text`, because rich would interpret square brackets as markup.
+        cells = f"  {finding.state}", finding.name, finding.text + advice
+        table.add_row(*map(Text, cells))
+    Console(highlight=False).print(table)
     if found.usable:
         typer.echo("What works:")
         for line in found.usable:

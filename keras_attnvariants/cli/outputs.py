@@ -222,7 +222,7 @@ def output_to(
         OSError: the file cannot be written, or standard output is closed.
     """
     if path is None:
-        if sys.stdout is None:
+        if sys.__stdout__ is None:
             raise OSError("Standard output is closed: give --output.")
         yield LineWriter(sys.stdout)
     elif is_stream(path):

@@ -103,7 +103,7 @@ def sentences(
     elif path:
         with path.open("rb") as file:
             yield lines_of_file(file, shard)
-    elif sys.stdin is None:
+    elif sys.__stdin__ is None:
         raise OSError("Standard input is closed: give sentences or --input.")
     else:
         stream = CountedStream(sys.stdin.buffer)

@@ -278,13 +278,14 @@ def load_callbacks(factory: str) -> list[Any]:
         raise ValueError(
             f"`--callback` must be `package.module:function`. Received: {factory}"
         )
+    home = import_named("--callback", factory)
     try:
-        found = getattr(import_named("--callback", factory), function)
-    except AttributeError as error:
+        made = getattr(home, function)()
+    except Exception as error:
         raise ValueError(
-            f"`--callback` cannot be imported: {error}. Received: {factory}"
+            f"`--callback` cannot be called: {type(error).__name__}: {error}. "
+            f"Received: {factory}"
         ) from error
-    made = found() if callable(found) else found
     callbacks = list(made) if isinstance(made, (list, tuple)) else [made]
     for callback in callbacks:
         if not isinstance(callback, keras.callbacks.Callback):

@@ -14,7 +14,7 @@ _HOME = {
     "ComparisonSettings": "settings",
     "IncompleteError": "comparison",
     "read_settings": "settings",
-    "write_template": "settings",
+    "write_template": "checked_tables",
 }
 
 __all__ = ["ComparisonResult", *_HOME]

@@ -7,15 +7,32 @@ from collections.abc import Sequence
 from dataclasses import MISSING
 from dataclasses import field
 from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import write_file
 
+# A file to begin with.
+TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
 # Takes the name of a key and its value; returns the value, or raises a `ValueError`.
 Check = Callable[[str, Any], Any]
+
+
+def write_template(path: Path) -> None:
+    """Writes a file in which every key of a comparison is explained.
+
+    Raises:
+        FileExistsError: there is a file.
+        OSError: it cannot be written.
+    """
+    if path.exists():
+        raise FileExistsError(f"There is such a file already. Received: {path}")
+    write_file(path, TEMPLATE.read_bytes())
 
 
 def key(

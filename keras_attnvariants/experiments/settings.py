@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from dataclasses import field
 from dataclasses import fields
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +37,7 @@ from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
-from keras_attnvariants.utils.files import write_file
 
-TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # Keys of [training] that are no fields of `TrainingConfig`; and fields that are no
 # keys: the budget, the precision and the data have tables of their own, and the corpus
@@ -283,15 +280,3 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
         if (needed := NEEDS.get(name)) and getattr(analyses, needed) is None:
             raise ValueError(f"`analyses.{needed}` is missing: {name!r} needs it.")
     return replace(top, systems=systems, analyses=analyses)
-
-
-def write_template(path: Path) -> None:
-    """Writes a file in which every key of a comparison is explained.
-
-    Raises:
-        FileExistsError: there is a file.
-        OSError: it cannot be written.
-    """
-    if path.exists():
-        raise FileExistsError(f"There is such a file already. Received: {path}")
-    write_file(path, TEMPLATE.read_bytes())

@@ -18,6 +18,9 @@ from typing import Any
 
 # Read by TensorFlow when it is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+if not os.path.isabs(os.path.expanduser("~")):
+    # Of a user without a home, Keras would make a folder that is called ~.
+    os.environ.setdefault("KERAS_HOME", os.devnull)
 
 # Imported by TensorFlow and Keras where installed, for functions that this package does
 # not use.
@@ -84,15 +87,16 @@ def import_named(option: str, place: str) -> Any:
         place: the module, or `module:name` for what is in it.
 
     Raises:
-        ValueError: there is no such module, or it is no Python.
+        ValueError: there is no such module, or it fails.
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         return import_module(place.partition(":")[0])
-    except (ImportError, SyntaxError) as error:
+    except Exception as error:
         raise ValueError(
-            f"`{option}` cannot be imported: {error}. Received: {place}"
+            f"`{option}` cannot be imported: {type(error).__name__}: {error}. "
+            f"Received: {place}"
         ) from error
 
 

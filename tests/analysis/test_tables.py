@@ -1,10 +1,12 @@
 """Results as text, as files and as pictures."""
 
 import csv
+import io
 from collections import namedtuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from keras_attnvariants import analysis
 from tests.analysis.fakes import KnownWeights
@@ -34,6 +36,18 @@ def test_the_text_says_what_was_analysed():
     assert "Entropy of heads (1 sentences, 1 skipped)" in lines[0]
     assert lines[1].split() == [*"place layer head entropy relative tokens".split()]
     assert lines[2].split() == ["encoder", "1", "1", "0.000", "0.000", "2"]
+
+
+def test_a_narrow_console_has_the_columns_one_after_another():
+    table = analysis.locality(MODEL, Words(), PAIRS)
+    console = Console(file=io.StringIO(), width=80)
+    console.print(table)
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    headers = [line.split() for line in lines if "place" in line]
+    assert all({"place", "layer", "head", "tokens"} < {*names} for names in headers)
+    assert {name for names in headers for name in names} == {*table.columns}
 
 
 def test_pictures(tmp_path):

@@ -9,10 +9,14 @@ from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
 
-def test_every_corpus_is_listed(kav, corpus_cache):
+def test_every_corpus_is_listed(kav, corpus_cache, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     output = stdout(kav("corpora"))
-    rows = [line.split()[0] for line in output.splitlines()[1:-1] if line[:1].strip()]
+    table, addresses = output.split("They are fetched from:")
+    rows = [line.split()[0] for line in table.splitlines()[1:] if line[:1].strip()]
     assert rows == corpus_names()
+    assert max(map(len, table.splitlines())) <= 80
+    assert " https://www.statmt.org/wmt16/translation-task.html\n" in addresses
     assert "public domain" in output
     assert str(corpus_cache) in output
 
@@ -168,6 +172,13 @@ def test_filters_narrow_the_table(kav):
 def test_each_filter(kav, filters, some, none):
     output = stdout(kav("presets", *filters))
     assert some in output and none not in output
+
+
+def test_all_presets_begin_with_their_papers(kav):
+    heading, *papers = stdout(kav("presets")).split("\n\n")[0].splitlines()
+    assert heading.split() == ["paper", "presets", "title"]
+    names = ["cs287", "loem2022", "nguyen2018", "rosendahl2021", "you2020", "kav"]
+    assert [line.split()[0] for line in papers] == names
 
 
 def test_nothing_fits(kav):

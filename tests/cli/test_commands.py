@@ -1,10 +1,12 @@
 """Commands from functions, errors in one line, help, version and completion."""
 
 import inspect
+import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -194,6 +196,70 @@ def test_without_a_command_the_commands_are_listed(kav):
     for name in COMMANDS:
         assert f" {name} " in output
     assert "--install-completion" in output
+
+
+def test_closed_streams_are_not_written_to_by_accident(tmp_path):
+    """A file that is opened does not get what was meant for a closed stream."""
+    code = (
+        "import sys\n"
+        "from keras_attnvariants.cli.commands import open_closed_streams\n"
+        "open_closed_streams()\n"
+        "with open(sys.argv[1], 'w') as file:\n"
+        "    print('lost', flush=True)\n"
+        "    print('lost', file=sys.stderr, flush=True)\n"
+        "    file.write(f'{sys.stdin.read()}{sys.stdout.isatty()}')"
+    )
+    path = tmp_path / "file"
+    call = ["sh", "-c", '"$@" <&- >&- 2>&-', "sh", sys.executable, "-c", code, path]
+    subprocess.run(call, check=True)
+    assert path.read_text() == "False"
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ("<&-", "Standard input is closed: give sentences or --input."),
+        (">&-", "Standard output is closed: give --output."),
+    ],
+)
+def test_translations_need_their_streams(call, problem, run_folder):
+    program = ["-m", "keras_attnvariants", "translate", "--model", run_folder]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {call}', "sh", sys.executable, *program],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (2, f"Error: {problem}\n")
+
+
+def test_without_a_home_the_variable_is_named(tmp_path):
+    """And no folder that is called `~` is made."""
+    code = (
+        "import os, pwd, sys\n"
+        "def getpwuid(number): raise KeyError(number)\n"
+        "pwd.getpwuid = getpwuid\n"
+        "from keras_attnvariants.cli import app\n"
+        "app(sys.argv[1:])"
+    )
+    names = ("HOME", "KAV_CACHE", "XDG_CACHE_HOME", "KERAS_HOME")
+    environment = {k: v for k, v in os.environ.items() if k not in names}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[2])
+    for call, text in (
+        ("corpora", "environment variable KAV_CACHE"),
+        ("doctor", "environment variable KAV_CACHE"),
+        ("presets cs287", "cs287/megatron"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *call.split()],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        output = done.stdout + done.stderr
+        assert text in output and "Traceback" not in output
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_version(kav):

@@ -12,8 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
+from keras_attnvariants.cli.demo import EXAMPLES
+from keras_attnvariants.cli.demo import TITLE
 from keras_attnvariants.cli.demo import DemoModel
 from keras_attnvariants.cli.demo import short_names
 from tests.chromium import chromium
@@ -96,6 +99,15 @@ def address(run_folder):
     process.wait(30)
 
 
+@pytest.mark.slow
+def test_the_page_takes_no_files(address):
+    for path in ("upload", "upload?upload_id=1", "component_server"):
+        for data in (b"", b"data"):
+            files = {"files": ("name.txt", data)}
+            reply = httpx.post(f"{address}/gradio_api/{path}", files=files)
+            assert (reply.status_code, "no files" in reply.text) == (413, True)
+
+
 @pytest.fixture(params=[(1200, 900), (390, 844)], ids=["desk", "telephone"])
 def browser(request):
     yield from chromium(*request.param)
@@ -115,6 +127,9 @@ def test_the_page(address, browser, tmp_path):
         )
 
     browser.get(address)
+    assert find("h1")[0].text == TITLE
+    examples = [found.text for found in find("#examples .gallery-item")]
+    assert [text[:20] for text in examples] == [text[:20] for text in EXAMPLES]
     [box] = find("#text textarea")
     # By keyboard alone: the box has the focus.
     box.send_keys(f"{TEXT}\n<i>la</i>")

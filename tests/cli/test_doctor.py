@@ -18,6 +18,13 @@ def test_the_environment(kav):
     assert "sentencepiece" in output and output.endswith("All is well.\n")
 
 
+def test_lines_fit_into_eighty_columns(kav, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = stdout(kav("doctor")).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("pip install 'keras_attnvariants[" in line for line in lines)
+
+
 def test_healthy_places(kav, corpus_folder, run_folder):
     model = run_folder / "averaged"
     output = stdout(kav("doctor", model))

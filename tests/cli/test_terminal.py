@@ -91,3 +91,15 @@ def test_a_file_and_an_error_after_some_updates(command, environment):
     lines = done.stderr.splitlines()
     assert lines[-1].startswith("Error: step ")
     assert all(re.match(r"\d+%, update |update |  \w+ ", line) for line in lines[:-1])
+
+
+@pytest.mark.parametrize("pages", [True, False])
+def test_a_long_list_is_shown_by_a_pager_on_a_terminal(pages, environment):
+    words = ["presets"] if pages else ["presets", "cs287"]
+    call = [sys.executable, "-m", "keras_attnvariants", *words]
+    environment["PAGER"] = "sed s/^/:/"
+    status, written = on_terminal(call, environment)
+    assert status == 0
+    lines = written.splitlines()
+    assert any("cs287/megatron" in line for line in lines)
+    assert all(line.startswith(":") for line in lines) == pages

@@ -137,7 +137,7 @@ def test_options_reach_the_training(kav, tmp_path, folder, monkeypatch):
 
 def test_a_callback_that_is_not_there(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--callback", "keras.callbacks:Nope")
-    check_error(result, "`--callback` cannot be imported", "keras.callbacks:Nope")
+    check_error(result, "`--callback` cannot be called", "keras.callbacks:Nope")
 
 
 @pytest.mark.slow
@@ -195,6 +195,9 @@ def two():
 
 def none():
     return 7
+
+def demanding(number):
+    return Callback()
 """
 
 
@@ -223,6 +226,9 @@ def test_functions_and_classes_make_callbacks(module):
         ("no_such_module:two", "No module named 'no_such_module'"),
         ("{module}:three", "has no attribute 'three'"),
         ("{module}:none", "which gives 7"),
+        ("{module}:demanding", "missing 1 required positional argument: 'number'"),
+        ("keras.callbacks:ModelCheckpoint", "missing 1 required positional argument"),
+        (".relative:two", "TypeError: the 'package' argument is required"),
     ],
 )
 def test_what_makes_no_callbacks(module, factory, problem):

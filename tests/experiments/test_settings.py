@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 
 import pytest
 
+from keras_attnvariants.experiments import checked_tables
 from keras_attnvariants.experiments import settings
 from keras_attnvariants.experiments.settings import read_settings
 from tests.experiments.toy import SYSTEMS
@@ -15,16 +16,16 @@ from tests.experiments.toy import toy_file
 
 def test_the_template_is_right_as_it_is(tmp_path):
     path = tmp_path / "comparison.toml"
-    settings.write_template(path)
+    checked_tables.write_template(path)
     read = read_settings(path)
     assert [system.name for system in read.systems] == ["base", "hc-sa"]
     assert read.budget.updates == 6000
     with pytest.raises(FileExistsError, match="comparison.toml"):
-        settings.write_template(path)
+        checked_tables.write_template(path)
 
 
 def test_the_template_explains_every_key():
-    text = settings.TEMPLATE.read_text("utf-8")
+    text = checked_tables.TEMPLATE.read_text("utf-8")
     explained = set(re.findall(r"^(?:# )?\[?([a-z_0-9]+)(?=\]| = |\.)", text, re.M))
     explained |= set(re.findall(r"([a-z_0-9]+) = ", text))
     tables = [value for value in vars(settings).values() if is_dataclass(value)]
@@ -41,7 +42,7 @@ def test_the_template_explains_every_key():
 
 def test_the_values_behind_a_number_sign_are_right_as_well():
     """With two exceptions: a budget is one of three, and folders are not there."""
-    text = settings.TEMPLATE.read_text("utf-8")
+    text = checked_tables.TEMPLATE.read_text("utf-8")
     # What is a key, a table or the second line of a list, not a sentence.
     text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)
     text = re.sub(r"^(minutes|tokens) = .*$", "", text, flags=re.M)

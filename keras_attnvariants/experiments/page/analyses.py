@@ -9,7 +9,7 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.analysis.named import ANALYSES
-from keras_attnvariants.analysis.tables import Panel as TablePanel
+from keras_attnvariants.analysis.pictures import Panel as TablePanel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.experiments.page.charts import Panel
