@@ -1,7 +1,6 @@
 """Trained models by their folders, and functions that translate with them."""
 
 import hashlib
-import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,8 +38,6 @@ KINDS = {
     MODEL: ["log.jsonl", MANIFEST],
     SAVED: ["saved_model.pb", "[0-9]*/saved_model.pb"],
 }
-# How Keras begins when a class of a model is not registered.
-UNKNOWN_CLASS = re.compile(r"Could not locate class '([^']*)'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,17 +245,8 @@ def load(
     import keras_attnvariants as kav
 
     is_run = (folder / "log.jsonl").is_file()
-    try:
-        load = kav.training.load_run if is_run else kav.load_model
-        model, tokenizer = load(folder)
-    except TypeError as error:
-        unknown = UNKNOWN_CLASS.search(str(error))
-        if unknown is None:
-            raise
-        raise ValueError(
-            f"The model has a class {unknown[1]!r} that is not of this package: name "
-            f"the module that defines it by --import. Received: {folder}"
-        ) from error
+    load = kav.training.load_run if is_run else kav.load_model
+    model, tokenizer = load(folder)
     if tokenizer is None:
         raise FileNotFoundError(
             f"The model folder must have a tokenizer.model. Received: {folder}"

@@ -8,6 +8,7 @@ from typing import ClassVar
 from typing import Literal
 
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_named
@@ -18,11 +19,10 @@ MODEL_HELP = (
     "weights), or a model folder."
 )
 REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
-# A thousand is what studies of very wide beams use; memory grows with the width.
 BEAM_SIZE = option(
-    "Hypotheses kept per sentence, at most 1000; default: as in the preset.",
+    f"Hypotheses kept per sentence, at most {LARGEST_BEAM}; default: as in the preset.",
     min=1,
-    max=1000,
+    max=LARGEST_BEAM,
 )
 IMPORTS = option(
     "Module to import first, such as package.module, installed or in the working "

@@ -12,11 +12,11 @@ import h5py
 import keras
 import numpy as np
 
-from keras_attnvariants import models as _models  # noqa: F401 (registers)
 from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.models import templates
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
@@ -146,8 +146,12 @@ def build_model(folder: Path) -> keras.Model:
         with fitting(folder):
             arrays, numbers = contents(folder / WEIGHTS)
             check_integers(config, arrays, numbers)
-        with keras.StatelessScope(initialize_variables=False):
-            model = keras.saving.deserialize_keras_object(config, safe_mode=True)
+        with describing(folder), keras.StatelessScope(initialize_variables=False):
+            model = templates.deserialize(config)
+        if not isinstance(model, keras.Model) or not hasattr(model, "initial_state"):
+            raise DamagedFolderError(
+                f"{CONFIG} describes no model that translates. Received: {folder}"
+            )
         with fitting(folder):
             # Two numbers of a model in 4 bits are one of the file.
             if model.count_params() > 2 * numbers:
@@ -155,7 +159,7 @@ def build_model(folder: Path) -> keras.Model:
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
                 )
-        with keras.StatelessScope():
+        with describing(folder), keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
     except RecursionError as error:
         raise DamagedFolderError(
@@ -164,8 +168,27 @@ def build_model(folder: Path) -> keras.Model:
     finally:
         forget_variables_without_values()
     if quantization is not None:
-        model.quantize(quantization)
+        with describing(folder):
+            model.quantize(quantization)
     return model
+
+
+@contextlib.contextmanager
+def describing(folder: Path) -> Iterator[None]:
+    """Context in which an error means that the configuration describes no model."""
+    try:
+        yield
+    except RecursionError:
+        raise
+    # Layers raise errors of all kinds for values that nobody passes.
+    except Exception as error:
+        is_wrapped = isinstance(error, TypeError)
+        cause = templates.first_cause(error) if is_wrapped else error
+        reason = " ".join(str(cause).split())[:500]
+        raise DamagedFolderError(
+            f"{CONFIG} describes no model that can be built ({reason}). "
+            f"Received: {folder}"
+        ) from error
 
 
 def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
@@ -214,9 +237,10 @@ def fitting(folder: Path) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, OSError) as error:
+        reason = " ".join(str(error).split())
         raise ValueError(
             f"The weights in {folder} do not fit the configuration beside them. "
-            f"Received: {error}"
+            f"Received: {reason}"
         ) from error
 
 

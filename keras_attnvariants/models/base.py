@@ -13,6 +13,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
+from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -32,7 +33,7 @@ class SearchSettings:
     a call leaves open.
 
     Attributes:
-        beam_size: number of hypotheses per sentence.
+        beam_size: number of hypotheses per sentence, at most 1000.
         length_penalty: exponent of the length normalization; 0 for none.
         extra_length: by how many tokens a translation may exceed its source.
 
@@ -53,7 +54,11 @@ class SearchSettings:
     extra_length: int = 50
 
     def __post_init__(self) -> None:
-        check_integer("beam_size", self.beam_size)
+        if check_integer("beam_size", self.beam_size) > LARGEST_BEAM:
+            raise ValueError(
+                f"`beam_size` must be at most {LARGEST_BEAM}. "
+                f"Received: {self.beam_size}"
+            )
         check_integer("extra_length", self.extra_length, minimum=0)
         check_finite("length_penalty", self.length_penalty)
 
@@ -73,9 +78,9 @@ class SearchSettings:
         cls, identifier: "Mapping[str, Any] | SearchSettings | None"
     ) -> "SearchSettings":
         """Settings from themselves, from their `to_dict`, or the defaults."""
-        if isinstance(identifier, Mapping):
-            return cls(**identifier)
-        return cls() if identifier is None else identifier
+        if isinstance(identifier, SearchSettings):
+            return identifier
+        return cls(**(identifier or {}))
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as JSON can hold them."""

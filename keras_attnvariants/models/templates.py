@@ -1,5 +1,6 @@
 """Template layers: one attention layer stands for one in every block of a stack."""
 
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,9 @@ NEEDED = {
     ("ConcatenatedNgram", "decoder"): "causal=True",
     ("NeuralNgram", "decoder"): "causal=True",
 }
+
+# How Keras begins when a class is not registered.
+UNKNOWN_CLASS = re.compile(r"Could not locate class '([^']*)'")
 
 # The arguments with which a layer that cannot serve in a role could.
 REMEDIES = NEEDED | {
@@ -161,13 +165,40 @@ def serialize(templates: Any) -> Any:
     return keras.saving.serialize_keras_object(templates)
 
 
+def first_cause(error: BaseException) -> BaseException:
+    """The error that led to all others up to the given one."""
+    while before := error.__cause__ or error.__context__:
+        error = before
+    return error
+
+
 def deserialize(config: Any) -> Any:
-    """The inverse of `serialize`; other values are returned as they are."""
+    """The inverse of `serialize`; other values are returned as they are.
+
+    Keras reports what a constructor raises as a `TypeError` that prints the whole
+    configuration. Here it is the error of the constructor if that is a `ValueError`.
+
+    Raises:
+        TypeError: a configuration is not that of an object.
+        ValueError: an argument is out of range, or a class is not known.
+    """
     if isinstance(config, list | tuple):
         return [deserialize(entry) for entry in config]
-    if isinstance(config, dict):
+    if not isinstance(config, dict):
+        return config
+    try:
         return keras.saving.deserialize_keras_object(config)
-    return config
+    except TypeError as error:
+        cause = first_cause(error)
+        if isinstance(cause, ValueError):
+            raise ValueError(str(cause)) from error
+        if unknown := UNKNOWN_CLASS.search(str(cause)):
+            raise ValueError(
+                f"The class {unknown[1]!r} is not known: a class of your own has to be "
+                "imported first, by a command with `--import package.module`. "
+                f"Received: {config['class_name']!r}"
+            ) from error
+        raise
 
 
 def blocks(

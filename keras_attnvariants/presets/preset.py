@@ -1,9 +1,7 @@
 """A named configuration: how to build it, how it was trained, what it scored."""
 
 import ast
-import contextlib
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field
@@ -240,8 +238,7 @@ class Preset:
             overrides["dtype"] = dtype
         arguments = self._arguments(vocabulary_size, overrides)
         arguments.setdefault("search_settings", self.training.search.to_dict())
-        with without_wrapping():
-            return self.model.from_config(arguments)
+        return self.model.from_config(arguments)
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:
         """Raises the error that `build` would raise; no array is allocated.
@@ -257,9 +254,8 @@ class Preset:
         Raises:
             ValueError: an override names no argument, or a value is out of range.
         """
-        with without_wrapping():
-            arguments = self._arguments(vocabulary_size, overrides)
-            return count_parameters(self.model, arguments)
+        arguments = self._arguments(vocabulary_size, overrides)
+        return count_parameters(self.model, arguments)
 
     def _arguments(
         self, vocabulary_size: int | None, overrides: Mapping[str, Any]
@@ -271,21 +267,3 @@ class Preset:
             given["vocabulary_size"] = vocabulary_size
         chosen = {key: given.pop(key, self.options[key]) for key in self.options}
         return {**self.architecture(**chosen), **given}
-
-
-@contextlib.contextmanager
-def without_wrapping() -> Iterator[None]:
-    """Context that raises a `ValueError` of ours which Keras has wrapped.
-
-    Keras reports what a constructor raises as a `TypeError` that prints the whole
-    configuration.
-    """
-    try:
-        yield
-    except TypeError as error:
-        cause: BaseException = error
-        while before := cause.__cause__ or cause.__context__:
-            cause = before
-        if isinstance(cause, ValueError):
-            raise ValueError(str(cause)) from error
-        raise

@@ -11,6 +11,10 @@ from typing import Any
 if TYPE_CHECKING:
     import numpy as np
 
+# Hypotheses of a sentence: a thousand is what studies of very wide beams use, and
+# memory grows with the width.
+LARGEST_BEAM = 1000
+
 
 def check_integer(name: str, value: Any, minimum: int = 1) -> int:
     """`value` if it is an integer of at least `minimum`.

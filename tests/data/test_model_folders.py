@@ -284,6 +284,57 @@ def test_configurations_that_are_none(copy, content, message):
         load_model(copy)
 
 
+DENSE = {"class_name": "Dense", "module": "keras.layers", "config": {"units": 2}}
+LAYERS = {
+    "a file": {"class_name": "TFSMLayer", "config": {"filepath": "elsewhere"}},
+    "a package": {"class_name": "TorchModuleWrapper", "config": {"module": None}},
+    "code": {"class_name": "Lambda", "config": {"function": {"class_name": "x"}}},
+    "another kind of layer": DENSE,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"search_settings": {"beam_size": 10**9}}, "`beam_size` must be at most 1000"),
+        ({"search_settings": {"beam": 4}}, "unexpected keyword argument 'beam'"),
+        ({"search_settings": 7}, "argument after .* must be a mapping"),
+        ({"vocabulary_size": None}, "`vocabulary_size` must be a positive integer"),
+        ({"vocab": 4}, "vocab"),
+        ({"quantization": "int7"}, "Invalid quantization mode"),
+        ({"encoder_attention": {"class_name": "mine>Own", "config": {}}}, "--import"),
+        *[
+            ({"cross_attention": {"module": "keras.layers", **layer}}, "")
+            for layer in LAYERS.values()
+        ],
+    ],
+    ids=str,
+)
+def test_configurations_of_which_no_model_can_be_built(copy, change, message):
+    rewrite_config(copy, change)
+    with pytest.raises(ValueError, match=f"config.json describes.*{message}") as error:
+        load_model(copy)
+    assert str(error.value).endswith(f"Received: {copy}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("config", [{"config": {}}, *LAYERS.values()], ids=str)
+def test_classes_that_are_no_models(copy, config):
+    (copy / "config.json").write_text(json.dumps(config))
+    sign(copy, "config.json")
+    with pytest.raises(ValueError, match="config.json describes no model") as error:
+        load_model(copy)
+    assert str(error.value).endswith(f"Received: {copy}")
+
+
+def test_a_class_that_is_not_known_has_to_be_imported(copy):
+    text = (copy / "config.json").read_text()
+    (copy / "config.json").write_text(text.replace("DotProductAttention", "Own"))
+    sign(copy, "config.json")
+    with pytest.raises(ValueError, match="config.json.* 'Own'.*--import package.mod"):
+        load_model(copy)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_weights_that_are_not_finite_are_refused(tmp_path, value):
     model = tiny.make(**tiny.places(), feed_forward=True, dtype="mixed_bfloat16")

@@ -48,6 +48,7 @@ def test_a_translator_takes_them_unless_told_otherwise():
     ("fields", "message"),
     [
         ({"beam_size": 0}, "`beam_size` must be a positive integer. Received: 0"),
+        ({"beam_size": 1001}, "`beam_size` must be at most 1000. Received: 1001"),
         ({"extra_length": -1}, "`extra_length` must be an integer >= 0"),
         ({"length_penalty": float("inf")}, "`length_penalty` must be .* Received: inf"),
         ({"length_penalty": True}, "`length_penalty` must be .* Received: True"),

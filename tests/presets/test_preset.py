@@ -15,7 +15,6 @@ from keras_attnvariants.presets.preset import BASE
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
 from keras_attnvariants.presets.preset import read_table
-from keras_attnvariants.presets.preset import without_wrapping
 from keras_attnvariants.presets.you2020 import INITIALIZERS
 from tests.presets import tiny
 from tests.selection import mostly_slow
@@ -152,11 +151,6 @@ def test_wrong_options_are_one_line_and_found_without_building(
 def test_right_options_pass_the_check():
     presets.get("kav/base/bible").check(50, num_heads=2, hidden_dim=8)
     presets.get("you2020/sh-x/iwslt16").check(num_layers=2)
-
-
-def test_type_errors_that_hide_no_value_error_are_kept():
-    with pytest.raises(TypeError, match="seven"), without_wrapping():
-        raise TypeError("seven")
 
 
 def test_keras_deserializes_what_the_functions_return():
