@@ -14,8 +14,9 @@ import keras_attnvariants
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.caches import default_cache
-from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import install_command
 from keras_attnvariants.utils.machine import installed
@@ -83,6 +84,7 @@ def doctor(
     precision: bool = option(
         "Measure which precision is faster here (a second or two).", False
     ),
+    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Examine a run, a model or a corpus, or what is installed; change nothing.
 
@@ -94,7 +96,7 @@ def doctor(
         raise ValueError("--precision is about the machine: give no folder with it.")
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
-    import_tensorflow()
+    import_modules(imports)
     from keras_attnvariants.cli.health import examine
 
     found = examine_environment(precision) if place is None else examine(place)

@@ -8,8 +8,13 @@ import hashlib
 import os
 import shlex
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from keras_attnvariants.cli.commands import one_line
@@ -18,17 +23,15 @@ from keras_attnvariants.cli.doctor import NOTE
 from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
+from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data import load_model
 from keras_attnvariants.data import sources
 from keras_attnvariants.data.cleaning import CleaningJob
+from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_splits
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
-from keras_attnvariants.data.model_folders import load_tokenizer
-from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.splits import Shard
-from keras_attnvariants.data.splits import TableSplit
-from keras_attnvariants.data.splits import find_splits
 from keras_attnvariants.data.splits import header_of
 from keras_attnvariants.data.splits import split_files
 from keras_attnvariants.data.text_files import check_text_file
@@ -48,9 +51,6 @@ from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import check_folder
-
-# Longer lines count as over-long, as they do in `load_corpus`.
-MAX_CHARACTERS = 2000
 
 
 def examine(place: str) -> Diagnosis:
@@ -96,7 +96,9 @@ def translate(option: str, folder: Path) -> str:
 def examine_run(folder: Path) -> Diagnosis:
     """Examines the folder of a run."""
     settings = examined(CONFIG, lambda: read_settings(folder) and "the settings")
+    log, events = _log(folder / LOG)
     states, step = _states(folder)
+    # What a run has after its first validation, and after its end.
     models = [
         examined(
             name,
@@ -104,13 +106,13 @@ def examine_run(folder: Path) -> Diagnosis:
             folder / name,
             advice="The next better validation of a resumed run writes it anew",
         )
-        for name in (BEST, AVERAGED)
-        if (folder / name).is_dir()
+        for name, event in ((BEST, "period"), (AVERAGED, "averaged"))
+        if event in events or (folder / name).is_dir()
     ]
-    findings = [settings, _log(folder / LOG), *states, *_checkpoints(folder), *models]
+    findings = [settings, log, *states, *_checkpoints(folder), *models]
     if settings.state == OK:
         findings += _tokenizer(folder)
-    if not (folder / BEST).is_dir():
+    if not models:
         findings.append(Finding(NOTE, BEST, "no model yet: none was validated"))
     text = "left by a process that was killed; a resume removes it"
     for path in sorted(folder.glob(f"{TEMPORARY}*")):
@@ -135,15 +137,19 @@ def _tokenizer(folder: Path) -> Iterator[Finding]:
         yield Finding(OK, TOKENIZER, "the subwords of the run")
 
 
-def _log(path: Path) -> Finding:
-    """Examines the log of a run."""
+def _log(path: Path) -> tuple[Finding, set[str]]:
+    """Examines the log of a run, and finds the kinds of its records."""
     if not path.is_file():
         advice = "Give the folder of a model, best/ or averaged/, instead of the run"
-        return Finding(DAMAGED, LOG, "missing", advice)
-    found = examined(LOG, lambda: f"{len(read_log(path)):,} records")
-    if found.state == OK and not b"\n".endswith(path.read_bytes()[-1:]):
-        return Finding(NOTE, LOG, "its last line is cut short; a resume removes it")
-    return found
+        return Finding(DAMAGED, LOG, "missing", advice), set()
+    records: list[dict[str, Any]] = []
+    found = examined(LOG, lambda: records.extend(read_log(path)))
+    if found.state == OK:
+        found = found._replace(text=f"{len(records):,} records")
+        if not b"\n".endswith(path.read_bytes()[-1:]):
+            text = "its last line is cut short; a resume removes it"
+            found = Finding(NOTE, LOG, text)
+    return found, {str(record["event"]) for record in records}
 
 
 def _states(folder: Path) -> tuple[list[Finding], int | None]:
@@ -194,9 +200,8 @@ def examine_model(folder: Path) -> Diagnosis:
 
 
 def _model(folder: Path) -> str:
-    """The size of an intact model folder."""
-    check_folder(folder, (CONFIG, WEIGHTS))
-    load_tokenizer(folder)
+    """The size of a model folder that can be loaded."""
+    load_model(folder)
     return _size(folder)
 
 
@@ -222,64 +227,64 @@ def _saved_model(folder: Path) -> str:
 def examine_corpus(folder: Path) -> Diagnosis:
     """Examines a folder of parallel text files."""
     splits = split_files(folder)
-    languages = {language for by in splits.values() if len(by) > 1 for language in by}
-    source, target = sorted(languages)[:2]
-    findings = []
+    parallel = {split: by for split, by in splits.items() if len(by) > 1}
+    languages = sorted({language for by in parallel.values() for language in by})
+    # Each language with the first one that it shares a split with.
+    pairs: dict[str, tuple[str, str]] = {}
+    for pair in combinations(languages, 2):
+        if any({*pair} <= by.keys() for by in parallel.values()):
+            pairs.setdefault(pair[1], pair)
+    files = [path for by in parallel.values() for each in by.values() for path in each]
+    findings = examine_pairs(folder, files, pairs.values())
     for split, by in splits.items():
-        if len(by) > 1:
-            findings += _split(split, by)
-        elif set(by) <= languages:
-            findings.append(Finding(NOTE, split, f"left out: only {', '.join(by)}"))
+        if len(by) == 1 and min(by) in languages:
+            findings.append(Finding(NOTE, split, f"left out: only {min(by)}"))
     if "train" not in splits:
         findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
-    layout = examined(folder.name, find_splits, folder, (source, target))
-    if layout.state == DAMAGED:
-        findings.append(layout)
-    data = ["--data", str(folder), "--source", source, "--target", target]
-    return corpus_of("a corpus", findings, data)
-
-
-def corpus_of(kind: str, findings: list[Finding], data: list[str]) -> Diagnosis:
-    """The diagnosis of a corpus, with the options that name it if it is healthy."""
-    damaged = any(finding.state == DAMAGED for finding in findings)
-    return Diagnosis(kind, findings, [] if damaged else [shlex.join(data)])
-
-
-def _split(split: str, by_language: dict[str, list[Path]]) -> list[Finding]:
-    """Examines the files of one split, one by one and in pairs."""
-    paths = [path for language in sorted(by_language) for path in by_language[language]]
-    findings = [examined(path.name, check_text_file, path) for path in paths]
-    if all(finding.state == OK for finding in findings):
-        first, *others = paths
-        for other in others:
-            shard = ParallelFiles(first, other)
-            findings.append(examined(split, cleaned, split, shard))
-    return findings
-
-
-def cleaned(split: str, shard: Shard) -> str:
-    """The report on the pairs that `load_corpus` would write for training.
-
-    Raises:
-        ValueError: there are none, or their files have not equally many lines.
-    """
-    nowhere = ParallelFiles(Path(os.devnull), Path(os.devnull))
-    job = CleaningJob(split, [shard], nowhere, MAX_CHARACTERS, False, False)
-    [report] = clean_splits([job])
-    if not report.written:
-        raise ValueError(f"It holds no usable pair. Received: {report}")
-    return str(report)
+    return corpus_of("a corpus", findings, folder, next(iter(pairs.values())))
 
 
 def examine_table(path: Path) -> Diagnosis:
     """Examines a TSV file."""
-    findings = [examined(path.name, check_text_file, path)]
-    if findings[0].state == OK:
-        languages = header_of(path) or ("source", "target")
-        for split in SPLITS:
-            shard = TableSplit(path, languages, split)
-            findings.append(examined(split, cleaned, split, shard))
-    return corpus_of("a corpus in one file", findings, ["--data", str(path)])
+    header = header_of(path) if examined("", header_of, path).state == OK else None
+    findings = examine_pairs(path, [path], [header or ("source", "target")])
+    return corpus_of("a corpus in one file", findings, path, header)
+
+
+def corpus_of(
+    kind: str, findings: list[Finding], place: Path, pair: tuple[str, str] | None
+) -> Diagnosis:
+    """The diagnosis of a corpus, with the options that name it if it is healthy."""
+    options = ["--data", str(place)]
+    if pair is not None:
+        options += ["--source", pair[0], "--target", pair[1]]
+    found = Diagnosis(kind, findings, [shlex.join(options)])
+    return found if found.is_healthy else replace(found, usable=[])
+
+
+def examine_pairs(
+    place: Path, files: Iterable[Path], pairs: Iterable[tuple[str, str]]
+) -> list[Finding]:
+    """Examines files one by one, and then the corpora of pairs of languages."""
+    findings = [examined(path.name, check_text_file, path) for path in files]
+    if any(finding.state == DAMAGED for finding in findings):
+        return findings
+    for pair in pairs:
+        try:
+            with TemporaryDirectory() as cache:
+                corpus = load_corpus(place, *pair, cache_dir=cache, cleaner=only_report)
+        except (ValueError, OSError) as error:
+            findings.append(Finding(DAMAGED, place.name, one_line(str(error))))
+        else:
+            for report in corpus.reports.values():
+                findings.append(Finding(OK, report.split, str(report)))
+    return findings
+
+
+def only_report(jobs: Sequence[CleaningJob]) -> list[SplitReport]:
+    """Cleans splits for the reports on them."""
+    nowhere = ParallelFiles(Path(os.devnull), Path(os.devnull))
+    return clean_splits([job._replace(files=nowhere) for job in jobs])
 
 
 def examine_cached(name: str) -> Diagnosis:

@@ -156,6 +156,7 @@ def test_what_a_killed_process_left(run):
 def test_a_run_before_its_first_validation(run):
     for name in ("best", "averaged", "checkpoints"):
         shutil.rmtree(run / name)
+    (run / "log.jsonl").write_text("")
     found = health.examine_run(run)
     assert found.is_healthy and "best" in of_state(found, NOTE)
     assert [line.split()[1] for line in found.usable] == ["train"]
@@ -256,7 +257,7 @@ def test_unequal_numbers_of_lines(corpus):
     with (corpus / "train.xx").open("a") as file:
         file.write("one more\n")
     found = health.examine_corpus(corpus)
-    text = damaged(found)["train"].text
+    text = damaged(found)["corpus"].text
     assert "601 lines in" in text and f"600 lines in {corpus / 'train.yy'}" in text
     assert found.usable == []
 
@@ -289,7 +290,7 @@ def test_damaged_files(corpus, data, phrase):
 )
 def test_empty_files(corpus, text, phrase):
     (corpus / "train.yy").write_text(text)
-    assert phrase in damaged(health.examine_corpus(corpus))["train"].text
+    assert phrase in damaged(health.examine_corpus(corpus))["corpus"].text
 
 
 def test_splits_that_are_incomplete(corpus):
@@ -311,7 +312,7 @@ def test_tables(tmp_path):
     assert any("1 not two columns" in finding.text for finding in found.findings)
     table.write_text("".join(pair.replace("\t", " ") for pair in pairs))
     found = health.examine_table(table)
-    assert "no usable pair" in damaged(found)["train"].text and not found.usable
+    assert "no usable pair" in damaged(found)["pairs.tsv"].text and not found.usable
 
 
 def test_what_the_cache_has(tmp_path, monkeypatch):
