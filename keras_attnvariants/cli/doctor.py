@@ -79,7 +79,7 @@ def doctor(
         "Folder of a run, a model, a SavedModel or a corpus, a TSV file, or the name "
         "of a registered corpus; without any, the environment is examined.",
         None,
-        metavar="[RUN | MODEL | CORPUS]",
+        metavar="RUN | MODEL | CORPUS",
     ),
     precision: bool = option(
         "Measure which precision is faster here (a second or two).", False
