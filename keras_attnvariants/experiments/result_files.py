@@ -1,7 +1,5 @@
 """The results of a comparison as files: JSON, CSV, LaTeX and the page."""
 
-from dataclasses import asdict
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -86,19 +84,20 @@ def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
     ]
     scores = []
     for score in result.scores:
-        row = asdict(score)
+        row = dict(vars(score))
         by_seed = dict(zip(row.pop("seeds"), row.pop("values"), strict=True))
         signature = row.pop("signature")
         seeds = {f"seed {seed}": by_seed.get(seed) for seed in result.seeds}
         scores.append({**row, **seeds, "signature": signature})
-    runs = [asdict(replace(run, curve=())) for run in result.runs]
+    runs = [dict(vars(run)) for run in result.runs]
     for run in runs:
         del run["curve"]
+    differences = [vars(row) for row in result.differences]
     return {
         "systems": systems,
         "runs": runs,
         "scores": scores,
-        "differences": [asdict(row) for row in result.differences],
+        "differences": differences,
     }
 
 

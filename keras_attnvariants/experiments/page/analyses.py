@@ -219,6 +219,7 @@ def activation_shares(rows: Sequence[Any]) -> str:
     return listed(parts) if parts else ""
 
 
+BY_BIN = ("difference and its interval in the first and the last bin", bleu_by_bin)
 # How the results of an analysis are told: the figures that follow the name of each
 # system, and a function from the rows of a system to a sentence, empty for none.
 TOLD: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
@@ -226,14 +227,8 @@ TOLD: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "distance": ("weight on a token and its two neighbours", distance),
     "entropy": ("mean of heads, in bits", of_places("entropy")),
     "off-diagonality": ("share of off-diagonal tokens", off_diagonality),
-    "bleu-by-length": (
-        "difference and its interval in the first and the last bin",
-        bleu_by_bin,
-    ),
-    "bleu-by-off-diagonality": (
-        "difference and its interval in the first and last bin",
-        bleu_by_bin,
-    ),
+    "bleu-by-length": BY_BIN,
+    "bleu-by-off-diagonality": BY_BIN,
     "contrastive": (
         "pairs that are right, and the category with the fewest",
         contrastive,

@@ -1,10 +1,8 @@
 """Figures and lists as English, and the words in which two texts differ."""
 
 import re
-from collections.abc import Iterator
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import groupby
 from typing import NamedTuple
 
 MINUS = "−"
@@ -119,18 +117,10 @@ def differing(text: str, other: str) -> list[Run]:
 Run(text='house', differs=False)]
     """
     words = text.split()
-    shared = set(matched(words, other.split()))
-    return [
-        Run(" ".join(words[number] for number in numbers), differs)
-        for differs, numbers in groupby(
-            range(len(words)), lambda number: number not in shared
-        )
-    ]
-
-
-def matched(words: list[str], others: list[str]) -> Iterator[int]:
-    """The numbers of the words that are matched with others in order."""
     # Without the heuristic for text of many lines, which ignores frequent words.
-    matcher = SequenceMatcher(None, words, others, autojunk=False)
-    for block in matcher.get_matching_blocks():
-        yield from range(block.a, block.a + block.size)
+    matcher = SequenceMatcher(None, words, other.split(), autojunk=False)
+    return [
+        Run(" ".join(words[first:end]), tag != "equal")
+        for tag, first, end, _, _ in matcher.get_opcodes()
+        if first < end
+    ]

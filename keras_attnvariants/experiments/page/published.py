@@ -1,13 +1,11 @@
 """Published figures, each beside ours of the same kind or beside none."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
+from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import number
 from keras_attnvariants.experiments.result_parts import Measure
 from keras_attnvariants.experiments.results import ComparisonResult
 
-# By field of `PublishedFigures`, with the fewest digits that papers print.
+# By field of `PublishedFigures`; papers print at least so many digits.
 FIGURES = {
     "bleu": Measure("BLEU", digits=1),
     "ter": Measure("TER", digits=1),
@@ -23,55 +21,13 @@ FIGURES = {
 }
 
 
-class Row(NamedTuple):
-    """A published figure and ours; what there is not is `None`.
+def printed(value: float, least: int) -> str:
+    """A number with as many digits as it needs, but not fewer than papers print.
 
-    Attributes:
-        system: name of our system.
-        preset: name of the preset whose figure it is.
-        figure: what it is, such as `"BLEU en-de"`.
-        unit: of all values.
-        paper, paper_difference: its value, and minus that of the paper's baseline.
-        ours, our_difference: the same of our system.
-        digits: after the point, as the paper prints it.
+    >>> printed(30.0, 1), printed(26.71, 1), printed(116.0, 0)
+    ('30.0', '26.71', '116')
     """
-
-    system: str
-    preset: str
-    figure: str
-    unit: str
-    paper: float
-    paper_difference: float | None
-    ours: float | None
-    our_difference: float | None
-    digits: int
-
-
-def published_rows(result: ComparisonResult) -> Iterator[Row]:
-    """The published figures of all systems, in the units that are shown."""
-    for system in result.systems:
-        for figure, value in system.published.items():
-            kind, _, key = figure.partition(" ")
-            measure = FIGURES[kind]
-            paper = measure.factor * value
-            difference = system.published_differences.get(figure)
-            ours = our_figure(result, system.name, figure)
-            base = our_figure(result, result.baseline, figure)
-            if ours is None or base is None or system.name == result.baseline:
-                change = None
-            else:
-                change = measure.factor * (ours - base)
-            yield Row(
-                system.name,
-                system.published_preset,
-                f"{measure.name} {key}".rstrip(),
-                measure.unit,
-                paper,
-                None if difference is None else measure.factor * difference,
-                None if ours is None else measure.factor * ours,
-                change,
-                max(measure.digits, len(number(paper).partition(".")[2])),
-            )
+    return fixed(value, max(least, len(number(value).partition(".")[2])))
 
 
 def our_figure(result: ComparisonResult, system: str, figure: str) -> float | None:
@@ -90,6 +46,14 @@ def our_figure(result: ComparisonResult, system: str, figure: str) -> float | No
         return own / base if own and base else None
     # The others have the same name here and there.
     return costs.get(figure)
+
+
+def our_difference(result: ComparisonResult, system: str, figure: str) -> float | None:
+    """Our figure minus that of the baseline; `None` if there is none."""
+    own, base = (our_figure(result, name, figure) for name in (system, result.baseline))
+    if own is None or base is None or system == result.baseline:
+        return None
+    return own - base
 
 
 def seconds_of_an_update(costs: dict[str, float | None]) -> float | None:
