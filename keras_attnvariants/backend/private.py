@@ -168,3 +168,12 @@ def oracle_server(oracle: Any) -> Any:
         OracleServicer(oracle), server
     )
     return server
+
+
+def web_application(server: Any) -> Any:
+    """The application of FastAPI in an `MLServer` that has not started.
+
+    MLServer takes no middleware. Without this function, a request would be translated
+    to its end when its sender has left, and its size would have no limit.
+    """
+    return server._rest_server._app

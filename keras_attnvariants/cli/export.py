@@ -215,6 +215,11 @@ def serve(
     max_wait: float = option(
         "Seconds that a request waits for others.", 0.01, check=check_positive
     ),
+    timeout: float = option(
+        "Seconds for a request, after which it is answered with an error.",
+        30.0,
+        check=check_positive,
+    ),
 ) -> None:
     """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
 
@@ -241,11 +246,15 @@ def serve(
             "metrics_dir": nothing,
         }
         batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
-        asyncio.run(run(name, folder, places, batches))
+        asyncio.run(run(name, folder, places, batches, timeout))
 
 
 async def run(
-    name: str, folder: Path, places: dict[str, Any], batches: dict[str, Any]
+    name: str,
+    folder: Path,
+    places: dict[str, Any],
+    batches: dict[str, Any],
+    timeout: float,
 ) -> None:
     """Serves until a signal ends it."""
     from mlserver import MLServer
@@ -253,14 +262,19 @@ async def run(
     from mlserver import Settings
     from mlserver.settings import ModelParameters
 
+    from keras_attnvariants.backend.private import web_application
+    from keras_attnvariants.serving.mlserver_http import MAX_BYTES
+    from keras_attnvariants.serving.mlserver_http import protect
     from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
 
     # In this process: TensorFlow uses all cores by itself.
-    server = MLServer(Settings(debug=False, parallel_workers=0, **places))
+    usual = {"debug": False, "parallel_workers": 0}
+    server = MLServer(Settings(**usual, grpc_max_message_length=MAX_BYTES, **places))
+    protect(web_application(server))
     model = ModelSettings(
         name=name,
         implementation=TranslationRuntime,
-        parameters=ModelParameters(uri=str(folder)),
+        parameters=ModelParameters(uri=str(folder), extra={"timeout": timeout}),
         **batches,
     )
     await server.start([model])

@@ -19,6 +19,7 @@ from keras_attnvariants.utils.files import open_stream
 from keras_attnvariants.utils.files import read_record
 from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.lines import without_controls
 from keras_attnvariants.utils.locks import open_locked
 
 # What the lines so far and the note about them are called: the name of the file, and
@@ -62,7 +63,8 @@ class LineWriter:
 
     def write(self, texts: Sequence[str], translations: Sequence[str]) -> None:
         """Writes the translations of the next texts."""
-        self.file.writelines(f"{on_one_line(line)}\n" for line in translations)
+        lines = (without_controls(on_one_line(line)) for line in translations)
+        self.file.writelines(f"{line}\n" for line in lines)
         self.file.flush()
         self.lines += len(texts)
 

@@ -118,7 +118,7 @@ def translate(
     systems.check()
     check_search(saved_model, server, drawn, no_repeat_ngram)
     settings: Settings = {
-        "--server": server,
+        "--server": None,
         "--shard": files.shard,
         "--beam-size": search.beam_size,
         "--length-penalty": search.length_penalty,
@@ -127,16 +127,19 @@ def translate(
         "--sample": None if drawn is None else repr(drawn),
         "--precision": systems.precision,
     }
+    if server is not None:
+        # Without TensorFlow here.
+        from keras_attnvariants.serving.client import Client
+        from keras_attnvariants.serving.client.exchange import parse_place
+        from keras_attnvariants.serving.client.exchange import without_password
+
+        settings["--server"] = without_password(server)
     with sentences(texts, files.input, files.part) as source:
         if files.output is not None:
             settings |= origin(model, saved_model, files.input)
         with output_to(files.output, settings, files.resume) as writer:
             rest = source._replace(texts=writer.rest(source.texts))
             if server is not None:
-                # Without TensorFlow here.
-                from keras_attnvariants.serving.client import Client
-                from keras_attnvariants.serving.client.exchange import parse_place
-
                 system: Translate = Client(**parse_place(server)).translate
             else:
                 if imports:

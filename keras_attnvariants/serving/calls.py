@@ -41,8 +41,17 @@ class TensorSpec:
 
     @property
     def array_type(self) -> np.dtype[Any]:
-        """The type of arrays; that of texts is `object`."""
-        return np.dtype(object if self.dtype == "string" else self.dtype)
+        """The type of arrays; that of texts is `object`.
+
+        Raises:
+            ValueError: a server has a type that NumPy does not know.
+        """
+        try:
+            return np.dtype(object if self.dtype == "string" else self.dtype)
+        except TypeError:
+            raise ValueError(
+                f"No arrays have such a type. Received: {self.dtype}"
+            ) from None
 
     def array(self, name: str, value: Any) -> Array:
         """Convert an input to an array of this type and rank; texts become bytes.
@@ -78,11 +87,11 @@ class TensorSpec:
             array = np.asarray(value)
         except ValueError as error:
             raise ValueError(f"`{name}` must have rows of equal length.") from error
-        if array.size and not np.can_cast(array.dtype, self.dtype, "same_kind"):
+        if array.size and not np.can_cast(array.dtype, self.array_type, "same_kind"):
             raise ValueError(
                 f"`{name}` must be {self.dtype}. Received: {array.dtype.name}"
             )
-        return array.astype(self.dtype)
+        return array.astype(self.array_type)
 
 
 @dataclass(frozen=True)

@@ -6,100 +6,105 @@ it; `implementation` in a `model-settings.json` can also name the runtime, as
 """
 
 import asyncio
-import threading
+import re
 
 from mlserver import MLModel
 from mlserver import ModelSettings
-from mlserver.batching import load_batching
 from mlserver.codecs import StringCodec
 from mlserver.errors import InferenceError
+from mlserver.errors import MLServerError
 from mlserver.types import InferenceRequest
 from mlserver.types import InferenceResponse
 from mlserver.types import MetadataTensor
-from mlserver.types import RequestInput
 
+from keras_attnvariants.serving.mlserver_http import MAX_BYTES
 from keras_attnvariants.serving.saved import SavedTranslator
+from keras_attnvariants.serving.turns import Turns
+from keras_attnvariants.utils.checks import check_positive
 
 INPUT, OUTPUT = "text", "translations"
 _TEXT = StringCodec.ContentType
-# Sentences of one request: what one user can make the others wait for.
 MAX_SENTENCES = 1024
+SECONDS = 30.0
+# It goes into the headers of the response.
+_ID = re.compile(r"[!-~]{1,200}")
 
 
 class TranslationRuntime(MLModel):
     """Translates the input `text`, strings `[B]`, to `translations`, strings `[B]`.
 
     A request is checked before others are batched with it, so that a wrong one fails
-    alone. Batches of more sentences than the model takes at once are split.
+    alone. It holds at most 1,024 sentences, or fewer if a request of 1 MB cannot hold
+    so many that are as long as the model reads. Large ones are translated in parts, and
+    others come in between.
 
     Settings of MLServer that it reads are `parameters.uri`, the folder that `export`
-    wrote, `max_batch_size` and `max_batch_time`.
+    wrote, `max_batch_size`, `max_batch_time`, and in `parameters.extra` `timeout`,
+    seconds for a request (30).
     """
 
     def __init__(self, settings: ModelSettings) -> None:
         # MLServer would merge requests before they are checked.
         super().__init__(settings.model_copy(update={"max_batch_size": 0}))
-        self._batches = _Batches(settings)
+        self._merging = settings.max_batch_size, settings.max_batch_time
+        extra = settings.parameters.extra or {}
+        self._timeout = check_positive("timeout", extra.get("timeout", SECONDS))
 
     async def load(self) -> bool:
         """Loads the model and translates once, so that nobody waits for that."""
         # Elsewhere than in the event loop, which answers questions about health.
-        await asyncio.to_thread(self._batches.open)
-        self._batches = await load_batching(self._batches)
+        translator = await asyncio.to_thread(self._open)
+        limits = translator.info["options"]
+        longest = limits["max_characters"]
+        self._max_sentences = min(MAX_SENTENCES, max(MAX_BYTES // longest, 1))
+        max_requests, max_wait = self._merging
+        self._turns = Turns(
+            translator.translate,
+            max_batch=limits["max_batch"],
+            longest=longest,
+            max_requests=max(max_requests, 1),
+            max_wait=max_wait,
+        )
         self.inputs = [MetadataTensor(name=INPUT, datatype="BYTES", shape=[-1])]
         self.outputs = [MetadataTensor(name=OUTPUT, datatype="BYTES", shape=[-1])]
         return True
+
+    def _open(self) -> SavedTranslator:
+        translator = SavedTranslator(self.settings.parameters.uri)
+        translator.translate(["."])
+        return translator
 
     async def predict(self, payload: InferenceRequest) -> InferenceResponse:
         """The translations of a request.
 
         Raises:
             InferenceError: the request is wrong, which is status 400.
+            MLServerError: there was not enough time, which is status 504.
         """
-        texts = texts_of(payload)
-        found = await self._batches.predict(request_of(texts))
+        if payload.id and not _ID.fullmatch(payload.id):
+            raise InferenceError(
+                "`id` must have at most 200 characters of ASCII without spaces. "
+                f"Received: {payload.id!r:.80}"
+            )
+        texts = texts_of(payload, self._max_sentences)
+        try:
+            async with asyncio.timeout(self._timeout):
+                found = await self._turns.translate(texts)
+        except TimeoutError:
+            raise MLServerError(
+                f"There was no time to translate `{INPUT}` in {self._timeout:g} "
+                f"seconds: send fewer or shorter sentences. Received: {len(texts):,}",
+                504,
+            ) from None
         return InferenceResponse(
             id=payload.id,
             model_name=self.name,
             model_version=self.version,
-            outputs=found.outputs,
+            outputs=[StringCodec.encode_output(OUTPUT, found)],
         )
 
 
-class _Batches(MLModel):
-    """Translates requests that MLServer has merged, one batch at a time."""
-
-    def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings)
-        self._one_at_a_time = threading.Lock()
-
-    def open(self) -> None:
-        """Loads the model and translates a sentence."""
-        self._translator = SavedTranslator(self.settings.parameters.uri)
-        self._translator.translate(["."])
-
-    async def predict(self, payload: InferenceRequest) -> InferenceResponse:
-        texts = StringCodec.decode_input(payload.inputs[0])
-        translations = await asyncio.to_thread(self._translate, texts)
-        return InferenceResponse(
-            model_name=self.name,
-            outputs=[StringCodec.encode_output(OUTPUT, translations)],
-        )
-
-    def _translate(self, texts: list[str]) -> list[str]:
-        with self._one_at_a_time:
-            return self._translator.translate(texts)
-
-
-def request_of(texts: list[str]) -> InferenceRequest:
-    """A request for the translations of texts, with nothing else in it."""
-    shape = [len(texts), 1]
-    return InferenceRequest(
-        inputs=[RequestInput(name=INPUT, datatype="BYTES", shape=shape, data=texts)]
-    )
-
-
-def texts_of(payload: InferenceRequest) -> list[str]:
+def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
     """The texts of a request.
 
     Raises:
@@ -120,7 +125,7 @@ def texts_of(payload: InferenceRequest) -> list[str]:
         (content in (None, _TEXT), f"have the content type {_TEXT}, or none", content),
         (isinstance(values, list), "be a list", values),
         (shape in ([count], [count, 1]), f"have the shape [{count}, 1]", shape),
-        (0 < count <= MAX_SENTENCES, f"hold 1 to {MAX_SENTENCES:,} sentences", count),
+        (0 < count <= max_sentences, f"hold 1 to {max_sentences:,} sentences", count),
     ):
         if not is_right:
             raise InferenceError(f"`{INPUT}` must {wanted}. Received: {received!r:.80}")

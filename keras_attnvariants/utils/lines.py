@@ -116,6 +116,15 @@ def split_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
+# Those of ASCII and Latin-1: with them, a text would control a terminal.
+CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
+
+
+def without_controls(text: str) -> str:
+    """The text without control characters, tabs and line breaks among them."""
+    return text.translate(CONTROLS)
+
+
 def on_one_line(text: str) -> str:
     """The text with a space for all that any program takes for the end of a line."""
     return " ".join(text.splitlines())

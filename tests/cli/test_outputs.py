@@ -53,6 +53,12 @@ def test_lines_of_a_stream():
     assert stream.getvalue() == "one line\n\n"
 
 
+def test_no_line_controls_a_terminal():
+    stream = io.StringIO()
+    LineWriter(stream).write(["a"], ["\x1b[2Jä\x07\x9b\t\u200dか\x7f"])
+    assert stream.getvalue() == "[2Jä\u200dか\n"
+
+
 def test_a_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "out"
     path.write_text("old")

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from keras_attnvariants.cli.outputs import PartialFile
+from keras_attnvariants.cli.outputs import output_to
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.serving.echo import echo_server
@@ -192,6 +193,19 @@ def test_a_server_translates_and_tensorflow_stays_away(tmp_path):
         "en-de stable NO",
         "none",
     ]
+
+
+def test_no_password_of_a_server_is_kept_or_shown(kav, tmp_path):
+    (tmp_path / "in").write_text("a\nb\n")
+    output = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        with output_to(output, {"--server": "other"}, resume=False) as writer:
+            writer.write(["a"], ["A"])
+            raise KeyboardInterrupt
+    files = ("--input", tmp_path / "in", "--output", output, "--resume")
+    result = kav("translate", "--server", "http://me:secret@localhost:1/m", *files)
+    check_error(result, "--server http://localhost:1/m instead of other")
+    assert "secret" not in result.output
 
 
 def test_what_is_no_server(kav):

@@ -1,15 +1,36 @@
-"""`kav serve` in a process of its own; needs an environment with MLServer."""
+"""Keeps `kav serve` busy with many clients, and a sender of the largest legal requests.
 
+    taskset --cpu-list 0 python -m tests.faults.kav_serve --clients 50 --seconds 120
+
+Needs an environment with MLServer. Every client gets its translations; the sender gets
+them or is told that its time was over. What counts is how long the clients wait.
+"""
+
+import argparse
+import json
+import random
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from keras_attnvariants.serving.folders import newest_version
+from keras_attnvariants.serving.folders import read_info
+from keras_attnvariants.serving.mlserver_http import MAX_BYTES
+from tests.faults.serving import export_tiny
+from tests.faults.serving import random_texts
+
 SECONDS = 180  # from the start until it is ready
+PAUSE = 1.0  # seconds between the requests of a client
 
 
 class KavServe:
@@ -18,20 +39,21 @@ class KavServe:
     Args:
         folder: that `export` wrote.
         model: name of the model on the server.
+        *options: of `kav serve`.
 
     Attributes:
         address: of HTTP.
         grpc_address: of gRPC.
     """
 
-    def __init__(self, folder: Path, model: str):
+    def __init__(self, folder: Path, model: str, *options: str):
         self.model = model
         ports = free_ports(3)
         self.address, self.grpc_address = (f"127.0.0.1:{port}" for port in ports[:2])
         names = ("--port", "--grpc-port", "--metrics-port")
-        options = [str(x) for pair in zip(names, ports, strict=True) for x in pair]
+        where = [str(x) for pair in zip(names, ports, strict=True) for x in pair]
         call = [sys.executable, "-m", "keras_attnvariants", "serve", str(folder)]
-        self.process = subprocess.Popen([*call, "--name", model, *options])
+        self.process = subprocess.Popen([*call, "--name", model, *where, *options])
 
     def __enter__(self):
         try:
@@ -70,3 +92,102 @@ def free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
+
+
+def ask(url: str, texts: list[str]) -> int:
+    """The status of the answer to a request."""
+    tensor = {"name": "text", "datatype": "BYTES", "shape": [len(texts)]}
+    body = json.dumps({"inputs": [{**tensor, "data": texts}]}).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, body, headers)  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310
+            assert len(json.load(reply)["outputs"][0]["data"]) == len(texts)
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def largest(texts: list[str], longest: int) -> list[str]:
+    """The texts of the largest request: as long as they are read, and as many."""
+    draw = random.Random(1)
+    words = " ".join(texts).split()
+    count = min(1024, MAX_BYTES // longest)
+    width = min(longest, (MAX_BYTES - 200) // count - 4)
+    found = []
+    for _ in range(count):
+        text = " ".join(draw.choices(words, k=width))
+        # JSON writes what is not ASCII in six bytes or twelve.
+        found.append(text.encode("ascii", "ignore").decode()[:width])
+    return found
+
+
+class Load:
+    """Clients, of which one is greedy, until the time is over."""
+
+    def __init__(self, server: KavServe, texts: list[str], longest: int):
+        self.url = f"http://{server.address}/v2/models/{server.model}/infer"
+        self.texts = texts
+        self.largest = largest(texts, longest)
+        self.end = 0.0
+        self.seconds: list[float] = []
+        self.greedy: Counter[int] = Counter()
+
+    def client(self, number: int) -> None:
+        draw = random.Random(number)
+        time.sleep(draw.uniform(0, PAUSE))
+        while time.monotonic() < self.end:
+            begin = time.monotonic()
+            assert ask(self.url, draw.sample(self.texts, draw.randint(1, 4))) == 200
+            self.seconds.append(time.monotonic() - begin)
+            time.sleep(draw.uniform(0, 2 * PAUSE))
+
+    def sender(self) -> None:
+        while time.monotonic() < self.end:
+            self.greedy[ask(self.url, self.largest)] += 1
+
+    def run(self, clients: int, seconds: float, with_sender: bool) -> str:
+        self.end = time.monotonic() + seconds
+        self.seconds.clear()
+        threads = [
+            threading.Thread(target=self.client, args=[n]) for n in range(clients)
+        ]
+        if with_sender:
+            threads.append(threading.Thread(target=self.sender))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        p50, p99 = np.percentile(self.seconds, [50, 99])
+        return (
+            f"{len(self.seconds):,} requests of {clients} clients, seconds p50 "
+            f"{p50:.2f}, p99 {p99:.2f}, most {max(self.seconds):.2f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--clients", type=int, default=50, help="at once (50)")
+    parser.add_argument("--seconds", type=float, default=120, help="of a load (120)")
+    parser.add_argument("--saved-model", type=Path, help="(a tiny one)")
+    parser.add_argument("--texts", type=Path, help="sentences for it, one a line")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="served-") as name:
+        folder, texts = options.saved_model, random_texts()
+        if folder is None:
+            texts = export_tiny(folder := Path(name))
+        if options.texts is not None:
+            texts = options.texts.read_text("utf-8").splitlines()
+        longest = read_info(newest_version(folder))["options"]["max_characters"]
+        with KavServe(folder, "served") as server:
+            load = Load(server, texts, longest)
+            size = sum(map(len, load.largest))
+            print(f"largest request: {len(load.largest)} texts, {size:,} characters")
+            how = options.clients, options.seconds
+            print("alone:", load.run(*how, with_sender=False), flush=True)
+            print("with a sender:", load.run(*how, with_sender=True), flush=True)
+            print("the sender's answers, by status:", dict(load.greedy))
+
+
+if __name__ == "__main__":
+    main()

@@ -4,8 +4,10 @@ MLServer asks for packages that are older than those of the other tests, so this
 runs in an environment of its own; docs/mlserver.md says how.
 """
 
+import asyncio
 import json
 import random
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from keras_attnvariants.backend.private import web_application
 from keras_attnvariants.serving import SavedTranslator
 from tests.faults.kav_serve import KavServe
 from tests.faults.serving_fuzz import InferWire
@@ -31,7 +34,7 @@ class Answer(NamedTuple):
 class Served(KavServe):
     """A server that is asked over HTTP."""
 
-    def post(self, body) -> Answer:
+    def post(self, body, timeout=60) -> Answer:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(  # noqa: S310
             f"http://{self.address}/v2/models/toy/infer",
@@ -39,7 +42,7 @@ class Served(KavServe):
             {"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
                 return Answer(response.status, json.load(response))
         except urllib.error.HTTPError as error:
             return Answer(error.code, json.load(error))
@@ -69,6 +72,22 @@ def expected(exported, texts):
     """The translation of every text."""
     translations = SavedTranslator(exported["hc-sa"]).translate(texts[:200])
     return dict(zip(texts, translations, strict=False))
+
+
+def test_the_application_of_a_server_is_found(tmp_path):
+    """Fails first when MLServer keeps it elsewhere."""
+    from fastapi import FastAPI
+    from mlserver import MLServer
+    from mlserver import Settings
+
+    async def make():
+        options = {"parallel_workers": 0, "metrics_endpoint": None}
+        settings = Settings(model_repository_root=str(tmp_path), **options)
+        return web_application(MLServer(settings))
+
+    app = asyncio.run(make())
+    assert isinstance(app, FastAPI)
+    assert "/v2/docs" in {route.path for route in app.router.routes}
 
 
 def test_health(served):
@@ -123,7 +142,57 @@ HALF = json.dumps(request(["\ud83d"])).encode()
     "body", [b"", b"{", b"[" * 100_000, b'{"inputs": 3}', b"\xff", b"null", HALF]
 )
 def test_what_is_no_request(served, body):
-    assert 400 <= served.post(body).status < 500
+    status, value = served.post(body)
+    assert status == 400
+    assert "inference request" in value["error"] and len(value["error"]) <= 300
+
+
+@pytest.mark.parametrize("name", ["a\r\nSet-Cookie: b", "a\n", "a b", "é", "a" * 10**6])
+def test_ids_that_no_header_can_have_are_refused(served, name):
+    status, value = served.post({"id": name[:990_000], **request(["a"])})
+    assert status == 400
+    assert value["error"].startswith("`id` must") and len(value["error"]) < 300
+    assert served.post({"id": "a-1", **request(["a"])}).value["id"] == "a-1"
+
+
+def test_a_request_has_a_limit_of_bytes(served):
+    status, value = served.post(request(["a" * 10_000] * 200))
+    assert status == 413 and "1,000,000" in value["error"]
+
+
+@pytest.mark.parametrize("page", ["/v2/docs", "/v2/models/toy/docs"])
+def test_no_page_loads_programs_from_elsewhere(served, page):
+    assert served.status(page) == 404
+
+
+@pytest.fixture(scope="module")
+def large(texts):
+    """A request that takes seconds."""
+    return request([" ".join(texts[i : i + 30])[:110] for i in range(1024)])
+
+
+def test_a_request_has_a_deadline(exported, expected, large):
+    with Served(exported["hc-sa"].parent, "toy", "--timeout", "0.3") as server:
+        status, value = server.post(large)
+        assert status == 504 and "0.3 seconds" in value["error"]
+        text = next(iter(expected))
+        assert server.translate([text]) == [expected[text]]
+
+
+def test_work_ends_when_the_sender_is_gone(served, expected, large):
+    def seconds(count):
+        """For a short request, after so many large ones whose senders have left."""
+        for _ in range(count):
+            with pytest.raises(TimeoutError):
+                served.post(large, timeout=0.2)
+        begin = time.monotonic()
+        text = next(iter(expected))
+        assert served.translate([text]) == [expected[text]]
+        return time.monotonic() - begin
+
+    begin = time.monotonic()
+    assert served.post(large).status == 200
+    assert seconds(10) < time.monotonic() - begin
 
 
 def test_nobody_pays_for_a_neighbour(served, expected):

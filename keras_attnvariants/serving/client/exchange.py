@@ -255,11 +255,11 @@ def check_address(address: str) -> tuple[str, str]:
             send.
     """
     scheme, _, target = address.rpartition("://")
-    if scheme not in _SCHEMES:
-        return scheme, address  # a kind of name that gRPC resolves
+    # Of others gRPC resolves the name, and may find several servers.
+    is_name = scheme not in _SCHEMES
     try:
-        parts = urlsplit(f"//{target}")
-        is_wrong = not parts.hostname or parts.port == 0
+        parts = urlsplit(f"//{target.lstrip('/') if is_name else target}")
+        is_wrong = parts.port == 0 or not (parts.hostname or is_name)
     except ValueError:
         is_wrong = True
     if is_wrong or ("@" in target and not scheme.startswith("http")):
@@ -268,4 +268,4 @@ def check_address(address: str) -> tuple[str, str]:
             f"65535 and without a password over gRPC. Received: "
             f"{without_password(address)}"
         )
-    return scheme, target
+    return scheme, address if is_name else target

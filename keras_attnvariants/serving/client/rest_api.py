@@ -42,8 +42,17 @@ class Server:
     """
 
     def __init__(self, to: Connection) -> None:
-        self.address = without_password(to.address)
-        self._model = f"{to.address.rstrip('/')}/v1/models/{quote(to.model, safe='')}"
+        try:
+            url = httpx.URL(to.address)
+        except httpx.InvalidURL as error:
+            raise ValueError(
+                f"`address` is no URL ({error}). Received: "
+                f"{without_password(to.address)!r}"
+            ) from None
+        # In the URL, httpx would log the password.
+        auth = (url.username, url.password) if url.userinfo else None
+        self.address = str(url.copy_with(userinfo=b""))
+        self._model = f"{self.address.rstrip('/')}/v1/models/{quote(to.model, safe='')}"
         self._version = self._model
         if to.version is not None:
             self._version += f"/versions/{to.version}"
@@ -54,6 +63,7 @@ class Server:
         library: Any = httpx.AsyncClient if to.is_async else httpx.Client
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = library(
+            auth=auth,
             headers={**usual, **to.headers},
             limits=httpx.Limits(),
             # Neither proxies nor passwords that nobody named, and the system's CAs.

@@ -2,6 +2,8 @@
 
 import pytest
 
+from keras_attnvariants.serving import Client
+from keras_attnvariants.serving.client.exchange import check_address
 from keras_attnvariants.serving.client.exchange import parse_place
 
 
@@ -32,3 +34,30 @@ def test_what_is_no_place_is_refused(place):
 def test_no_password_is_shown():
     with pytest.raises(ValueError, match="Received: http://host:1$"):
         parse_place("http://me:se/cret@host:1")
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["h:99999", "h:0", "grpc://h:99999", "http://h:99999", "dns:///h:99999", "h:x"],
+)
+def test_impossible_ports_are_refused(address):
+    with pytest.raises(ValueError, match=f"port up to 65535.*Received: {address}$"):
+        Client(address, "m")
+
+
+@pytest.mark.parametrize("scheme", ["", "grpc://", "grpcs://", "dns:///", "ftp://"])
+def test_passwords_that_grpc_cannot_send_are_refused_and_not_shown(scheme):
+    with pytest.raises(ValueError, match="without a password") as raised:
+        Client(f"{scheme}me:secret@h:1", "m")
+    assert "secret" not in str(raised.value)
+
+
+def test_what_is_no_url_is_refused():
+    with pytest.raises(ValueError, match="`address` is no URL") as raised:
+        Client("http://me:secret@h:1/\x1b", "m")
+    assert "\x1b" not in str(raised.value) and "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("address", ["dns:///h:8500", "ipv4:///127.0.0.1:8500"])
+def test_names_that_grpc_resolves_are_left_to_it(address):
+    assert check_address(address)[1] == address

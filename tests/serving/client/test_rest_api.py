@@ -67,6 +67,21 @@ def test_path_headers_and_password_go_with_a_request(way, options, path):
     assert "Authorization: Basic dXNlcjpzZWNyZXQ=" in lines
 
 
+def test_no_password_is_logged(caplog):
+    caplog.set_level("DEBUG")
+    with RawServer(TWO) as server:
+        ask("waiting", f"http://user:secret@localhost:{server.port}", "signatures")
+    assert "localhost" in caplog.text and "secret" not in caplog.text
+
+
+def test_types_of_inputs_that_are_unknown_here_are_told_in_one_line():
+    odd = TWO.replace(b'"DT_STRING"', b'"DT_HALF"  ', 1)
+    with RawServer(odd) as server:
+        with pytest.raises(ValueError, match="type 0 of TensorFlow") as raised:
+            ask("waiting", f"http://localhost:{server.port}", "translate", ["a"])
+    assert "\n" not in str(raised.value)
+
+
 @BOTH
 def test_bytes_that_are_no_text_go_as_base64(way):
     _, asked = predict(way, ONE, '{"outputs": [[1], [2]]}', [b"\xff", "ä\0"])

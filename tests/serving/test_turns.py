@@ -1,0 +1,99 @@
+"""Requests that share a translator."""
+
+import asyncio
+import threading
+
+import pytest
+
+from keras_attnvariants.serving.turns import MAX_BYTES
+from keras_attnvariants.serving.turns import Turns
+
+LONG = MAX_BYTES // 4
+
+
+class Translator:
+    """Translates to capitals when it may, and notes what it was given at once."""
+
+    def __init__(self):
+        self.given = []
+        self.may = threading.Event()
+        self.may.set()
+
+    def __call__(self, texts):
+        self.given.append(texts)
+        assert self.may.wait(10)
+        if "fail" in texts:
+            raise RuntimeError("no translation")
+        return [text.upper() for text in texts]
+
+
+@pytest.fixture
+def translator():
+    return Translator()
+
+
+def turns(translator, **changes):
+    options = {"max_batch": 4, "longest": LONG, "max_requests": 8, "max_wait": 0.01}
+    return Turns(translator, **{**options, **changes})
+
+
+def run(translator, *requests, **changes):
+    """The answers to requests that come at the same time."""
+
+    async def ask():
+        shared = turns(translator, **changes)
+        tasks = (shared.translate(texts) for texts in requests)
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return asyncio.run(ask())
+
+
+def test_all_texts_are_translated_in_their_order(translator):
+    texts = [f"{'a' * (7 * i % 5)}{i}" for i in range(11)]
+    assert run(translator, texts, []) == [[text.upper() for text in texts], []]
+    assert max(map(len, translator.given)) == 4
+
+
+def test_requests_that_come_together_are_translated_together(translator):
+    assert run(translator, ["a"], ["b"], ["c"]) == [["A"], ["B"], ["C"]]
+    assert translator.given == [["a", "b", "c"]]
+
+
+def test_a_turn_has_so_many_requests_at_most(translator):
+    run(translator, ["a"], ["b"], ["c"], max_requests=2)
+    assert translator.given == [["a", "b"], ["c"]]
+
+
+def test_others_come_between_the_parts_of_a_large_request(translator):
+    run(translator, [str(i) for i in range(12)], ["a"], ["b"])
+    places = [texts.index("a") for texts in translator.given if "a" in texts]
+    assert places == [0] and translator.given[1][:2] == ["a", "b"]
+
+
+def test_short_texts_do_not_wait_in_the_turn_of_long_ones(translator):
+    long, short = "l" * LONG * 3, "s"
+    run(translator, [long] * 8, [short] * 8, max_batch=64)
+    assert [len(texts) for texts in translator.given] == [4, 8, 4]
+
+
+def test_a_failure_is_that_of_the_requests_in_its_turn(translator):
+    found = run(translator, ["fail", *["longer"] * 8], ["e"], max_requests=1)
+    assert isinstance(found[0], RuntimeError) and found[1] == ["E"]
+    assert len(translator.given) == 2
+
+
+def test_who_leaves_gets_no_more_turns(translator):
+    async def ask():
+        shared = turns(translator)
+        translator.may.clear()
+        task = asyncio.create_task(shared.translate(["a"] * 40))
+        while not translator.given:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        translator.may.set()
+        return await shared.translate(["b"])
+
+    assert asyncio.run(ask()) == ["B"]
+    assert translator.given == [["a"] * 4, ["b"]]
