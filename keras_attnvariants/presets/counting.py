@@ -43,8 +43,8 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
             missing have their defaults.
 
     Raises:
-        TypeError: a layer in `config` cannot be deserialized.
-        ValueError: `model` does not accept an argument.
+        ValueError: a layer in `config` is of a class that is not known, or `model` does
+            not accept an argument.
 
     Example:
 

@@ -22,14 +22,9 @@ from functools import partial
 from typing import Any
 
 from keras_attnvariants.models import lowest
-from keras_attnvariants.presets.preset import BASE
-from keras_attnvariants.presets.preset import Preset
-from keras_attnvariants.presets.preset import PublishedFigures
-from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.papers import register_paper
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
-from keras_attnvariants.presets.preset import read_table
-from keras_attnvariants.presets.registry import register
 
 N = 5
 
@@ -169,128 +164,4 @@ ARCHITECTURES: dict[str, Callable[..., dict[str, Any]]] = {
     **{f"lowest-{m}-ngram": both(lowest_ngram, count=m) for m in range(1, 7)},
 }
 
-PAPER = (
-    "Loem, Takase, Kaneko and Okazaki 2022, Are Neighbors Enough? Multi-Head Neural "
-    "n-gram can be Alternative to Self-attention, arXiv 2207.13354"
-)
-
-
-NOTES = {
-    "neural-ngram-as-written": "The paper's text describes this form, but its "
-    "parameter counts are those of neural-ngram, where the scores are. This form has "
-    "67M parameters where the paper prints 62M, and 43M where it prints 36M. To the "
-    "letter, a head would read whole vectors (`head_input='full'` of `NeuralNgram`): "
-    "94.5M for wmt16-en-de.",
-    "neural-ngram-no-global": "The paper's 62M parameters are 61.44M here, which round "
-    "to 61M.",
-    "neural-ngram-depth-6": "The paper's 62M parameters are not reproduced: with 6 "
-    "layers and all else equal, no reading gives that many. Some width must have been "
-    "increased.",
-    "neural-ngram-single-head": "The paper's 62M parameters are not reproduced: 8 "
-    "layers with one head as wide as the model have more. Some width must have been "
-    "reduced.",
-    "concatenated-ngram": "The paper's 62M parameters are not reproduced: it does not "
-    "say how the language model of Sun and Iyyer is extended to an encoder and a "
-    "decoder. One distant window of 16 tokens is our choice. In the released code of "
-    "that model, the layers above add the means of the distant windows again, and the "
-    "weights of the means can be learned; neither is the case here.",
-    **dict.fromkeys(
-        ("decoder-ngram", "encoder-ngram"),
-        "The paper does not give the depths. Here each side is as deep as in the model "
-        "that has the same layers on both sides.",
-    ),
-    **dict.fromkeys(
-        (f"lowest-{m}-ngram" for m in range(1, 7)),
-        "The paper plots the scores in Figure 3 and prints one: 0.50 more than 26.02.",
-    ),
-}
-
-# Tables 1 to 4 and Figure 3, by corpus.
-TABLES = {
-    "wmt16-en-de": """
-        model                    num_layers num_decoder_layers parameters bleu  dev_bleu
-        self-attention           6          -                  61_000_000 27.20 26.02
-        local-attention          6          -                  61_000_000 26.71 25.50
-        concatenated-ngram       6          -                  62_000_000 -     25.41
-        neural-ngram             8          -                  62_000_000 27.15 26.00
-        neural-ngram-depth-6     6          -                  62_000_000 -     25.69
-        neural-ngram-single-head 8          -                  62_000_000 -     25.33
-        neural-ngram-no-global   8          -                  62_000_000 -     25.80
-        neural-ngram-growing     8          -                  62_000_000 -     26.11
-        neural-ngram-as-written  8          -                  -          -     -
-        decoder-ngram            6          8                  -          -     26.46
-        encoder-ngram            8          6                  -          -     25.95
-        lowest-1-ngram           6          -                  -          -     -
-        lowest-2-ngram           6          -                  -          -     -
-        lowest-3-ngram           6          -                  -          -     26.52
-        lowest-4-ngram           6          -                  -          -     -
-        lowest-5-ngram           6          -                  -          -     -
-        lowest-6-ngram           6          -                  -          -     -
-    """,
-    "iwslt14-de-en": """
-        model                    num_layers  parameters  bleu
-        self-attention           6           36_000_000  35.34
-        local-attention          6           36_000_000  34.77
-        neural-ngram             9           36_000_000  35.49
-        neural-ngram-as-written  9           -           -
-    """,
-    "gigaword": """
-        model            num_layers parameters rouge.rouge-1 rouge.rouge-2 rouge.rouge-l
-        self-attention   6          61_000_000 37.80         18.91         34.91
-        local-attention  6          61_000_000 34.72         17.34         31.75
-        neural-ngram     8          62_000_000 37.71         19.02         35.17
-    """,
-    "cnn-dailymail": """
-        model            num_layers parameters rouge.rouge-1 rouge.rouge-2 rouge.rouge-l
-        self-attention   6          61_000_000 39.15         17.21         36.43
-        local-attention  6          61_000_000 34.27         14.57         32.24
-        neural-ngram     8          62_000_000 39.04         17.38         36.01
-    """,
-}
-
-SETTINGS_NOTE = (
-    "The paper gives no optimizer, batch size, number of updates, dropout or beam "
-    "size; the usual values are assumed."
-)
-
-
-def preset(
-    name: str, corpus: str, sizes: Mapping[str, Any], published: PublishedFigures
-) -> Preset:
-    """The preset of a model on a corpus."""
-    options = {"vocabulary_size": 32_768, "dropout": 0.1}
-    training = {"batch_tokens": 2 * 25_000, "steps": 100_000}
-    metric, merges = "F1 of ROUGE, test set", "32K"
-    if corpus == "iwslt14-de-en":
-        options = {"vocabulary_size": 10_000, "dropout": 0.3, "intermediate_dim": 1024}
-        training = {"batch_tokens": 2 * 4096, "steps": 50_000, "beam_size": 5}
-        metric, merges = "BLEU, mean of three seeds, test set", "10K"
-    elif corpus == "wmt16-en-de":
-        tests = "newstest2014; newstest2013 for development"
-        metric = f"BLEU, mean of three seeds, {tests}"
-    return Preset(
-        name=f"loem2022/{name}/{corpus}",
-        paper=PAPER,
-        architecture=ARCHITECTURES[name],
-        options={
-            **BASE,
-            "attention": {"use_bias": True},
-            "normalization": "post",
-            **options,
-            **sizes,
-        },
-        training=TrainingSettings(
-            schedule=layer_config("NoamSchedule", hidden_dim=512, warmup_steps=4000),
-            **training,
-            label_smoothing=0.1,
-            vocabulary=f"joint BPE, {merges} merges",
-            metric=metric,
-        ),
-        published=published,
-        notes=f"{NOTES.get(name, '')} {SETTINGS_NOTE}".strip(),
-    )
-
-
-for _corpus, _table in TABLES.items():
-    for _name, (_sizes, _figures) in read_table(_table, _corpus).items():
-        register(preset(_name, _corpus, _sizes, _figures))
+register_paper("loem2022", ARCHITECTURES.__getitem__)

@@ -1,6 +1,5 @@
 """A named configuration: how to build it, how it was trained, what it scored."""
 
-import ast
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,9 +12,6 @@ from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.presets.counting import count_parameters
 from keras_attnvariants.utils.typing import DType
-
-# Sizes of the base Transformer of Vaswani et al. 2017.
-BASE = {"num_layers": 6, "hidden_dim": 512, "intermediate_dim": 2048, "num_heads": 8}
 
 
 def layer_config(class_name: str, **config: Any) -> dict[str, Any]:
@@ -108,45 +104,6 @@ class PublishedFigures:
 
 
 PLACES = ("encoder_attention", "decoder_attention", "cross_attention")
-
-BY_DIRECTION = ("bleu", "ter", "dev_bleu", "dev_ter")
-
-
-def read_table(
-    text: str, corpus: str
-) -> dict[str, tuple[dict[str, Any], PublishedFigures]]:
-    """The options and the published figures of models, by name.
-
-    Args:
-        text: a line per model, with its name and a value, or `-`, for each column. The
-            first line has the names of the columns: arguments of the model, and fields
-            of `PublishedFigures`, such as `loss`, `bleu.en-de` or `bleu`.
-        corpus: ends with a direction of translation: that of columns which name none.
-            Scores in other languages are left out.
-    """
-    (_, *columns), *lines = (line.split() for line in text.strip().split("\n"))
-    direction = "-".join(corpus.split("-")[-2:])
-    languages = sorted(direction.split("-"))
-    rows = {}
-    for name, *cells in lines:
-        options: dict[str, Any] = {}
-        figures: dict[str, Any] = {}
-        for column, cell in zip(columns, cells, strict=True):
-            field_name, _, key = column.partition(".")
-            key = key or direction
-            is_foreign = (
-                field_name in BY_DIRECTION and sorted(key.split("-")) != languages
-            )
-            if cell == "-" or is_foreign:
-                continue
-            value = ast.literal_eval(cell)
-            if field_name in (*BY_DIRECTION, "rouge"):
-                figures.setdefault(field_name, {})[key] = value
-            else:
-                is_figure = field_name in PublishedFigures.__dataclass_fields__
-                (figures if is_figure else options)[field_name] = value
-        rows[name] = options, PublishedFigures(**figures)
-    return rows
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models import highest
-from keras_attnvariants.presets.preset import BASE
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
-from keras_attnvariants.presets.preset import read_table
 from keras_attnvariants.presets.you2020 import INITIALIZERS
 from tests.presets import tiny
 from tests.selection import mostly_slow
@@ -161,29 +159,3 @@ def test_keras_deserializes_what_the_functions_return():
     layer = keras.saving.deserialize_keras_object(learned_attention(4, dropout=0.1))
     assert type(layer) is DotProductAttention
     assert (layer.num_heads, layer.get_config()["dropout"]) == (4, 0.1)
-
-
-def test_sizes_of_the_base_model_are_those_of_vaswani_et_al():
-    sizes = {name: value for name, value in BASE.items() if name != "num_heads"}
-    assert sizes == {"num_layers": 6, "hidden_dim": 512, "intermediate_dim": 2048}
-    assert BASE["num_heads"] == 8
-    assert set(sizes) <= set(Transformer.__init__.__annotations__)
-
-
-def test_tables_have_options_and_figures():
-    rows = read_table(
-        """
-        model  num_layers  tied   bleu  ter   bleu.fr-en  bleu.en-de  rouge.rouge-1 loss
-        one    6           False  27.0  51.5  27.1        30.0        -              -
-        two    -           -      -     -     -           -           1.5            2
-        """,
-        "wmt14-en-fr",
-    )
-    assert rows["one"] == (
-        {"num_layers": 6, "tied": False},
-        presets.PublishedFigures({"en-fr": 27.0, "fr-en": 27.1}, ter={"en-fr": 51.5}),
-    )
-    assert rows["two"] == (
-        {},
-        presets.PublishedFigures(rouge={"rouge-1": 1.5}, loss=2),
-    )
