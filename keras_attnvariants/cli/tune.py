@@ -264,6 +264,7 @@ def tune(
         settings={} if patience is None else {"patience": patience},
         bleu_sentences=bleu_sentences or 200,
         precision=precision,
+        imports=imports or (),
     )
     if parallel.worker is not None:
         return prepared.join(str(parallel.chief), parallel.worker)

@@ -37,7 +37,6 @@ from keras_attnvariants.tuning.hybrids import learned_layers
 from keras_attnvariants.tuning.hybrids import replacements
 from keras_attnvariants.tuning.hybrids import stacks
 from keras_attnvariants.tuning.hybrids import with_layers
-from keras_attnvariants.tuning.search import CONTENTS
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_share
@@ -47,6 +46,8 @@ NEARNESS = 0.25
 SENTENCES = 1000
 # The dimension of the space.
 DIMENSION = "hybrid"
+# What differs if another corpus is given.
+CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 
 
 class ProposedLayer(NamedTuple):

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import os
+import re
 import resource
 import statistics
 from collections.abc import Iterable
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group
+from rich.table import Column
 from rich.table import Table
 
 from keras_attnvariants.training.progress import read_log
@@ -28,6 +31,8 @@ ERROR = "error.txt"
 OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
 # What a trial costs; -1 where more of it is better.
 COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
+# In the label of an object that Keras serialized.
+PLACE_OF_CLASS = re.compile(r'"module": "[^"]*", |, "registered_name": "[^"]*"')
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,10 @@ class TrialRecord:
             f"{self.parameters:,} parameters, {self.updates:,} updates, "
             f"{self.minutes:.1f} min"
         )
+
+    def brief(self, dimension: str) -> str:
+        """The value of a dimension; an object without the place of its class."""
+        return PLACE_OF_CLASS.sub("", label(self.values[dimension]))
 
     def cost(self, name: str) -> float:
         """One of `COSTS`, of which less is better."""
@@ -159,30 +168,29 @@ class SearchResult:
         columns = ("trial", self.objective, "spread", *measured, "best_seed")
         write_csv(Path(path), [[*columns, *dimensions], *rows])
 
-    def __rich__(self) -> Table:
+    def __rich__(self) -> Group:
         front, varied = self.front(), dimensions_that_vary(self.records)
         metric, _ = OBJECTIVES[self.objective]
-        costs = ("parameters", "tokens/s", "memory", "minutes")
-        table = Table(title=f"{len(self.records)} trials of {self.budget} each")
-        for name in ("", "trial", metric, *costs):
-            table.add_column(name, justify="right")
-        table.add_column("values", overflow="fold")
+        title = f"{len(self.records)} trials of {self.budget} each"
+        costs = Table(title=title, box=None)
+        costs.caption = "* on the front of quality against number of parameters"
+        for name in ("", "trial", metric, "parameters", "tokens/s", "MiB", "minutes"):
+            costs.add_column(name, justify="right", no_wrap=True)
+        # Below: beside the costs, they would not fit into a terminal.
+        points = Table("trial", Column("values", overflow="fold"), box=None)
         for r in self.records:
-            values = [
-                f"{short(k)} {label(r.values[k])}" for k in varied if k in r.values
-            ]
-            table.add_row(
+            costs.add_row(
                 "*" if r in front else "",
                 r.trial,
                 r.formatted_score,
                 f"{r.parameters:,}",
                 f"{r.tokens_per_second:,.0f}",
-                f"{r.memory_mib:,.0f} MiB",
+                f"{r.memory_mib:,.0f}",
                 f"{r.minutes:.1f}",
-                ", ".join(values),
             )
-        table.caption = "* on the front of quality against number of parameters"
-        return table
+            chosen = (f"{short(k)} {r.brief(k)}" for k in varied if k in r.values)
+            points.add_row(r.trial, ", ".join(chosen))
+        return Group(costs, points)
 
 
 def short(dimension: str) -> str:
@@ -199,10 +207,10 @@ def names_of_dimensions(records: Iterable[TrialRecord]) -> list[str]:
 
 
 def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
-    """The names of the dimensions that tell the trials apart; of one trial, all."""
+    """The dimensions that tell the trials apart, sorted; of one trial, all."""
     return [
         name
-        for name in names_of_dimensions(records)
+        for name in sorted(names_of_dimensions(records))
         if len(records) == 1 or len({repr(r.values.get(name)) for r in records}) > 1
     ]
 

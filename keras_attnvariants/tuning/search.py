@@ -16,6 +16,8 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.run_settings import DifferentSettingsError
+from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import faster_precision
@@ -30,14 +32,13 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
 SETTINGS = "search.json"
 # What all trials compute in, if a search chose it.
 PRECISION = "precision.txt"
-# What differs if another corpus is given.
-CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Search:
         bleu_sentences: number of validation sentences for `"bleu"`.
         settings: fields of `TrainingConfig`, such as `patience`.
         precision: dtype policy, or `"auto"`; as for `train_preset`.
+        imports: modules with variants and presets of one's own, which workers import.
 
     Raises:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
@@ -85,6 +87,7 @@ class Search:
     bleu_sentences: int = 200
     settings: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "auto"
+    imports: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, ("random", "bayesian", "hyperband"))
@@ -140,10 +143,13 @@ class Search:
                 continues its trial.
 
         Raises:
-            ValueError: the folder holds another search, or no chief answers.
+            ValueError: the folder holds another search, no chief answers, or a module
+                cannot be imported.
         """
         from keras_attnvariants.tuning import workers
 
+        for module in self.imports:
+            import_named("imports", module)
         workers.check_worker_name(name)
         workers.wait_for_search(self.folder / SETTINGS, chief)
         check_same_search(self.folder, self.described())
@@ -272,29 +278,23 @@ def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     write_file(folder / SETTINGS, json.dumps(settings, indent=1).encode())
 
 
+class DifferentSearchError(DifferentSettingsError):
+    """The folder holds a search with other settings, or on another corpus."""
+
+    problem = (
+        "{} holds a search with other settings, or on another corpus: give those to "
+        "continue it, or choose another folder"
+    )
+
+
 def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
     """Raises unless the folder holds no search, or one with these settings.
 
     Raises:
-        ValueError: a setting other than a higher number of trials differs.
+        DifferentSearchError: a setting other than the number of trials differs.
     """
-    path = folder / SETTINGS
-    if not path.exists():
+    if not (folder / SETTINGS).exists():
         return
-    saved = read_json(path)
-    differing = [
-        name
-        for name in dict.fromkeys((*saved, *given))
-        if name != "max_trials" and saved.get(name) != given.get(name)
-    ]
-    if not differing:
-        return
-    name = differing[0]
-    other = f"with another `{name}`"
-    received = f"{given.get(name)!r:.60} instead of {saved.get(name)!r:.60}"
-    if corpus := [name for name in differing if name in CONTENTS]:
-        other, received = "on another corpus", f"another content of {', '.join(corpus)}"
-    raise ValueError(
-        f"{folder} holds a search {other}: give that, or choose another folder. "
-        f"Received: {received}"
-    )
+    saved = read_json(folder / SETTINGS)
+    if different := differences_of(saved, given, free=[("max_trials",)]):
+        raise DifferentSearchError(folder, different)

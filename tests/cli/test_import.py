@@ -5,6 +5,7 @@ import sys
 import keras
 import pytest
 
+from keras_attnvariants import attention
 from keras_attnvariants.presets import registry
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
@@ -79,6 +80,38 @@ def test_from_training_to_an_export(kav, forget, corpus_folder, tmp_path):
     stdout(kav(*export, *IMPORT))
     forget()
     assert stdout(kav("translate", "be la", "--saved-model", saved)) == by_model
+
+
+SEARCHED = """
+import keras_attnvariants as kav
+from keras_attnvariants.attention.registry import register_attention
+
+
+@register_attention("mine", ({"num_heads": 4, "key_dim": 4},))
+class Blunt(kav.DotProductAttention):
+    pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_workers_import_what_they_search(kav, corpus_folder, tmp_path, monkeypatch):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/module.py").write_text(SEARCHED)
+    (tmp_path / "space.toml").write_text('[attention]\nencoder = ["Blunt"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    corpus = ("--data", corpus_folder, "--source", "xx", "--target", "yy")
+    sizes = ("--layers", 1, "--width", 8, "--feed-forward", 8, "--heads", 2)
+    small = ("--vocabulary-size", 50, "--batch-tokens", 256, "--precision", "float32")
+    tune = ("tune", *corpus, *sizes, *small, "--space", "space.toml")
+    tune = (*tune, "--preset", "kav/base/bible", "--search", "search")
+    short = ("--updates", 2, "--validations", 1, "--workers", 2)
+    try:
+        found = stdout(kav(*tune, *short, "--import", "package.module"))
+    finally:
+        attention.registry._variants.pop("Blunt", None)
+    assert "encoder Blunt" in found
 
 
 def test_the_preset_is_listed(kav, forget):

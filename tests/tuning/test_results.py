@@ -2,9 +2,13 @@
 
 import csv
 import dataclasses
+import io
 
 import pytest
+from rich.console import Console
 
+from keras_attnvariants import presets
+from keras_attnvariants import tuning
 from keras_attnvariants.tuning import SearchResult
 from keras_attnvariants.tuning import TrialRecord
 from keras_attnvariants.tuning.results import read_result
@@ -53,7 +57,14 @@ def test_records_are_read_as_written_and_listed(result, tmp_path):
     result.to_csv(tmp_path / "trials.csv")
     rows = list(csv.DictReader((tmp_path / "trials.csv").read_text().splitlines()))
     assert rows[0]["bleu"] == "5.0" and rows[0]["encoder/LocalAttention/n"] == "3"
-    assert result.__rich__().row_count == 4
+    assert "4 trials of 10 updates each" in printed(result)
+
+
+def printed(result):
+    """As a terminal of 80 columns shows it."""
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(result)
+    return console.export_text()
 
 
 def test_the_table_shows_what_tells_the_trials_apart(tmp_path):
@@ -68,10 +79,30 @@ def test_the_table_shows_what_tells_the_trials_apart(tmp_path):
         )
     ]
     both = SearchResult(tmp_path, tuple(records), "bleu", "10 updates")
-    assert list(both.__rich__().columns[-1].cells) == [
-        "encoder none",
-        "encoder LocalAttention",
-    ]
+    _, points = printed(both).split("values")
+    assert points.split() == ["0", "encoder", "none", "1", "encoder", "LocalAttention"]
     one = SearchResult(tmp_path, tuple(records[:1]), "bleu", "10 updates")
-    [shown] = one.__rich__().columns[-1].cells
-    assert shown == "encoder none, warmup_steps 500"
+    assert "encoder none, warmup_steps 500" in printed(one)
+
+
+def test_a_terminal_of_80_columns_shows_a_trial_in_a_few_lines(tmp_path):
+    """With the attention of three places, one of them with an object as an option."""
+    preset = presets.get("kav/hc-sa/multi30k")
+    space = tuning.named_space("attention", preset)
+    [options] = (
+        dimension.values
+        for dimension in space.hyperparameters(preset).space
+        if dimension.name == "encoder/PhraseAttention/options"
+    )
+    longest = max(options, key=len)
+    values = {}
+    for place in ("encoder", "decoder", "cross"):
+        values |= {
+            place: "PhraseAttention",
+            f"{place}/PhraseAttention/options": longest,
+        }
+    found = dataclasses.replace(record("0", 31.4, 15_168_312), values=values)
+    text = printed(SearchResult(tmp_path, (found,), "bleu", "10 updates"))
+    assert "15,168,312" in text and "31.4 ± 1.4" in text
+    assert len(text.split("values")[1].splitlines()) < 10
+    assert text.count("PhraseAttention") == 3 and "module" not in text

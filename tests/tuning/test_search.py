@@ -170,9 +170,9 @@ def impatient(monkeypatch):
 
 
 OTHER = [
-    ({"seed": 5}, "a search with another `seed`.*Received: 5 instead of 1$"),
-    ({"budget": tuning.Budget(updates=7)}, "a search with another `budget`"),
-    ({"seeds": (1, 2)}, "a search with another `seeds`"),
+    ({"seed": 5}, "a search with other settings.*Received: `seed` 5 instead of 1$"),
+    ({"budget": tuning.Budget(updates=7)}, "`updates` 7 instead of 6, `validations` 9"),
+    ({"seeds": (1, 2)}, r"`seeds` \[1, 2\] instead of \[1\]"),
 ]
 
 
@@ -189,7 +189,7 @@ def test_another_search_is_neither_continued_nor_joined(
 
 def test_a_search_of_a_preset_in_other_sizes(search):
     other = dataclasses.replace(search, preset=bare_preset(num_layers=2))
-    with pytest.raises(ValueError, match="another `preset.num_layers`.*2 instead of 1"):
+    with pytest.raises(ValueError, match="`preset.num_layers` 2 instead of 1"):
         other.run()
 
 
@@ -205,14 +205,14 @@ def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
             lines = path.read_text().splitlines()[1:]
             (folder / f"{split}.{name}").write_text("\n".join(lines) + "\n")
     other = load_corpus(folder, "xx", "yy", cache_dir=folder / "cache")
-    with pytest.raises(ValueError, match="holds a search on another corpus"):
+    with pytest.raises(ValueError, match="on another corpus.*`train_sentences`"):
         toy_search(other, search.folder, max_trials=2).run()
 
 
 def test_a_search_on_a_corpus_with_alignments(search):
     given = search.described()
     write_settings(search.folder, {**given, "alignments": "0" * 64})
-    with pytest.raises(ValueError, match="another corpus.*content of alignments$"):
+    with pytest.raises(ValueError, match="another corpus.*`alignments` None instead"):
         check_same_search(search.folder, given)
 
 
@@ -232,6 +232,12 @@ def test_a_chief_that_is_gone(search, impatient, has_begun):
         (search.folder / SETTINGS).unlink()
     with pytest.raises(ValueError, match=r"^No chief has answered for 0.2 seconds"):
         search.join(free_address(), "a")
+
+
+def test_a_worker_imports_modules_first(search):
+    other = dataclasses.replace(search, imports=("no_such.module",))
+    with pytest.raises(ValueError, match=r"cannot be imported.*no_such\.module$"):
+        other.join(free_address(), "a")
 
 
 @pytest.mark.parametrize("name", ["", "../a", "the-chief", "a b"])
