@@ -42,14 +42,14 @@ from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
 from keras_attnvariants.training.run_models import CHECKPOINTS
 from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.run_models import read_weights
 from keras_attnvariants.training.run_settings import CONFIG
 from keras_attnvariants.training.run_settings import STATES
 from keras_attnvariants.training.run_settings import read_settings
-from keras_attnvariants.training.state import PROGRESS
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.state import read_state
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
-from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import check_folder
 
 
@@ -157,8 +157,7 @@ def _states(folder: Path) -> tuple[list[Finding], int | None]:
     steps: list[int] = []
 
     def update(path: Path) -> str:
-        check_folder(path)
-        steps.append(int(read_json(path / PROGRESS)["step"]))
+        steps.append(read_state(path).progress["step"])
         return f"of update {steps[-1]:,}"
 
     findings = [
@@ -180,7 +179,8 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
     """Examines the weights that are averaged at the end."""
     advice = "The average leaves it out"
     for path in sorted((folder / CHECKPOINTS).glob("step-*")):
-        yield examined(f"{CHECKPOINTS}/{path.name}", check_folder, path, advice=advice)
+        name = f"{CHECKPOINTS}/{path.name}"
+        yield examined(name, lambda p: read_weights(p) and "", path, advice=advice)
     if (folder / BEST).is_dir() and not (folder / CHECKPOINTS).is_dir():
         text = "missing: an average would have the last weights alone"
         yield Finding(NOTE, CHECKPOINTS, text)

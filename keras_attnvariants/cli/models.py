@@ -221,6 +221,11 @@ def load(
     is_run = (folder / "log.jsonl").is_file()
     load = kav.training.load_run if is_run else kav.load_model
     model, tokenizer = load(folder)
+    if not hasattr(model, "initial_state"):
+        raise ValueError(
+            f"The folder must hold a model that translates. Received: {folder}, with a "
+            f"{type(model).__name__}"
+        )
     if tokenizer is None:
         raise FileNotFoundError(
             f"The model folder must have a tokenizer.model. Received: {folder}"

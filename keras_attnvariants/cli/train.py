@@ -30,8 +30,9 @@ from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.importing import import_named
 
-# What a refusal to resume a run says of the data.
+# What a refusal to resume a run says of the backend and the data.
 DATA = {
+    "backend": "the environment variable KERAS_BACKEND",
     "corpus": "--data",
     "train_sentences": "--data, training sentences with sha256",
     "alignments": "--alignments, links with sha256",
@@ -59,7 +60,7 @@ class TrainingOptions(UpdateOptions):
 
     steps: int | None = option("Number of updates.", min=1)
     minutes: float | None = option(
-        "End earlier, when the time is up.", check=check_positive
+        "End earlier, when the time is up, over all resumes.", check=check_positive
     )
     accumulate: int | None = option(
         "Batches whose gradients make an update together (1).", min=1

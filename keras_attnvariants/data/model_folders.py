@@ -148,10 +148,8 @@ def build_model(folder: Path) -> keras.Model:
             check_integers(config, arrays, numbers)
         with describing(folder), keras.StatelessScope(initialize_variables=False):
             model = templates.deserialize(config)
-        if not isinstance(model, keras.Model) or not hasattr(model, "initial_state"):
-            raise DamagedFolderError(
-                f"{CONFIG} describes no model that translates. Received: {folder}"
-            )
+        if not isinstance(model, keras.Model):
+            raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
         with fitting(folder):
             # Two numbers of a model in 4 bits are one of the file.
             if model.count_params() > 2 * numbers:

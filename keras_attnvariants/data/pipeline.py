@@ -242,7 +242,10 @@ class TokenizedCorpus:
                 inputs["alignments"] = alignments[0]
             return inputs, labels, weights
 
-        return indices.map(element).prefetch(tf.data.AUTOTUNE)
+        options = tf.data.Options()
+        # A process with an unfinished epoch would end up to a minute later with it.
+        options.autotune.enabled = False
+        return indices.map(element).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
 def _pairs(

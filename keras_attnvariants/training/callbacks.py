@@ -4,6 +4,7 @@ import dataclasses
 import math
 import signal
 import threading
+import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from types import FrameType
@@ -23,13 +24,12 @@ Logs = dict[str, Any] | None
 # wrong: an untrained model is near log V, and a model that learns is below.
 DIVERGED = 4.0
 
+# Seconds after which the first state is saved, however many updates lie between two.
+FIRST_STATE = 60.0
+
 
 class StoppedBySignal(SystemExit):
     """A signal has ended the training, whose state is saved."""
-
-
-class TimeIsUp(Exception):
-    """The next period of training would end too late. `train` catches it."""
 
 
 class DivergedError(ArithmeticError):
@@ -196,8 +196,9 @@ class StopRequest:
 class StateSaver(keras.callbacks.Callback):
     """Saves the state every few updates, after each validation, and when stopped.
 
-    On SIGTERM or SIGINT it then ends the process, with status 143 or 130. It comes last
-    among the callbacks, so that a state includes what the others did.
+    The first one comes after a minute at the latest. On SIGTERM or SIGINT it then ends
+    the process, with status 143 or 130. It comes last among the callbacks, so that a
+    state includes what the others did.
 
     Args:
         progress: where the run stands.
@@ -218,6 +219,7 @@ class StateSaver(keras.callbacks.Callback):
         self._request = request
         self._save_every = save_every
         self._save = save
+        self._first_by = time.monotonic() + FIRST_STATE
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         progress = self._progress
@@ -225,7 +227,8 @@ class StateSaver(keras.callbacks.Callback):
             # `fit` leaves out the rest of the period, and validates.
             progress.period_end = progress.step
             progress.stopped = progress.validation_pending = True
-        self._save_if(progress.step % self._save_every == 0)
+        is_late = time.monotonic() >= self._first_by
+        self._save_if(is_late or progress.step % self._save_every == 0)
 
     def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
         self._save_if(False)
@@ -238,5 +241,6 @@ class StateSaver(keras.callbacks.Callback):
     def _save_if(self, is_due: bool) -> None:
         if is_due or self._request.number:
             self._save()
+            self._first_by = math.inf
         if self._request.number:
             raise StoppedBySignal(self._request.exit_code)

@@ -118,7 +118,7 @@ def train(
         train(model, tokenizer, dataset_at, "runs/first", config,
               validation_texts=(sources, references), translate=translator.translate)
     """
-    run_dir = Path(run_dir)
+    run_dir, limit = Path(run_dir), begun_limit(callbacks)
     if translate is not None and validation_texts is not None:
         bleu = ValidationBLEU(translate, *validation_texts, config.bleu_tokenize)
         callbacks = [bleu, *callbacks]
@@ -130,8 +130,7 @@ def train(
         )
     bar = contextlib.nullcontext()
     if verbose == "auto" and not any(isinstance(c, ProgressBar) for c in callbacks):
-        limits = [c for c in callbacks if isinstance(c, TimeLimit)]
-        bar = ProgressBar(config.steps, *limits[:1])
+        bar = ProgressBar(config.steps, limit)
         callbacks = [bar, *callbacks]  # its line about a validation comes first
     with locked(run_dir), StopRequest() as request, guided(model, config), bar:
         loop = TrainingLoop(
@@ -142,12 +141,22 @@ def train(
         state, callbacks = folder.open(settings, resume)
         if state is not None:
             loop.start(state)
+        if limit is not None and not loop.is_done:
+            limit.measure(loop.evaluate)
         loop.run(callbacks)
         last = to_arrays(model.weights)
         assign_arrays(model.weights, folder.averages(), "weight")
         result = folder.finish(loop.evaluate())
         assign_arrays(model.weights, last, "weight")
         return result
+
+
+def begun_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
+    """The limit of time among the callbacks, which counts from now on at the latest."""
+    limit = next((c for c in callbacks if isinstance(c, TimeLimit)), None)
+    if limit is not None:
+        limit.tick()
+    return limit
 
 
 def train_preset(
@@ -217,6 +226,7 @@ def train_preset(
     # Imports TensorFlow.
     from keras_attnvariants.data import TokenizedCorpus
 
+    begun_limit(callbacks)
     run_dir = Path(run_dir)
     subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
     positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
@@ -252,7 +262,7 @@ def train_preset(
         greedy = greedy_translations(
             model, tokenizer, corpus, bleu_sentences, samples, config.bleu_tokenize
         )
-        callbacks = [*callbacks, *greedy]
+        callbacks = [*greedy, *callbacks]
     return train(
         model,
         tokenizer,

@@ -1,11 +1,14 @@
 """The progress of a training: a limit of time, a bar on a terminal, and the log."""
 
+import contextlib
 import json
 import math
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from typing import TypeGuard
 
 import keras
 from rich.console import Console
@@ -14,7 +17,6 @@ from keras_attnvariants.backend import local_value
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
-from keras_attnvariants.training.callbacks import TimeIsUp
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.progress import Bar
@@ -25,14 +27,17 @@ SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
 
 
 class TimeLimit(StatefulCallback):
-    """Ends training before a period that would not end in time.
+    """Ends training after an update, early enough to validate once more in time.
 
-    A period is what lies between two validations. The first one is always trained,
-    however long it takes. Time counts over all resumes of a run; a later call with
-    a higher limit continues it.
+    Time counts from the beginning of the first `train` or `train_preset` that it is
+    given to, over all resumes of a run; a later call with a higher limit continues it.
+    The run ends with a validation and a saved state, and with a validation of the
+    averaged weights. What these will take is known from the validation before; `train`
+    makes one before the first update.
 
     Args:
-        minutes: limit for updates and validations together.
+        minutes: limit for all of the training: the vocabulary if that is learned,
+            updates and validations.
 
     Attributes:
         limit: the same in seconds.
@@ -51,41 +56,51 @@ class TimeLimit(StatefulCallback):
         super().__init__()
         self.limit = 60.0 * check_positive("minutes", minutes)
         self.seconds = 0.0
-        self._began = 0.0  # `seconds` at the beginning of the period
-        # Seconds of the last period; the next one is expected to take as many.
-        self._expected = 0.0
-        self._last = time.monotonic()
+        self._last: float | None = None
+        self._updated = 0.0  # `seconds` after the last update
+        self._validation = 0.0  # seconds of a validation, with all that is saved then
+        self._has_ended = False
+
+    @property
+    def state_name(self) -> str:
+        return TimeLimit.__name__  # that of subclasses, too
 
     def get_state(self) -> dict[str, Any]:
-        self._tick()
-        return {"seconds": self.seconds, "longest": self._expected}
+        self.tick()
+        ended = self.limit if self._has_ended else None
+        return {"seconds": self.seconds, "ended": ended}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self.seconds = self._began = state["seconds"]
-        self._expected = state["longest"]
-
-    def on_train_begin(self, logs: Logs = None) -> None:
-        self._last = time.monotonic()
-
-    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._tick()
-        if self._expected and self.seconds + self._expected > self.limit:
-            raise TimeIsUp
-        self._began = self.seconds
+        self.seconds += state["seconds"]
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        self._tick()
+        self.tick()
+        self._updated = self.seconds
+        self._end_in_time()
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        self._tick()
-        # Not the longest: the first period includes compilation.
-        self._expected = self.seconds - self._began
+        self.tick()
+        self._validation = self.seconds - self._updated
+        self._end_in_time()
 
-    def _tick(self) -> None:
-        """Counts the time since the last call."""
+    def tick(self) -> None:
+        """Counts the time since the last call; at the first, begins to count."""
         now = time.monotonic()
-        self.seconds += now - self._last
+        self.seconds += 0.0 if self._last is None else now - self._last
         self._last = now
+
+    def measure(self, validate: Callable[[], Any]) -> None:
+        """Measures how long a validation takes."""
+        self.tick()
+        before = self.seconds
+        validate()
+        self.tick()
+        self._validation = self.seconds - before
+
+    def _end_in_time(self) -> None:
+        # The averages are validated, too.
+        if self.seconds + 2 * self._validation >= self.limit:
+            self._has_ended = self.model.stop_training = True
 
 
 class ProgressBar(keras.callbacks.Callback):
@@ -274,13 +289,23 @@ def read_log(log: Path) -> list[dict[str, Any]]:
     lines = log.read_text("utf-8").split("\n")[:-1]
     events = []
     for number, line in enumerate(lines, start=1):
-        try:
+        event = None
+        with contextlib.suppress(ValueError, RecursionError):
             event = json.loads(line)
-            event["event"], event["step"]
-        except (ValueError, KeyError, TypeError) as error:
+        if not _is_record(event):
             raise ValueError(
                 f"Line {number} of {log} is no record of a log: remove it. "
                 f"Received: {line!r:.80}"
-            ) from error
+            )
         events.append(event)
     return events
+
+
+def _is_record(event: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether a value is what `JsonLinesLogger` writes: numbers, or null, by name."""
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        return False
+    numbers = [value for name, value in event.items() if name != "event"]
+    return type(event.get("step")) is int and all(
+        value is None or type(value) in (int, float) for value in numbers
+    )

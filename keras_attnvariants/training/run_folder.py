@@ -19,10 +19,12 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.progress import JsonLinesLogger
+from keras_attnvariants.training.progress import TimeLimit
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
 from keras_attnvariants.training.run_models import CHECKPOINTS
@@ -40,8 +42,10 @@ from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
+from keras_attnvariants.utils.progress import clock
 
 # The errors of a disk, a quota and a file that are full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -93,6 +97,8 @@ class RunFolder:
         self._store = TrainingState(path / STATES)
         self._states: dict[str, Any] = {}
         self._stateful: dict[str, StatefulCallback] = {}
+        limits = (c for c in self.given if isinstance(c, TimeLimit))
+        self._limit = next(limits, None)
         scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
         self._bleu = next((bleu for bleu in scores if bleu.share is None), None)
         self._monitor = "loss" if self.loop.validation_data is None else "val_loss"
@@ -136,19 +142,18 @@ class RunFolder:
                 )
             check_same_run(self.path, saved, settings)
         state = self._store.load_latest()
-        if state is not None and any(
-            saved["training"].get(name) != settings["training"][name]
-            for name in ("steps", "patience")
-        ):
+        if state is not None:
+            check_progress(self.path, state.progress)
+        if state is not None and self._is_longer(saved, settings, state):
             state.progress["stopped"] = False
         text = json.dumps(settings, indent=2) + "\n"
         write_file(self.path / CONFIG, text.encode())
         if self.tokenizer is not None:
             write_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
         remove_leftovers(self.path)
-        self._tell_start(state)
         callbacks = self._order()
         self._restore(state, callbacks)
+        self._tell_start(state)
         return state, callbacks
 
     def averages(self) -> list[np.ndarray]:
@@ -182,14 +187,33 @@ class RunFolder:
             progress.stopped,
         )
 
+    def _is_longer(
+        self, saved: dict[str, Any], settings: dict[str, Any], state: LoadedState
+    ) -> bool:
+        """Whether a run that was stopped early is to go on from its last state."""
+        if any(
+            saved["training"].get(name) != settings["training"][name]
+            for name in ("steps", "patience")
+        ):
+            return True
+        time = state.progress["callbacks"].get(f"{TimeLimit.__name__}-1", {})
+        ended = time.get("ended")
+        return ended is not None and (self._limit is None or self._limit.limit > ended)
+
     def _tell_start(self, state: LoadedState | None) -> None:
         model, steps = self.loop.model, self.loop.config.steps
         size, local = model.count_params(), backend.local_size(model)
         parts = f", {local:,} of them on each device" if local < size else ""
         step = 0 if state is None else state.progress["step"]
-        print(f"{self.path}: {size:,} parameters{parts}, update {step} of {steps}.")
+        time = ""
+        if state is not None and self._limit is not None:
+            spent, limit = self._limit.seconds, self._limit.limit
+            left = clock(max(limit - spent, 0.0))
+            time = f", {clock(spent)} of {clock(limit)} spent, {left} left"
+        text = f"{size:,} parameters{parts}, update {step} of {steps}{time}"
+        print(f"{self.path}: {text}.")
         if state is not None and state.progress["stopped"]:
-            print("It was stopped early; more `steps` or `patience` continue it.")
+            print("It was stopped early; more `steps`, `patience` or time continue it.")
 
     def _order(self) -> list[keras.callbacks.Callback]:
         """All callbacks; each comes after those whose logs it reads."""
@@ -253,6 +277,21 @@ class RunFolder:
 
     def _bleu_of_model(self) -> dict[str, float]:
         return {} if self._bleu is None else {"val_bleu": self._bleu.score()}
+
+
+def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
+    """Raises unless a state says where a run stands.
+
+    Raises:
+        DamagedFolderError: it does not.
+    """
+    for name, value in {**dataclasses.asdict(Progress()), "callbacks": {}}.items():
+        if type(progress.get(name)) is not type(value):
+            raise DamagedFolderError(
+                f"The last of {run_dir / STATES} does not say where the run stands: "
+                f"remove it, and the one before is used. Received: {name} "
+                f"{progress.get(name)!r:.80}"
+            )
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from keras_attnvariants.training.state import read_arrays
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.state import write_arrays
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.folders import remove_leftovers
 
@@ -101,9 +102,10 @@ class CheckpointAverager(StatefulCallback):
         Raises:
             DamagedFolderError: none is left.
         """
-        self.count, totals, arrays = 0, None, []
-        for path in intact(numbered(self._directory, "step"), "left out"):
-            arrays = read_arrays(path / WEIGHTS)["model"]
+        self.count, totals = 0, None
+        arrays: list[np.ndarray] = []
+        paths = numbered(self._directory, "step")
+        for _, arrays in intact(paths, read_weights, "left out"):
             wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
             totals = wide if totals is None else list(map(np.add, totals, wide))
             self.count += 1
@@ -192,6 +194,16 @@ class BestModel(StatefulCallback):
             return math.isfinite(value)
         is_higher = self._monitor == "val_bleu"
         return value > self.best if is_higher else value < self.best
+
+
+def read_weights(path: Path) -> list[np.ndarray]:
+    """The weights of a validated step, from their folder.
+
+    Raises:
+        DamagedFolderError: a file of it is not what was written.
+    """
+    check_folder(path, (WEIGHTS,))
+    return read_arrays(path / WEIGHTS).get("model", [])
 
 
 def better_model(log: Path) -> str:

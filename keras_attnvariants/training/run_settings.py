@@ -90,6 +90,8 @@ def describe_run(
 ) -> dict[str, Any]:
     """The settings of a run, as JSON."""
     return {
+        # Their seeds of dropout are of different kinds.
+        "backend": keras.backend.backend(),
         "training": config.to_dict(),
         "model": describe_model(model),
         "tokenizer": None if tokenizer is None else tokenizer.sha256,

@@ -23,7 +23,6 @@ from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StoppedBySignal
 from keras_attnvariants.training.callbacks import StopRequest
-from keras_attnvariants.training.callbacks import TimeIsUp
 from keras_attnvariants.training.run_folder import RunFolder
 from keras_attnvariants.training.run_folder import TrainingResult
 from keras_attnvariants.training.run_folder import clear_full_disk
@@ -241,8 +240,6 @@ class SharedFolder:
         """The mean of the last validated weights."""
         if self.own is None:
             return distribution.from_first_process(to_arrays(self.loop.model.weights))
-        if not self.loop.is_done:
-            distribution.gathered(None)  # the others wait for another period
         return distribution.from_first_process(self.own.averages())
 
     def finish(self, scores: dict[str, float]) -> TrainingResult:
@@ -252,7 +249,7 @@ class SharedFolder:
 
 
 class Together(keras.callbacks.Callback):
-    """Lets all processes begin periods, and end the training, at the same update.
+    """Lets all processes end the training at the same update.
 
     Args:
         own: the signal that this process has got.
@@ -265,10 +262,6 @@ class Together(keras.callbacks.Callback):
         super().__init__()
         self._own = own
         self.request = StopRequest()
-
-    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        if not distribution.gathered(True)[0]:
-            raise TimeIsUp
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         asked = self._own.number or 0, bool(self.model.stop_training)

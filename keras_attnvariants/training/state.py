@@ -1,9 +1,9 @@
 """The states of a run on disk: everything that the next update depends on."""
 
 import itertools
-import json
 import shutil
 import sys
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
+from zipfile import BadZipFile
 
 import keras
 import numpy as np
@@ -18,10 +20,13 @@ from keras import ops
 
 from keras_attnvariants.backend import local_value
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.folders import remove_leftovers
+
+T = TypeVar("T")
 
 VARIABLES = "variables.npz"
 PROGRESS = "progress.json"
@@ -40,7 +45,7 @@ class LoadedState(NamedTuple):
 
     Attributes:
         variables: arrays by group, in the order in which they were saved.
-        progress: the JSON value that was saved with them.
+        progress: the JSON object that was saved with them.
     """
 
     variables: dict[str, list[np.ndarray]]
@@ -124,10 +129,10 @@ class TrainingState:
         """
         remove_leftovers(self.directory)
         paths = self.paths()
-        for path in intact(reversed(paths), "using the state before it"):
+        consequence = "using the state before it"
+        for path, state in intact(reversed(paths), read_state, consequence):
             self._last_good = path
-            progress = json.loads((path / PROGRESS).read_bytes())
-            return LoadedState(read_arrays(path / VARIABLES), progress)
+            return state
         if paths:
             raise DamagedFolderError(
                 "every saved state is damaged; start again in an empty folder. "
@@ -147,20 +152,38 @@ def number_of(path: Path) -> int:
     return int(path.name.rpartition("-")[2])
 
 
-def intact(paths: Iterable[Path], consequence: str) -> Iterator[Path]:
-    """Folders that are as they were written; a line on standard error names others.
+def intact(
+    paths: Iterable[Path], read: Callable[[Path], T], consequence: str
+) -> Iterator[tuple[Path, T]]:
+    """Folders that are as they were written, each with its content.
+
+    A line on standard error names each of the others.
 
     Args:
         paths: folders with manifests.
+        read: reads one, or raises `DamagedFolderError`.
         consequence: what becomes of those that are damaged, for the line.
     """
     for path in paths:
         try:
-            check_folder(path)
+            content = read(path)
         except DamagedFolderError as error:
             print(f"{path} is damaged ({error}); {consequence}.", file=sys.stderr)
         else:
-            yield path
+            yield path, content
+
+
+def read_state(path: Path) -> LoadedState:
+    """The state in a folder that `TrainingState.save` wrote.
+
+    Raises:
+        DamagedFolderError: a file of it is not what was written.
+    """
+    check_folder(path, (VARIABLES, PROGRESS))
+    progress = read_json(path / PROGRESS)
+    if not isinstance(progress, dict) or type(progress.get("step")) is not int:
+        raise DamagedFolderError(f"{PROGRESS} has no number of updates")
+    return LoadedState(read_arrays(path / VARIABLES), progress)
 
 
 def to_arrays(variables: Sequence[Any]) -> list[np.ndarray]:
@@ -204,12 +227,19 @@ def write_arrays(
 
 
 def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:
-    """Arrays by group, as `write_arrays` was given them."""
+    """Arrays by group, as `write_arrays` was given them.
+
+    Raises:
+        DamagedFolderError: the file holds something else.
+    """
     groups: dict[str, list[np.ndarray]] = {}
-    with np.load(path, allow_pickle=False) as entries:
-        for key in sorted(entries.files):
-            group, _, dtype = key.rsplit("/", 2)
-            groups.setdefault(group, []).append(entries[key].view(dtype))
+    try:
+        with np.load(path, allow_pickle=False) as entries:
+            for key in sorted(entries.files):
+                group, _, dtype = key.rsplit("/", 2)
+                groups.setdefault(group, []).append(entries[key].view(dtype))
+    except (ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
+        raise DamagedFolderError(f"{path.name} holds no arrays of a run") from error
     return groups
 
 

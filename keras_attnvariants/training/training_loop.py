@@ -1,6 +1,5 @@
 """The loop of a run: periods of updates by Keras' `fit`, and their validations."""
 
-import contextlib
 import dataclasses
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from keras_attnvariants.backend import accumulating_train_function
 from keras_attnvariants.backend import distribution
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StepCounter
-from keras_attnvariants.training.callbacks import TimeIsUp
 from keras_attnvariants.training.guided_alignment import check_alignments
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.losses import Perplexity
@@ -88,22 +86,26 @@ class TrainingLoop:
         for field in dataclasses.fields(Progress):
             setattr(self.progress, field.name, state.progress[field.name])
         for group in ("model", "optimizer"):
-            assign_arrays(self.variables()[group], state.variables[group], group)
+            arrays = state.variables.get(group, [])
+            assign_arrays(self.variables()[group], arrays, group)
         if self.progress.step < self.progress.period_end:
             self._counter.metrics = state.variables["metrics"]
 
     def run(self, callbacks: Sequence[keras.callbacks.Callback]) -> None:
-        """All remaining updates and validations, unless the time is up before.
+        """All remaining updates and validations.
 
         Args:
             callbacks: come after those that count updates and average weights.
         """
         self._callbacks = [self._counter, self.averages, *callbacks]
-        with contextlib.suppress(TimeIsUp):
-            if self.progress.validation_pending:
-                self._validate()
-            while not self.is_done:
-                self._fit()
+        progress = self.progress
+        if self.is_done and progress.step < progress.period_end:
+            # Fewer updates are asked for than were done.
+            progress.period_end, progress.validation_pending = progress.step, True
+        if progress.validation_pending:
+            self._validate()
+        while not self.is_done:
+            self._fit()
         self.model.train_function = None  # the caller may `fit` it in another way
 
     def evaluate(self, callbacks: Any = None) -> dict[str, float]:

@@ -162,6 +162,11 @@ def test_training_never_ends(tokens):
     assert len(batches(tokens.training_dataset(512, start_step=step), 2)) == 2
 
 
+def test_a_process_does_not_wait_for_a_tuner_when_it_ends(tokens):
+    for dataset in (tokens.training_dataset(512), tokens.validation_dataset(512)):
+        assert dataset.options().autotune.enabled is False
+
+
 def test_validation_is_finite_ordered_and_of_known_shapes(tokens, corpus, tokenizer):
     first = batches(tokens.validation_dataset(512))
     assert_equal(first, batches(tokens.validation_dataset(512)))

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.training import TrainingState
+from keras_attnvariants.training import callbacks
+from keras_attnvariants.training import run_settings
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.state import to_arrays
@@ -110,6 +113,63 @@ def test_more_steps_may_be_asked_for(finished, tmp_path):
     model, result = toy.run(tmp_path, config)
     assert result.step == config.steps == 26
     assert toy.same(toy.variables(model), toy.variables(undisturbed))
+
+
+def test_fewer_steps_than_were_done_leave_a_model(tmp_path):
+    """Also before the first validation: the weights as they are are validated."""
+    config = toy.toy_config(validate_every=500)
+    stop = toy.stop_at(9)
+    with pytest.raises(SystemExit):
+        toy.run(tmp_path, config, callbacks=[stop])
+    model, result = toy.run(tmp_path, dataclasses.replace(config, steps=8))
+    assert result.step == result.best_step == 9 and result.averaged is not None
+    for name in ("best", "averaged"):
+        saved = load_model(tmp_path / name).model
+        assert toy.same(to_arrays(saved.weights), to_arrays(model.weights))
+    _, result = toy.run(tmp_path, dataclasses.replace(config, steps=12))
+    assert result.step == 12
+
+
+def test_the_first_state_does_not_wait_for_many_updates(tmp_path, monkeypatch):
+    monkeypatch.setattr(callbacks, "FIRST_STATE", 0.0)
+    config = toy.toy_config(validate_every=500, save_every=500)
+    steps = []
+
+    def look(batch, logs):
+        states = TrainingState(tmp_path / "state")
+        if states.paths():
+            steps.append(states.load_latest().progress["step"])
+            raise KeyboardInterrupt
+
+    watch = keras.callbacks.LambdaCallback(on_train_batch_begin=look)
+    with pytest.raises(KeyboardInterrupt):
+        toy.run(tmp_path, config, callbacks=[watch])
+    assert steps == [1]
+
+
+def test_a_run_belongs_to_its_backend(finished, monkeypatch):
+    folder, config, _, _ = finished
+    own = keras.backend.backend()
+    settings = json.loads((folder / "config.json").read_text())
+    assert settings["backend"] == own
+    monkeypatch.setattr(run_settings.keras.backend, "backend", lambda: "another")
+    with pytest.raises(
+        DifferentSettingsError, match=f"`backend` another instead of {own}"
+    ):
+        toy.run(folder, config, tokenizer=toy.toy_tokenizer())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"stopped": "no"}, {"callbacks": []}, {"logs": None}]
+)
+def test_odd_progress_is_told_in_a_line(tmp_path, wrong):
+    toy.run(tmp_path, toy.toy_config(steps=8))
+    store = TrainingState(tmp_path / "state")
+    state = store.load_latest()
+    store.save(state.variables, {**state.progress, **wrong})
+    [name] = wrong
+    with pytest.raises(DamagedFolderError, match=f"remove it.* Received: {name}"):
+        toy.run(tmp_path)
 
 
 def test_no_resume_refuses_a_folder_with_a_run(finished):

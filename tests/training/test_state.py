@@ -1,6 +1,7 @@
 """States come back bit by bit; damage and full disks cost one state at most."""
 
 import errno
+import json
 import subprocess
 
 import keras
@@ -13,6 +14,8 @@ from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.folders import MANIFEST
 from tests.training.faults import full_disk_after
 from tests.training.toy import same
 
@@ -99,6 +102,70 @@ def test_damaged_state_falls_back_with_one_line(tmp_path, capsys, name, damage):
     save(store, 2)
     assert [path.name for path in store.paths()] == ["state-00000001", "state-00000003"]
     assert TrainingState(tmp_path).load_latest().progress == {"step": 2}
+
+
+def junk(folder):
+    (folder / "variables.npz").write_bytes(b"PK junk")
+
+
+def pickled(folder):
+    values = {"model/000000/object": np.array([{}, None], object)}
+    np.savez(folder / "variables.npz", **values)
+
+
+def of_unknown_dtype(folder):
+    np.savez(folder / "variables.npz", **{"model/000000/nothing": np.ones(3)})
+
+
+def of_odd_names(folder):
+    np.savez(folder / "variables.npz", weights=np.ones(3))
+
+
+def a_single_array(folder):
+    with (folder / "variables.npz").open("wb") as file:
+        np.save(file, np.ones(3))
+
+
+def without_step(folder):
+    (folder / "progress.json").write_text('{"step": "two"}')
+
+
+def a_list(folder):
+    (folder / "progress.json").write_text("[1]")
+
+
+def deep(folder):
+    (folder / "progress.json").write_text("[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        *(junk, pickled, of_unknown_dtype, of_odd_names, a_single_array),
+        *(without_step, a_list, deep),
+    ],
+)
+def test_what_is_no_state_is_passed_over_though_its_manifest_matches(
+    tmp_path, capsys, spoil
+):
+    store = TrainingState(tmp_path)
+    save(store, 1)
+    path = save(store, 2)
+    spoil(path)
+    entries = {p.name: file_entry(p) for p in path.iterdir() if p.name != MANIFEST}
+    (path / MANIFEST).write_text(json.dumps(entries))
+    assert TrainingState(tmp_path).load_latest().progress == {"step": 1}
+    error = capsys.readouterr().err
+    assert f"{path} is damaged (" in error and error.count("\n") == 1
+    assert "allow_pickle" not in error
+
+
+def test_a_manifest_must_list_the_files_of_a_state(tmp_path, capsys):
+    store = TrainingState(tmp_path)
+    save(store, 1)
+    (save(store, 2) / MANIFEST).write_text("{}")
+    assert TrainingState(tmp_path).load_latest().progress == {"step": 1}
+    assert "must list 'variables.npz'" in capsys.readouterr().err
 
 
 def test_all_damaged_is_an_error(tmp_path):

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import os
+import signal
 
 import keras
 import numpy as np
@@ -138,6 +140,16 @@ def run(
     config = config or toy_config()
     result = train(model, tokenizer, training_data, run_dir, config, **kwargs)
     return model, result
+
+
+def stop_at(step):
+    """A callback that asks the process to end after an update."""
+
+    def ask(batch, logs):
+        if batch == step - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return keras.callbacks.LambdaCallback(on_train_batch_end=ask)
 
 
 def log(run_dir):
