@@ -160,6 +160,7 @@ def ngrams(reading: Reading) -> list[Panel]:
         change = keras.ops.norm(output[:-1] - output[-1:], axis=-1)
         change = keras.ops.convert_to_numpy(change).T  # [output, left out]
         share = change / np.maximum(change.max(-1, keepdims=True), 1e-9)
+        share = share.round(4)  # products may round the rows of a batch differently
         panels.append(reading.panel(place, "layer 1: what each token changes", share))
     return panels
 

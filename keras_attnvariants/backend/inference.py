@@ -37,7 +37,10 @@ LIBRARIES = frozenset({"keras", "tensorflow", "jax", "jaxlib", "numpy", "ml_dtyp
 
 
 def inference_copy(
-    model: Any, values: Values | None = None, fixed: bool = False
+    model: Any,
+    values: Values | None = None,
+    fixed: bool = False,
+    rows: Values | None = None,
 ) -> Any:
     """A copy of a model, or of a layer, whose layers hold weights as they are used.
 
@@ -52,8 +55,10 @@ def inference_copy(
             integers, they are multiplied in its place.
         fixed: whether no weight will ever change; 8-bit integers are then multiplied
             by oneDNN, which keeps what it prepared, in graphs for any processor.
+        rows: gives the matrix in whose rows an embedding that also projects back looks
+            up ids, in its compute dtype; by default the same as `values`.
     """
-    return _Copier(values or current_value, fixed).copy(model)
+    return _Copier(values or current_value, fixed, rows).copy(model)
 
 
 def shallow_copy(original: Any, **attributes: Any) -> Any:
@@ -75,12 +80,13 @@ class _Copier:
     """Copies objects that refer to each other, each of them once.
 
     Args:
-        values, fixed: as for `inference_copy`.
+        values, fixed, rows: as for `inference_copy`.
     """
 
-    def __init__(self, values: Values, fixed: bool) -> None:
+    def __init__(self, values: Values, fixed: bool, rows: Values | None) -> None:
         self.values = values
         self.fixed = fixed
+        self.rows = rows
         # By identity of the original, which is kept so that its identity stays its own.
         self.copies: dict[int, tuple[Any, Any]] = {}
 
@@ -145,7 +151,10 @@ class _Copier:
         dtype, rows = embedding.compute_dtype, self.values(embedding.embeddings)
         if is_float(rows):
             rows = cast(rows, dtype)
-            return Table(rows, Product(transposed(rows), dtype))
+            product = Product(transposed(rows), dtype)
+            return Table(
+                self.rows(embedding.embeddings) if self.rows else rows, product
+            )
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)

@@ -5,7 +5,6 @@ import os
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.machine import check_extra
 
 FILE = "comparison.toml"
 SETTINGS = "settings.json"
@@ -58,7 +58,6 @@ class IncompleteError(ValueError):
         )
 
 
-@dataclass(frozen=True)
 class Comparison:
     """A comparison that can be started, continued and scored.
 
@@ -75,11 +74,11 @@ class Comparison:
     ```
     """
 
-    settings: ComparisonSettings
-    folder: Path
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", Path(self.folder))
+    def __init__(
+        self, settings: ComparisonSettings, folder: str | os.PathLike[str]
+    ) -> None:
+        self.settings = settings
+        self.folder = Path(folder)
 
     @classmethod
     def from_file(
@@ -100,7 +99,7 @@ class Comparison:
         """
         settings = read_settings(Path(path))
         modules = (*imports, *settings.imports)
-        return cls(replace(settings, imports=modules), Path(folder))
+        return cls(replace(settings, imports=modules), folder)
 
     def run(
         self,
@@ -121,12 +120,13 @@ class Comparison:
             command: that makes the results, for their origin.
 
         Raises:
-            ValueError: a setting is wrong, or a system does not build.
+            ValueError: a package is missing, a setting is wrong, or a system does not
+                build.
             DifferentSettingsError: the folder holds runs with other settings.
             FolderInUseError: another process works in the folder.
             IncompleteError: a run failed; the results of the others are written.
         """
-        result_files.check_packages()
+        check_extra("A comparison", "compare", result_files.NEEDED)
         s = self.settings
         systems = [s.system(name) for name in only] if only else s.systems
         folder = ComparisonFolder(s, self.folder, self._precision())

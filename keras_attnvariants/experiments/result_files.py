@@ -8,18 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from keras_attnvariants.experiments.checked_tables import path_name
+from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.machine import check_extra
 
 RESULTS = "results.json"
 PAGE = "report.html"
 TEMPLATE = files("keras_attnvariants.experiments") / "table.tex"
 # Of the extra `compare`.
 NEEDED = ("scipy", "jinja2", "vl_convert")
-# Below it, a difference has an asterisk.
-SIGNIFICANT = 0.05
 
 _TEX = str.maketrans(
     {
@@ -53,15 +51,6 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
             write_csv(path, [table.columns, *table.rows])
     write_file(folder / "table.tex", latex(result).encode())
     write_page(result, folder / PAGE)
-
-
-def check_packages() -> None:
-    """Raises unless what tests and the page need is installed.
-
-    Raises:
-        ValueError: says how to install what is missing.
-    """
-    check_extra("A comparison", "compare", NEEDED)
 
 
 def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
@@ -123,7 +112,7 @@ def latex(result: ComparisonResult) -> str:
     environment.filters["tex"] = escaped
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         result=result,
-        significant=SIGNIFICANT,
+        level=LEVEL,
         signatures=dict.fromkeys(f"{s.metric}|{s.signature}" for s in result.scores),
     )
 

@@ -117,25 +117,21 @@ def do_examination(
     s, run = folder.settings, folder.first_run(system)
     report(0.0, "loading")
     examined = Examined(run, *load_run(run.path))
-    speed = None
+    speed: tuple[float | None, float | None] = None, None
     if s.speed.runs:
         report(0.1, "measuring the speed of decoding")
         sources = folder.pairs(s.test_sets[0])[0][: s.speed.sentences]
         translate = folder.translator(examined.model, examined.tokenizer).translate
-        speed = measure_speed(translate, sources, s.speed.runs)
+        measured = measure_speed(translate, sources, s.speed.runs)
+        speed = measured.sentences_per_second, measured.tokens_per_second
     tables: list[AnalysisTable] = []
     names = analyses_of(folder, system)
     for number, name in enumerate(names):
         report(0.2 + 0.7 * number / len(names), name)
         tables.append(examined.table(name))
     report(0.9, "attention weights")
-    found = Examination(
-        digest(folder, system),
-        None if speed is None else speed.sentences_per_second,
-        None if speed is None else speed.tokens_per_second,
-        tuple(tables),
-        tuple(examined.attention()),
-    )
+    attention = tuple(examined.attention())
+    found = Examination(digest(folder, system), *speed, tuple(tables), attention)
     with clear_full_disk(run.path.parent):
         write_record(run.path.parent / EXAMINATION, found)
 

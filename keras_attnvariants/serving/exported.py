@@ -74,6 +74,10 @@ class StoredWeights:
         stored = self._read.get(id(weight))
         return weight if stored is None else stored.read_value()
 
+    def variable(self, weight: Any) -> Any:
+        """The variable that is stored for a weight."""
+        return self._read.get(id(weight), weight)
+
     def array(self, weight: Any) -> Any:
         """The stored value of a weight, as an array."""
         stored = self._read.get(id(weight))
@@ -167,7 +171,9 @@ class ExportedModel:
         self.weights = weights
         self.steps: Any = None
         if constant and weights.bytes <= MAX_CONSTANT_BYTES:
-            self.steps = inference_copy(model, weights.array, fixed=True)
+            # Few rows are looked up: in a constant, all would be there twice.
+            rows = weights.variable
+            self.steps = inference_copy(model, weights.array, fixed=True, rows=rows)
 
     def inference_copy(self) -> Any:
         """The copy of the model that a graph computes with, while it is traced."""

@@ -51,15 +51,15 @@ COMPUTING = (
         """
     AsString Assert Case Const EmptyTensorList Identity IdentityN If NoOp
     PartitionedCall Placeholder PreventGradient RaggedGather RaggedRange
-    RaggedTensorToTensor ReadVariableOp StatefulPartitionedCall StatelessCase
-    StatelessIf StatelessMultinomial StatelessRandomGetAlg StatelessRandomGetKeyCounter
-    StatelessRandomGetKeyCounterAlg StatelessRandomNormal StatelessRandomNormalV2
-    StatelessRandomUniform StatelessRandomUniformIntV2 StatelessRandomUniformV2
-    StatelessWhile StopGradient StringJoin StringLength StringLower StringStrip
-    StringUpper Substr TensorListConcatV2 TensorListElementShape TensorListFromTensor
-    TensorListGather TensorListGetItem TensorListLength TensorListPopBack
-    TensorListPushBack TensorListReserve TensorListResize TensorListSetItem
-    TensorListStack UnicodeTranscode VarHandleOp While
+    RaggedTensorToTensor ReadVariableOp ResourceGather StatefulPartitionedCall
+    StatelessCase StatelessIf StatelessMultinomial StatelessRandomGetAlg
+    StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal
+    StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformIntV2
+    StatelessRandomUniformV2 StatelessWhile StopGradient StringJoin StringLength
+    StringLower StringStrip StringUpper Substr TensorListConcatV2 TensorListElementShape
+    TensorListFromTensor TensorListGather TensorListGetItem TensorListLength
+    TensorListPopBack TensorListPushBack TensorListReserve TensorListResize
+    TensorListSetItem TensorListStack UnicodeTranscode VarHandleOp While
     """.split()
     )
 )

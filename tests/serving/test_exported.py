@@ -117,6 +117,15 @@ def test_projections_of_the_same_inputs_are_one_constant():
     assert isinstance(joint.kernel, np.ndarray) and joint.kernel.shape == (16, 48)
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_tokens_are_looked_up_where_weights_are_stored(precision):
+    table = exported(model_in(precision)).steps.embeddings.target
+    assert isinstance(table.product.kernel, np.ndarray)
+    assert isinstance(table.rows, tf.Variable)
+    np.testing.assert_array_equal(table.rows.numpy().T, table.product.kernel)
+    assert table.rows.dtype == table.product.dtype
+
+
 ROWS = [[5, 6, 7], [8], [9, 10, 11, 12], []]
 
 

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.result_parts import COSTS
+from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
 from keras_attnvariants.experiments.result_parts import Measure
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -13,8 +14,6 @@ from keras_attnvariants.experiments.results import ScoreSummary
 
 # Costs that the summary speaks of, if known; the first is in the picture.
 SPOKEN = ("seconds", "parameters", "sentences_per_second", "memory_mib")
-# Below it a corrected p-value is significant.
-LEVEL = 0.05
 # The two that the summary is about: by the field of `Difference` before `_holm`.
 TESTS = {
     "bootstrap": "paired bootstrap over sentences",
@@ -89,10 +88,8 @@ class Ranking:
         """`"better"`, `"worse"` or `"alike"` by the bootstrap, or `"baseline"`."""
         if system not in self.differences:
             return "baseline"
-        for word, names in self.significant("bootstrap").items():
-            if system in names:
-                return word
-        return "alike"
+        found = self.significant("bootstrap").items()
+        return next((word for word, names in found if system in names), "alike")
 
     def p_values(self, test: str) -> dict[str, float]:
         """The corrected p-values of a test by system, where it could be made."""
@@ -134,18 +131,16 @@ class Ranking:
 
         The cheapest comes first.
         """
-        sign = -1 if COSTS[cost].more_is_better else 1
+        sign = 1 if COSTS[cost].more_is_better else -1
         points = {
-            name: (sign * value, -self.sign * self.scores[name].mean)
+            name: (sign * value, self.sign * self.scores[name].mean)
             for name, value in cost_values(self.result).get(cost, {}).items()
             if name in self.scores
         }
-        chosen = [
-            name
-            for name, point in points.items()
-            if not any(
-                other != point and other[0] <= point[0] and other[1] <= point[1]
-                for other in points.values()
-            )
-        ]
-        return sorted(chosen, key=lambda name: points[name])
+        front: list[str] = []
+        # From the cheapest on, each on the front is better than all before.
+        for name in sorted(points, key=points.__getitem__, reverse=True):
+            last = points[front[-1]] if front else None
+            if last is None or points[name][1] > last[1] or points[name] == last:
+                front.append(name)
+        return front

@@ -23,6 +23,7 @@ from keras_attnvariants.experiments.page import ranking
 from keras_attnvariants.experiments.page import result_charts
 from keras_attnvariants.experiments.page.analyses import analyses
 from keras_attnvariants.experiments.result_parts import COSTS
+from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -99,6 +100,7 @@ def environment() -> Environment:
         ranking=ranking,
         result_charts=result_charts,
         COSTS=COSTS,
+        LEVEL=LEVEL,
         MOST_ROWS=MOST_ROWS,
     )
     filters = english.fixed, english.signed, english.probability, english.counted, cell

@@ -196,6 +196,11 @@ def test_the_front(cost, expected):
     assert Ranking.main(result).front(cost) == expected
 
 
+def test_equal_systems_share_the_front():
+    rank = Ranking.main(result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 31.5}))
+    assert rank.front("updates") == ["hc-sa", "sh-x"]
+
+
 def test_systems_are_ranked_from_the_best():
     result = made_up.comparison()
     assert list(Ranking(result, "test2017", "BLEU").scores) == ["sh-x", "hc-sa", "base"]

@@ -86,6 +86,8 @@ def test_all_parts_are_there(made):
         "No paper reports it.",
         "kav compare comparison.toml --folder runs/comparison",
         "lstm 1, lstm 2",
+        "On 2026-11-22 20:00:00 UTC",
+        "keras_attnvariants",
         *made_up.SOURCES,
         *made_up.REFERENCES,
     ):
