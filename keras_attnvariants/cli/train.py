@@ -30,9 +30,8 @@ from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.importing import import_named
 
-# What a refusal to resume a run says of the backend and the data.
+# What a refusal to resume a run says of the data.
 DATA = {
-    "backend": "the environment variable KERAS_BACKEND",
     "corpus": "--data",
     "train_sentences": "--data, training sentences with sha256",
     "alignments": "--alignments, links with sha256",
@@ -253,6 +252,7 @@ def named_by_options() -> Iterator[None]:
     from keras_attnvariants.training import DifferentSettingsError
 
     options = {name: flag(name) for name in inspect.signature(train).parameters}
+    options["backend"] = "the environment variable KERAS_BACKEND"
     for group in (SizeOptions, SubwordOptions, TrainingOptions):
         for field in dataclasses.fields(group):
             options[field.metadata.get("sets", field.name)] = flag(field.name)
