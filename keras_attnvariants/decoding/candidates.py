@@ -88,7 +88,11 @@ def search(
     """
     if excluded is None and count is not None:
         values, tokens = top_tokens(rows, count)
-        return values, tokens, log_sum_exp(rows, values[:, :1], tokens[:, :1])
+        # The softmax of the largest logit is `1 / sum(exp(logits - largest))`, and
+        # every backend has a fast softmax.
+        probabilities = ops.softmax(rows, axis=-1)
+        probability = take(probabilities, tokens[:, :1], axis=1, batch_axes=1)
+        return values, tokens, values[:, :1] - ops.log(probability)
     normalizer = ops.logsumexp(rows, axis=-1, keepdims=True)
     if excluded is not None:
         rows = ops.where(excluded, -np.inf, rows)
@@ -109,21 +113,6 @@ def are_stuck(allowed: Tensor, is_live: Tensor | None) -> Tensor:
     if is_live is not None:
         can_go_on &= is_live
     return ~ops.any(can_go_on, axis=1, keepdims=True)
-
-
-def log_sum_exp(logits: Tensor, largest: Tensor, index: Tensor) -> Tensor:
-    """`log(sum(exp(logits)))` over the last axis: float32 `[N, 1]`.
-
-    The softmax of the largest logit is `1 / sum(exp(logits - largest))`, and every
-    backend has a fast softmax.
-
-    Args:
-        logits: float32 `[N, V]`.
-        largest, index: the largest logit of each row and its index, `[N, 1]`.
-    """
-    probabilities = ops.softmax(logits, axis=-1)
-    probability = take(probabilities, index, axis=1, batch_axes=1)
-    return largest - ops.log(probability)
 
 
 def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -211,48 +211,30 @@ def blocks(
         num_layers: number of blocks.
         given: arguments of `Transformer`, by name.
         dtype: dtype policy of the model.
-    """
-    sublayers: list[list[Any]] = [
-        attention_layers(role, given[f"{role}_attention"], num_layers, dtype)
-        for role in cls.ROLES
-    ]
-    sublayers.append(feed_forward_layers(num_layers, given, dtype))
-    common = {name: given[name] for name in ("normalization", "dropout")}
-    return [
-        cls(*layers, **common, dtype=dtype, name=f"{cls.ROLES[0]}_{number}")
-        for number, layers in enumerate(zip(*sublayers, strict=True))
-    ]
-
-
-def attention_layers(
-    role: str, entries: Templates, num_layers: int, dtype: DType
-) -> list[BaseAttention | None]:
-    """One new attention layer, or `None`, per block.
-
-    Args:
-        role: `"encoder"`, `"decoder"` or `"cross"`.
-        entries: a template, `None`, or a list of one per block.
-        num_layers: number of blocks.
-        dtype: dtype policy of the model.
 
     Raises:
         TypeError, ValueError: see `per_layer` and `check_role`.
     """
-    argument = f"{role}_attention"
-    entries = per_layer(argument, entries, num_layers)
-    for entry in entries:
-        check_role(argument, entry, role)
-    name = "cross_attention" if role == "cross" else "self_attention"
-    return [clone(entry, dtype, name) for entry in entries]
-
-
-def feed_forward_layers(
-    num_layers: int, given: Mapping[str, Any], dtype: DType
-) -> list[FeedForward | None]:
-    """One feed-forward layer, or `None`, per block."""
-    sizes = (given["intermediate_dim"], given["activation"])
+    sublayers: list[list[Any]] = []
+    for role in cls.ROLES:
+        argument = f"{role}_attention"
+        entries = per_layer(argument, given[argument], num_layers)
+        for entry in entries:
+            check_role(argument, entry, role)
+        name = "cross_attention" if role == "cross" else "self_attention"
+        sublayers.append([clone(entry, dtype, name) for entry in entries])
+    sizes = given["intermediate_dim"], given["activation"]
     rate = given["feed_forward_dropout"]
+    sublayers.append(
+        [
+            FeedForward(*sizes, rate, dtype=dtype) if is_wanted else None
+            for is_wanted in per_layer(
+                "feed_forward", given["feed_forward"], num_layers
+            )
+        ]
+    )
+    common = {name: given[name] for name in ("normalization", "dropout")}
     return [
-        FeedForward(*sizes, rate, dtype=dtype) if is_wanted else None
-        for is_wanted in per_layer("feed_forward", given["feed_forward"], num_layers)
+        cls(*layers, **common, dtype=dtype, name=f"{cls.ROLES[0]}_{number}")
+        for number, layers in enumerate(zip(*sublayers, strict=True))
     ]

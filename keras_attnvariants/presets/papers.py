@@ -34,6 +34,11 @@ from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.registry import register
 
 
+def read_toml(name: str) -> dict[str, Any]:
+    """The contents of a TOML file of this folder."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+
+
 def register_paper(
     name: str, architecture_of: Callable[[str], Callable[..., dict[str, Any]]]
 ) -> None:
@@ -43,7 +48,7 @@ def register_paper(
         name: of the TOML file, and the first part of the names of its presets.
         architecture_of: the architecture of a model by its name in the tables.
     """
-    paper = tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
+    paper = read_toml(name)
     for table in paper["tables"]:
         corpus = table["corpus"]
         for model, (options, figures) in read_table(table["rows"], corpus).items():
