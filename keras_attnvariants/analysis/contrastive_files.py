@@ -1,22 +1,16 @@
 """Contrastive pairs from files: folders of text, and the JSON of LingEval97."""
 
-import codecs
 import json
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
-from contextlib import ExitStack
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.data.text_files import open_bytes
-from keras_attnvariants.utils.lines import text_lines
-
-BLOCK = 1 << 16
-# Characters of one entry of a JSON file.
-LONGEST_ENTRY = 1 << 20
+from keras_attnvariants.data.text_files import read_text_lines
 
 
 class ContrastivePair(NamedTuple):
@@ -40,7 +34,7 @@ KINDS = (str, str, str, str, int | None)
 
 
 def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
-    """Contrastive pairs, read as they are needed.
+    """Contrastive pairs; those of a folder are read as they are needed.
 
     Args:
         path: A folder with files `<category>.src.<language>`,
@@ -95,16 +89,14 @@ def equal_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
     Raises:
         ValueError: the files have different numbers of lines.
     """
-    with ExitStack() as stack:
-        opened = [stack.enter_context(open_bytes(path)) for path in paths]
-        for number, texts in enumerate(zip_longest(*map(text_lines, opened)), start=1):
-            ended = [p.name for p, x in zip(paths, texts, strict=True) if x is None]
-            if ended:
-                raise ValueError(
-                    "The files must have equal numbers of lines. Received: "
-                    f"{', '.join(ended)} ended before line {number}"
-                )
-            yield texts
+    for number, texts in enumerate(zip_longest(*map(read_text_lines, paths)), start=1):
+        ended = [p.name for p, text in zip(paths, texts, strict=True) if text is None]
+        if ended:
+            raise ValueError(
+                "The files must have equal numbers of lines. Received: "
+                f"{', '.join(ended)} ended before line {number}"
+            )
+        yield texts
 
 
 def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
@@ -126,32 +118,22 @@ def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
             ) from problem
 
 
-def json_entries(path: Path) -> Iterator[Any]:
-    """The elements of the list in a JSON file, which is not read as a whole.
+def json_entries(path: Path) -> list[Any]:
+    """The elements of the list in a JSON file.
 
     Raises:
-        ValueError: it is no list, cut short, or an element is too long.
+        ValueError: it is no list, or cut short.
     """
-    decoder = json.JSONDecoder()
     with open_bytes(path) as file:
-        blocks = codecs.getreader("utf-8-sig")(file, "replace")
-        text = blocks.read(BLOCK).lstrip()
-        if not text.startswith("["):
-            raise ValueError(
-                "Contrastive pairs must be a folder, or a list in JSON. "
-                f"Received: {path}"
-            )
-        text = text[1:]
-        while not (text := text.lstrip(" \t\r\n,")).startswith("]"):
-            try:
-                entry, end = decoder.raw_decode(text)
-            except (json.JSONDecodeError, RecursionError) as error:
-                block = blocks.read(BLOCK)
-                if not block or len(text) > LONGEST_ENTRY:
-                    raise ValueError(
-                        f"The JSON is damaged or cut short ({error}). Received: {path}"
-                    ) from error
-                text += block
-                continue
-            yield entry
-            text = text[end:]
+        text = file.read().decode("utf-8-sig", "replace")
+    try:
+        entries = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(
+            f"The JSON is damaged or cut short ({error}). Received: {path}"
+        ) from error
+    if not isinstance(entries, list):
+        raise ValueError(
+            f"Contrastive pairs must be a folder, or a list in JSON. Received: {path}"
+        )
+    return entries

@@ -13,11 +13,10 @@ import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.data import Corpus
-from keras_attnvariants.data.text_files import open_bytes
+from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import layer_weights
-from keras_attnvariants.utils.lines import text_lines
 
 T = TypeVar("T")
 
@@ -160,13 +159,11 @@ class Stream:
     ) -> list[Attended]:
         """The weights on a batch, padded to `size` pairs of `length` tokens."""
         model, count = self.model, len(examples)
-        sides: dict[str, list[Sequence[int]]] = {
-            "source_ids": [example.source_ids for example in examples],
-            "target_ids": [[model.bos_id, *example.target_ids] for example in examples],
-        }
+        sources = [example.source_ids for example in examples]
+        targets = [[model.bos_id, *example.target_ids] for example in examples]
         inputs = {
-            name: pad_sequences(ids, size, length, model.pad_id)
-            for name, ids in sides.items()
+            "source_ids": pad_sequences(sources, size, length, model.pad_id),
+            "target_ids": pad_sequences(targets, size, length, model.pad_id),
         }
         source, target = (ids[:count] != model.pad_id for ids in inputs.values())
         sides_of = {
@@ -205,8 +202,7 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
         ValueError: the corpus has no such split.
     """
     source, target = corpus.files(split)
-    with open_bytes(source) as sources, open_bytes(target) as targets:
-        yield from zip(text_lines(sources), text_lines(targets), strict=True)
+    yield from zip(read_text_lines(source), read_text_lines(target), strict=True)
 
 
 def layer_sums(
