@@ -132,19 +132,16 @@ class DemoModel:
         self.pieces = self.tokenizer.pieces
         self.lengths = sorted({min(n, self.model.max_length) for n in LENGTHS})
         self._compiled: set[int] = set()
-        self._searches = {
-            length: backend.jit(
-                lambda ids: beam_search(
-                    self.model,
-                    ids,
-                    beam_size=settings.beam_size,
-                    n_best=min(n_best, settings.beam_size),
-                    return_alignments=True,
-                ),
-                xla=False,
-            )
-            for length in self.lengths
-        }
+        self._search = backend.jit(
+            lambda ids: beam_search(
+                self.model,
+                ids,
+                beam_size=settings.beam_size,
+                n_best=min(n_best, settings.beam_size),
+                return_alignments=True,
+            ),
+            xla=False,
+        )
 
     def read(self, text: str) -> Reading:
         """Translates a sentence."""
@@ -161,12 +158,11 @@ class DemoModel:
         length = next(n for n in self.lengths if n >= len(ids))
         row = np.full((1, length), self.tokenizer.pad_id, "int32")
         row[0, : len(ids)] = ids
-        search = self._searches[length]
         if length not in self._compiled:
-            search(ops.convert_to_tensor(row))
+            self._search(ops.convert_to_tensor(row))
             self._compiled.add(length)
         start = time.perf_counter()
-        found = search(ops.convert_to_tensor(row))
+        found = self._search(ops.convert_to_tensor(row))
         tokens, scores, lengths, weights = (
             ops.convert_to_numpy(values)[0]
             for values in (found.ids, found.scores, found.lengths, found.alignments)

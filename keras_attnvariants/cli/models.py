@@ -188,7 +188,7 @@ def no_repeats(translator: "SavedTranslator", size: int, texts: list[str]) -> li
 
 
 def model_digest(folder: Path) -> str:
-    """Digest of the files of a run's models, of a model folder, or of a SavedModel.
+    """Digest of the manifests of a run's models, of a model folder or of a SavedModel.
 
     Of several versions of a SavedModel it is that of the newest.
     """
@@ -196,13 +196,11 @@ def model_digest(folder: Path) -> str:
 
     if numbers := versions(folder):
         folder /= str(numbers[-1])
-    files = [folder / name / MANIFEST for name in ("", "best", "averaged")]
-    if (folder / "saved_model.pb").is_file():
-        files = sorted(folder.rglob("*"))
     digests = hashlib.sha256()
-    for path in filter(Path.is_file, files):
-        name = path.relative_to(folder).as_posix()
-        digests.update(f"{file_entry(path)['sha256']} {name}\n".encode())
+    for name in (MANIFEST, f"best/{MANIFEST}", f"averaged/{MANIFEST}"):
+        if (folder / name).is_file():
+            entry = file_entry(folder / name)
+            digests.update(f"{entry['sha256']} {name}\n".encode())
     return digests.hexdigest()
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -259,6 +260,13 @@ def test_without_a_home_the_variable_is_named(tmp_path):
         output = done.stdout + done.stderr
         assert text in output and "Traceback" not in output
     assert not list(tmp_path.iterdir())
+
+
+def test_next_commands_can_be_pasted(kav, tmp_path):
+    path = tmp_path / "a 'new' file.toml"
+    output = stdout(kav("compare", "--init", path))
+    words = shlex.split(output.partition(", then ")[2])
+    assert words == ["kav", "compare", str(path), "--folder", "FOLDER"]
 
 
 def test_the_version(kav):
