@@ -9,7 +9,6 @@ from keras import ops
 
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.multi_head import clone_initializer
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
@@ -148,7 +147,7 @@ class RelativeBiasAttention(DotProductAttention):
         self.bias_embedding = keras.layers.Embedding(
             self.num_buckets,
             self.num_heads,
-            embeddings_initializer=clone_initializer(self.kernel_initializer),
+            embeddings_initializer=self.kernel_initializer.clone(),
             embeddings_regularizer=self.kernel_regularizer,
             embeddings_constraint=self.kernel_constraint,
             dtype=self.dtype_policy,

@@ -93,11 +93,12 @@ class ProjectedAttention(BaseAttention):
     ) -> dict[str, Any]:
         """Arguments of a Keras layer with a kernel and a bias."""
         initializer = initializer or self.kernel_initializer
+        # Clones, so that two weights do not share random numbers.
         return {
-            "kernel_initializer": clone_initializer(initializer),
+            "kernel_initializer": initializer.clone(),
             "kernel_regularizer": self.kernel_regularizer,
             "kernel_constraint": self.kernel_constraint,
-            "bias_initializer": clone_initializer(self.bias_initializer),
+            "bias_initializer": self.bias_initializer.clone(),
             "bias_regularizer": self.bias_regularizer,
             "bias_constraint": self.bias_constraint,
             "dtype": self.dtype_policy,
@@ -141,8 +142,9 @@ class MultiHeadBase(ProjectedAttention):
     def make_layers(self, widths: Widths) -> None:
         width = widths.query
         self.head_dim = self.head_width("value_dim", self.value_dim, width)
-        self.value_dense = self.head_dense("value", widths.value, self.head_dim)
-        self.output_dense = self.dense_output(self.num_heads * self.head_dim, width)
+        units = self.num_heads * self.head_dim
+        self.value_dense = self.dense("value", widths.value, units)
+        self.output_dense = self.dense_output(units, width)
 
     def head_width(self, name: str, given: int | None, width: int) -> int:
         """The width of one head: the argument `name`, or `width` over `num_heads`.
@@ -159,12 +161,6 @@ class MultiHeadBase(ProjectedAttention):
             )
         return width // self.num_heads
 
-    def head_dense(
-        self, name: str, input_width: int, head_width: int
-    ) -> keras.layers.Dense:
-        """A built projection to `num_heads` heads of width `head_width`."""
-        return self.dense(name, input_width, self.num_heads * head_width)
-
     def split(self, x: Tensor) -> Tensor:
         """`[..., H * D]` to `[..., H, D]`."""
         return split_heads(x, self.num_heads)
@@ -178,13 +174,6 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
 def merge_heads(x: Tensor) -> Tensor:
     """`[..., H, D]` to `[..., H * D]`."""
     return reshape(x, (*sizes(x)[:-2], x.shape[-2] * x.shape[-1]))
-
-
-def clone_initializer(
-    initializer: keras.initializers.Initializer,
-) -> keras.initializers.Initializer:
-    """A copy with its own state, so that two weights do not share random numbers."""
-    return initializer.__class__.from_config(initializer.get_config())
 
 
 class SideBySide(keras.initializers.Initializer):
@@ -241,8 +230,9 @@ class QueryKeyValueAttention(MultiHeadBase):
 
     def make_layers(self, widths: Widths) -> None:
         self.head_key_dim = self.head_width("key_dim", self.key_dim, widths.query)
-        self.query_dense = self.head_dense("query", widths.query, self.head_key_dim)
-        self.key_dense = self.head_dense("key", widths.key, self.head_key_dim)
+        units = self.num_heads * self.head_key_dim
+        self.query_dense = self.dense("query", widths.query, units)
+        self.key_dense = self.dense("key", widths.key, units)
         super().make_layers(widths)
 
     @property

@@ -19,8 +19,17 @@ _KEPT = "_keras_attnvariants_kept"
 
 
 def name() -> str:
-    """The name of the Keras backend in use: `"tensorflow"`, `"jax"`, …"""
-    return str(keras.config.backend())
+    """The name of the Keras backend in use: `"tensorflow"` or `"jax"`.
+
+    Raises:
+        ValueError: it is another one.
+    """
+    found = str(keras.config.backend())
+    if found not in ("tensorflow", "jax"):
+        raise ValueError(
+            f"The Keras backend must be 'tensorflow' or 'jax'. Received: {found!r}"
+        )
+    return found
 
 
 def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
@@ -51,13 +60,9 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
         return tf.function(
             function, jit_compile=xla, reduce_retracing=not xla, autograph=False
         )
-    if name() == "jax":
-        import jax
+    import jax
 
-        return jax.jit(function)
-    raise ValueError(
-        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
-    )
+    return jax.jit(function)
 
 
 def keep_programs(folder: str | os.PathLike[str]) -> None:

@@ -57,14 +57,10 @@ def scan(
     """
     if name() == "tensorflow":
         return tensorflow_scan(step, initial, inputs, reverse)
-    if name() == "jax":
-        import jax
+    import jax
 
-        state, outputs = jax.lax.scan(step, initial, inputs, reverse=reverse)
-        return state, outputs
-    raise ValueError(
-        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
-    )
+    state, outputs = jax.lax.scan(step, initial, inputs, reverse=reverse)
+    return state, outputs
 
 
 def tensorflow_scan(

@@ -50,11 +50,7 @@ def accumulating_train_function(
     """
     if name() == "tensorflow":
         return _on_tensorflow(model, batches, count)
-    if name() == "jax":
-        return _on_jax(model, batches, count, count_rows)
-    raise ValueError(
-        f"The Keras backend must be 'tensorflow' or 'jax'. Received: {name()!r}"
-    )
+    return _on_jax(model, batches, count, count_rows)
 
 
 def dense(gradient: Tensor) -> Tensor:
