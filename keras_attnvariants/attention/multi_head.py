@@ -236,9 +236,9 @@ class QueryKeyValueAttention(MultiHeadBase):
         super().make_layers(widths)
 
     @property
-    def joint_projections(self) -> tuple[Dense, ...]:
-        """The layers with the same inputs in a step of self-attention."""
-        return self.query_dense, self.key_dense, self.value_dense
+    def joint_projections(self) -> list[tuple[Dense, ...]]:
+        """The groups of layers with the same inputs in a step of self-attention."""
+        return [(self.query_dense, self.key_dense, self.value_dense)]
 
     def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values by head, `[B, L, H, D]` each."""

@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 # Seconds without a sign of life after which JAX ends the processes of a program.
@@ -241,27 +242,24 @@ def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
     return keras.StatelessScope([(v, local_value(v)) for v in model.variables])
 
 
-def weigh_batches(model: keras.Model) -> Callable[[Tensor], Tensor] | None:
+def weigh_batches(model: keras.Model) -> None:
     """Weighs the loss of a batch, as `fit` and `evaluate` report it, by what counts.
 
     Keras weighs it by the number of rows, and so by those that were added for the sake
-    of several devices.
+    of several devices. Nothing changes on one device.
 
     Args:
         model: a compiled model.
-
-    Returns:
-        A function that gives the weight of a batch from its sample weights; `None` on
-        one device, where nothing is changed.
     """
     if keras.distribution.distribution() is None:
-        return None
+        return
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
     update_state = type(tracker).update_state
 
     def counting(step: Callable[..., Any]) -> Callable[..., Any]:
         def counted(state: Any, data: Any) -> Any:
-            rows = rows_that_count(keras.utils.unpack_x_y_sample_weight(data)[2])
+            x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+            rows = counted_rows(x, sample_weight)
             tracker.update_state = lambda loss, sample_weight=None: update_state(
                 tracker, loss, sample_weight=rows
             )
@@ -274,7 +272,6 @@ def weigh_batches(model: keras.Model) -> Callable[[Tensor], Tensor] | None:
 
     model.train_step = counting(type(model).train_step)
     model.test_step = counting(type(model).test_step)
-    return rows_that_count
 
 
 def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
@@ -290,7 +287,14 @@ def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]
     ]
 
 
-def rows_that_count(weights: Tensor) -> Tensor:
-    """Number of rows with a sample weight that is not 0."""
-    of_rows = ops.reshape(weights, (ops.shape(weights)[0], -1))
+def counted_rows(x: Any, sample_weight: Tensor) -> Size | Tensor:
+    """Number of rows of a batch that count for its loss.
+
+    Args:
+        x: inputs, nested tensors.
+        sample_weight: `[B, ...]`. On several devices, rows of zeros do not count.
+    """
+    if keras.distribution.distribution() is None:
+        return ops.shape(keras.tree.flatten(x)[0])[0]
+    of_rows = ops.reshape(sample_weight, (ops.shape(sample_weight)[0], -1))
     return ops.sum(ops.cast(ops.any(of_rows != 0, axis=-1), "float32"))

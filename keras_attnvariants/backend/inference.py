@@ -175,28 +175,20 @@ class _Copier:
 def join_projections(layer: Any) -> None:
     """Joins the products in a copy of a layer that always have the same inputs.
 
-    These are the `joint_projections` of a layer, or what its method `joint_groups`
-    returns: several such tuples. Few rows take about as long for three matrices as for
-    one.
+    A layer lists groups of them as `joint_projections`. Few rows take about as long for
+    three matrices as for one.
     """
-    groups: list[Sequence[Any]] = [getattr(layer, "joint_projections", ())]
-    if hasattr(layer, "joint_groups"):
-        groups += layer.joint_groups()
-    for group in groups:
-        if len(group) > 1 and can_join(group):
-            first, *others = list(group)
+    for group in getattr(layer, "joint_projections", ()):
+        if can_join(group):
+            first, *others = group
             first.joint[tuple(map(id, group))] = first.joined(others)
 
 
 def can_join(products: Sequence[Any]) -> bool:
     """Whether all are products of one form, and nothing else."""
-    forms = {
-        (type(p), p.kernel.shape[0], p.bias is None, p.activation is None)
-        for p in products
-        if isinstance(p, Product) and not getattr(p, "transposed", False)
-    }
-    are_all = all(isinstance(p, Product) and p.activation is None for p in products)
-    return are_all and len(forms) == 1
+    if not all(isinstance(p, Product) and p.activation is None for p in products):
+        return False
+    return len({(type(p), p.kernel.shape[0], p.bias is None) for p in products}) == 1
 
 
 def is_plain_int8(layer: keras.layers.Layer) -> bool:

@@ -173,37 +173,24 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """`[..., D]` to `[..., D]`."""
-        if not training:
-            return standardize(inputs, self.gamma, self.beta, self.epsilon)
-        # TensorFlow differentiates a custom gradient for tensors, not for variables.
-        gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
-        return normalize(inputs, gamma, beta, self.epsilon)
+        if training:
+            # TensorFlow differentiates a custom gradient for tensors, not variables.
+            gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
+            return normalize(inputs, gamma, beta, self.epsilon)
+        # With few operators, which decoding repeats at each position.
+        dtype = keras.backend.result_type(inputs.dtype, "float32")
+        x = ops.cast(inputs, dtype)
+        centred = x - mean(x)
+        scale = ops.rsqrt(mean(ops.square(centred)) + self.epsilon)
+        gamma, beta = (ops.cast(weight, dtype) for weight in (self.gamma, self.beta))
+        return ops.cast(centred * scale * gamma + beta, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {**keras.layers.Layer.get_config(self), "epsilon": self.epsilon}
 
 
-def standardize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with few operators.
-
-    Args:
-        inputs: `[..., D]`.
-        gamma, beta: `[D]`.
-        epsilon: added to the variance.
-
-    Returns:
-        `[..., D]` in the dtype of the inputs.
-    """
-    dtype = keras.backend.result_type(inputs.dtype, "float32")
-    x = ops.cast(inputs, dtype)
-    centred = x - mean(x)
-    scale = ops.rsqrt(mean(ops.square(centred)) + epsilon)
-    outputs = centred * scale * ops.cast(gamma, dtype) + ops.cast(beta, dtype)
-    return ops.cast(outputs, inputs.dtype)
-
-
 def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """`standardize` with its gradient.
+    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with its gradient.
 
     Args:
         inputs: `[..., D]`.

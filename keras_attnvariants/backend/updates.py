@@ -14,6 +14,7 @@ from keras import ops
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.distribution import check_one_replica
+from keras_attnvariants.backend.distribution import counted_rows
 from keras_attnvariants.backend.distribution import in_place
 from keras_attnvariants.utils.typing import Tensor
 
@@ -25,7 +26,6 @@ def accumulating_train_function(
     model: keras.Model,
     batches: int,
     count: CountOfBatch,
-    count_rows: Callable[[Tensor], Tensor] | None = None,
 ) -> Callable[..., Any]:
     """A `train_function` for Keras' `fit`, which calls it for each update.
 
@@ -41,8 +41,6 @@ def accumulating_train_function(
         model: compiled, with a built optimizer.
         batches: number of batches of an update.
         count: gives a scalar for the labels and sample weights of a batch.
-        count_rows: on JAX, gives the weight of a batch in the reported loss from its
-            sample weights; `None` for the number of its rows.
 
     Raises:
         ValueError: the backend is neither TensorFlow nor JAX, or a TensorFlow strategy
@@ -50,7 +48,7 @@ def accumulating_train_function(
     """
     if name() == "tensorflow":
         return _on_tensorflow(model, batches, count)
-    return _on_jax(model, batches, count, count_rows)
+    return _on_jax(model, batches, count)
 
 
 def dense(gradient: Tensor) -> Tensor:
@@ -103,10 +101,7 @@ def _on_tensorflow(
 
 
 def _on_jax(
-    model: keras.Model,
-    batches: int,
-    count: CountOfBatch,
-    count_rows: Callable[[Tensor], Tensor] | None,
+    model: keras.Model, batches: int, count: CountOfBatch
 ) -> Callable[..., Any]:
     import jax
 
@@ -138,8 +133,7 @@ def _on_jax(
         variables = model.metrics_variables
         mapping = list(zip(variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            rows = None if count_rows is None else count_rows(sample_weight)
-            logs = _measured(model, loss, x, y, predictions, sample_weight, rows)
+            logs = _measured(model, loss, x, y, predictions, sample_weight)
         metrics = [scope.get_current_value(variable) for variable in variables]
         totals, counted = _added(sums, gradients, count(y, sample_weight))
         state = placed((trainable, non_trainable, optimizer, metrics))
@@ -174,14 +168,10 @@ def _measured(
     y: Tensor,
     predictions: Tensor,
     sample_weight: Tensor,
-    rows: Tensor = None,
 ) -> dict[str, Tensor]:
     """The metrics after one more batch, counted as Keras counts it."""
-    if rows is None:
-        rows = ops.shape(keras.tree.flatten(x)[0])[0]
-    for metric in model.metrics:
-        if metric.name == "loss":
-            metric.update_state(loss, sample_weight=rows)
+    [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
+    tracker.update_state(loss, sample_weight=counted_rows(x, sample_weight))
     return dict(model.compute_metrics(x, y, predictions, sample_weight))
 
 

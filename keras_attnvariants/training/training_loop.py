@@ -165,7 +165,7 @@ class TrainingLoop:
             ],
             jit_compile=config.jit_compile or backend.name() == "jax",
         )
-        count_rows = distribution.weigh_batches(model)
+        distribution.weigh_batches(model)
         batch = next(iter(divided(self.training_data(0))))
         batch = keras.tree.map_structure(lambda x: x[:1], batch)
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
@@ -179,7 +179,6 @@ class TrainingLoop:
                 model,
                 config.accumulate,
                 lambda labels, weights: ops.sum(token_weights(labels, pad_id, weights)),
-                count_rows,
             )
         return int(logits.shape[-1])
 

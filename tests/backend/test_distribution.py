@@ -1,4 +1,4 @@
-"""What several devices need of a backend; test_several_devices.py has the rest."""
+"""Computing on several devices; test_several_devices.py has the rest."""
 
 import socket
 
@@ -14,10 +14,12 @@ from keras_attnvariants.backend.layouts import DividedModel
 ON_JAX = pytest.mark.skipif(backend.name() != "jax", reason="a function for JAX")
 
 
-def test_rows_count_that_have_a_weight():
+def test_rows_count_on_several_devices_that_have_a_weight(monkeypatch):
     weights = np.array([[1, 0], [0, 0.5], [0, 0], [-0.0, 0]], "float32")
-    assert float(distribution.rows_that_count(weights)) == 2
-    assert float(distribution.rows_that_count(weights[:, 0])) == 1
+    assert distribution.counted_rows({"ids": weights}, weights) == 4
+    monkeypatch.setattr(keras.distribution, "distribution", object)
+    assert float(distribution.counted_rows(weights, weights)) == 2
+    assert float(distribution.counted_rows(weights, weights[:, 0])) == 1
 
 
 def test_a_single_process_is_the_first_and_asks_nobody():

@@ -150,8 +150,9 @@ class PhraseHeads(keras.layers.Layer):
         """The same queries for the keys of a cache, which all orders may share."""
         return queries
 
-    def joint_groups(self) -> list[tuple[keras.layers.Dense, ...]]:
-        """Projections that a decoding step applies to the same inputs."""
+    @property
+    def joint_projections(self) -> list[tuple[keras.layers.Dense, ...]]:
+        """The groups of projections that a decoding step applies to the same inputs."""
         of_query = self.query_projections()
         of_all = of_query + self.key_projections() + self.value_projections()
         found = [*by_order(of_query).values(), *by_order(of_all).values()]
