@@ -64,8 +64,8 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.shared_nodes import share_nodes
-from keras_attnvariants.serving.signatures import DEFAULT
 from keras_attnvariants.serving.signatures import Signatures
+from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.version_files import write_batching
 from keras_attnvariants.serving.version_files import write_info
 from keras_attnvariants.serving.version_files import write_warm_up
@@ -127,32 +127,25 @@ def export(
         FolderInUseError: another export into `path` is at work.
     """
     chosen = Options.of(model, shortlist is not None, **options)
-    check_tokenizer(model, tokenizer)
+    embeddings = min(model.vocabulary_size, model.source_vocabulary_size)
+    if tokenizer is not None and tokenizer.vocabulary_size > embeddings:
+        raise ValueError(
+            "`tokenizer` must not have more pieces than `model` has embeddings "
+            f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
+        )
     model = model_in(model, precision)
     with limited_positions(model, longest_sequence(model, chosen, signatures or ())):
         builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
-        wanted = wanted_signatures(builder, signatures)
+        offered = builder.functions()
+        names = offered.keys() - LARGE_SIGNATURES if signatures is None else signatures
+        for name in names:
+            check_choice("signatures", name, offered)
+        wanted = {name: offered[name] for name in offered if name in {DEFAULT, *names}}
         with lock_folder(Path(path)):
             folder = new_version(Path(path), version)
             with new_folder(folder, replace=False) as draft:
                 write_version(draft.path, builder, wanted, tokenizer)
     return folder
-
-
-def wanted_signatures(
-    builder: Signatures, names: Collection[str] | None
-) -> dict[str, Signature]:
-    """The signatures to write: `serving_default` and those that are named.
-
-    Raises:
-        ValueError: one of them does not exist.
-    """
-    offered = builder.functions()
-    if names is None:
-        names = offered.keys() - LARGE_SIGNATURES
-    for name in names:
-        check_choice("signatures", name, offered)
-    return {name: s for name, s in offered.items() if name in {DEFAULT, *names}}
 
 
 def write_version(
@@ -193,20 +186,6 @@ def longest_sequence(
         return model.max_length  # which a request may ask for
     # The token that begins a translation to be scored has a position too.
     return options.max_tokens + max(SearchSettings.of(model).extra_length, 1)
-
-
-def check_tokenizer(model: keras.Model, tokenizer: Tokenizer | None) -> None:
-    """Raises if a tokenizer has more pieces than a model has embeddings.
-
-    Raises:
-        ValueError: it has.
-    """
-    embeddings = min(model.vocabulary_size, model.source_vocabulary_size)
-    if tokenizer is not None and tokenizer.vocabulary_size > embeddings:
-        raise ValueError(
-            "`tokenizer` must not have more pieces than `model` has embeddings "
-            f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
-        )
 
 
 def new_version(path: Path, version: int | None) -> Path:

@@ -117,7 +117,22 @@ def write_deployment(
         ValueError: the name of the model has characters that servers refuse.
     """
     path, folder = Path(path).resolve(), Path(folder).resolve()
-    values = values_of(path, folder)
+    model = path.parent.name
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", model):
+        raise ValueError(
+            "The folder of all versions names the model on the server: give it a name "
+            f"of letters, digits, dots and hyphens. Received: {model!r}"
+        )
+    info = read_info(path)
+    values = {
+        "model": model,
+        # Kubernetes and Compose accept less than file systems.
+        "name": re.sub(r"[^a-z0-9]+", "-", model.lower()),
+        "version": path.name,
+        "models": os.path.relpath(path.parent, folder),
+        "serving_version": SERVING_VERSION,
+        "megabytes": megabytes(info["options"], info["signatures"]),
+    }
     written = []
     for name, template in sorted(templates().items()):
         target = folder / name
@@ -136,26 +151,6 @@ def templates() -> dict[str, Path]:
         file.relative_to(_TEMPLATES).as_posix(): file
         for file in _TEMPLATES.rglob("*")
         if file.is_file()
-    }
-
-
-def values_of(path: Path, folder: Path) -> dict[str, Any]:
-    """The values that fill in the templates."""
-    model = path.parent.name
-    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?", model):
-        raise ValueError(
-            "The folder of all versions names the model on the server: give it a name "
-            f"of letters, digits, dots and hyphens. Received: {model!r}"
-        )
-    info = read_info(path)
-    return {
-        "model": model,
-        # Kubernetes and Compose accept less than file systems.
-        "name": re.sub(r"[^a-z0-9]+", "-", model.lower()),
-        "version": path.name,
-        "models": os.path.relpath(path.parent, folder),
-        "serving_version": SERVING_VERSION,
-        "megabytes": megabytes(info["options"], info["signatures"]),
     }
 
 

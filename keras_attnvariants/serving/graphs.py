@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import tomllib
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,75 +16,18 @@ from keras_attnvariants.serving.folders import GRAPH
 from keras_attnvariants.serving.folders import REMEDY
 from keras_attnvariants.utils.files import DamagedFolderError
 
-# The results of these follow from their inputs alone.
-PURE = frozenset(
-    """
-    Abs Acos Acosh AddN AddV2 All Any ApproximateEqual ArgMax ArgMin Asin Asinh Atan
-    Atan2 Atanh AvgPool BatchMatMulV2 BatchMatMulV3 BiasAdd Bitcast BitwiseAnd BitwiseOr
-    BitwiseXor BroadcastArgs BroadcastTo Cast Ceil ClipByValue ConcatV2 Conv2D Cos Cosh
-    Cumprod Cumsum CumulativeLogsumexp DepthwiseConv2dNative Diag DiagPart Digamma Div
-    DivNoNan DynamicPartition DynamicStitch Einsum Elu EnsureShape Equal Erf Erfc Erfinv
-    Exp ExpandDims Expm1 Fill Floor FloorDiv FloorMod FusedBatchNormV3 Gather GatherNd
-    GatherV2 Greater GreaterEqual InTopKV2 Inv Invert InvertPermutation IsFinite IsInf
-    IsNan LeakyRelu LeftShift Less LessEqual Lgamma LinSpace Log Log1p LogSoftmax
-    LogicalAnd LogicalNot LogicalOr MatMul MatrixBandPart MatrixDiagPartV3 MatrixDiagV3
-    MatrixSetDiagV3 Max MaxPool Maximum Mean Min Minimum MirrorPad Mod Mul MulNoNan Neg
-    NotEqual OneHot OnesLike Pack Pad PadV2 ParallelDynamicStitch Pow Prod Range Rank
-    RealDiv Reciprocal Relu Relu6 Reshape ReverseSequence ReverseV2 RightShift Rint Roll
-    Round Rsqrt ScatterNd SegmentSum Select SelectV2 Selu Shape ShapeN Sigmoid Sign Sin
-    Sinh Size Slice Softmax Softplus Softsign Split SplitV Sqrt Square SquaredDifference
-    Squeeze StridedSlice Sub Sum Tan Tanh TensorScatterAdd TensorScatterMax
-    TensorScatterMin TensorScatterSub TensorScatterUpdate TensorStridedSliceUpdate Tile
-    TopKV2 Transpose TruncateDiv TruncateMod Unique UniqueV2 Unpack UnsortedSegmentMax
-    UnsortedSegmentSum Where Xdivy Xlog1py Xlogy ZerosLike
-    """.split()
-)
+_TABLE = tomllib.loads(Path(__file__).with_name("operators.toml").read_text("utf-8"))
+_SETS = {name: frozenset(names.split()) for name, names in _TABLE.items()}
 
-# Not among `tf.raw_ops`: TensorFlow for Linux on x86-64 has it, built with oneDNN.
-ONEDNN_OPERATORS = frozenset({"_QuantizedMatMul"})
-
-# They compute results from inputs and weights; all randomness comes from inputs. None
-# reaches a file, a network, another device, a thread or Python.
-COMPUTING = (
-    PURE
-    | ONEDNN_OPERATORS
-    | frozenset(
-        """
-    AsString Assert Case Const EmptyTensorList Identity IdentityN If NoOp
-    PartitionedCall Placeholder PreventGradient RaggedGather RaggedRange
-    RaggedTensorToTensor ReadVariableOp ResourceGather StatefulPartitionedCall
-    StatelessCase StatelessIf StatelessMultinomial StatelessRandomGetAlg
-    StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomNormal
-    StatelessRandomNormalV2 StatelessRandomUniform StatelessRandomUniformIntV2
-    StatelessRandomUniformV2 StatelessWhile StopGradient StringJoin StringLength
-    StringLower StringStrip StringUpper Substr TensorListConcatV2 TensorListElementShape
-    TensorListFromTensor TensorListGather TensorListGetItem TensorListLength
-    TensorListPopBack TensorListPushBack TensorListReserve TensorListResize
-    TensorListSetItem TensorListStack UnicodeTranscode VarHandleOp While
-    """.split()
-    )
-)
-
-# TensorFlow Serving links these in from TensorFlow Text; both releases must agree.
-TEXT_OPERATORS = frozenset(
-    f"Sentencepiece{name}Op" for name in ("", "Tokenize", "Detokenize", "IdToString")
-)
-
-# They load weights, or make weights of those; and what TensorFlow adds to save them
-# again, which a server never runs.
-LOADING = frozenset({"AssignVariableOp", "RestoreV2"})
-SAVING = frozenset(
-    """
-    DisableCopyOnRead MergeV2Checkpoints SaveV2 ShardedFilename StaticRegexFullMatch
-    """.split()
-)
-
-PYTHON_OPERATORS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
-
-LOOPS = frozenset({"While", "StatelessWhile"})
-
-# They take no time: arguments, constants, and names of other outputs.
-FREE = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder"})
+# The file explains them.
+PURE = _SETS["pure"]
+ONEDNN_OPERATORS = _SETS["onednn"]
+COMPUTING = PURE | ONEDNN_OPERATORS | _SETS["computing"]
+TEXT_OPERATORS = _SETS["text"]
+LOADING = _SETS["loading"]
+SAVING = _SETS["saving"]
+PYTHON_OPERATORS = _SETS["python"]
+LOOPS = _SETS["loops"]
 
 
 @contextlib.contextmanager
@@ -255,7 +199,7 @@ def inlined(nodes: Iterable[Any], functions: dict[str, Any]) -> Iterator[str]:
     """The operators of nodes, with those of functions in the place of their calls."""
     for node in nodes:
         called = called_functions(node, functions)
-        if node.op in LOOPS or (not called and node.op not in FREE):
+        if node.op in LOOPS or (not called and node.op not in _SETS["free"]):
             yield node.op
         for name in called:
             yield from inlined(functions[name], functions)

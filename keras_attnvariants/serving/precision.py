@@ -66,7 +66,13 @@ def model_in(model: Any, precision: str | None) -> Any:
     if precision == "auto":
         precision = "int8-weights" if found.quantization else fastest_precision()
     if precision == "int8":
-        check_processor_here()
+        if not backend.is_onednn_exact():
+            raise ProcessorError(
+                "`precision` int8 needs TensorFlow with oneDNN and a processor with "
+                "AVX512-VNNI or AVX-VNNI, here and on servers: others do not multiply "
+                "8-bit integers exactly. `int8-weights` runs anywhere. Received: "
+                f"{processor()}"
+            )
         return wide_model(quantized_model(model))
     if precision == "int8-weights":
         return quantized_model(model)
@@ -97,21 +103,6 @@ def quantized_model(model: Any) -> Any:
             warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
             model.quantize("int8")
     return model
-
-
-def check_processor_here() -> None:
-    """Raises unless 8-bit integers are multiplied exactly on this processor.
-
-    Raises:
-        ProcessorError: they are not, and translations would be wrong.
-    """
-    if not backend.is_onednn_exact():
-        raise ProcessorError(
-            "`precision` int8 needs TensorFlow with oneDNN and a processor with "
-            "AVX512-VNNI or AVX-VNNI, here and on servers: others do not multiply "
-            "8-bit integers exactly. `int8-weights` runs anywhere. Received: "
-            f"{processor()}"
-        )
 
 
 def wide_model(model: Any) -> Any:

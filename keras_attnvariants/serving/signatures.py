@@ -28,12 +28,10 @@ from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
+from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
-
-# What servers run unless a request names a signature.
-DEFAULT = "serving_default"
 
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 

@@ -23,6 +23,7 @@ T = TypeVar("T")
 # One value for all texts, or a list with one for each.
 OneOrEach: TypeAlias = T | Sequence[T]
 
+# What servers run unless a request names a signature.
 DEFAULT = "serving_default"
 
 # The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.

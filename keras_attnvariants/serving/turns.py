@@ -8,6 +8,8 @@ from dataclasses import field
 # Of the texts that are translated at once, padded to the longest: as many as one
 # processor translates in about a second.
 MAX_BYTES = 1 << 14
+# Those that had a turn have every so many turns, as long as there are others.
+SHARE = 4
 
 
 @dataclass(eq=False)
@@ -56,6 +58,7 @@ class Turns:
         self._max_requests = max_requests
         self._max_wait = max_wait
         self._requests: list[_Request] = []
+        self._turns = 0
         self._worker: asyncio.Task[None] | None = None
 
     async def translate(self, texts: list[str]) -> list[str]:
@@ -102,7 +105,11 @@ class Turns:
         """The next texts, as requests and places; the requests go to the end."""
         turn: list[tuple[_Request, int]] = []
         size, served = 1, []
-        for request in self._requests:
+        self._turns += 1
+        requests = self._requests
+        if self._turns % SHARE:
+            requests = sorted(requests, key=lambda request: bool(request.found))
+        for request in requests:
             before = len(turn)
             while request.waiting and len(turn) < self._max_batch:
                 place = request.waiting[-1]

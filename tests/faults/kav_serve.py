@@ -30,7 +30,6 @@ from tests.faults.serving import export_tiny
 from tests.faults.serving import random_texts
 
 SECONDS = 180  # from the start until it is ready
-PAUSE = 1.0  # seconds between the requests of a client
 
 
 class KavServe:
@@ -125,9 +124,10 @@ def largest(texts: list[str], longest: int) -> list[str]:
 class Load:
     """Clients, of which one is greedy, until the time is over."""
 
-    def __init__(self, server: KavServe, texts: list[str], longest: int):
+    def __init__(self, server: KavServe, texts: list[str], longest: int, pause: float):
         self.url = f"http://{server.address}/v2/models/{server.model}/infer"
         self.texts = texts
+        self.pause = pause
         self.largest = largest(texts, longest)
         self.end = 0.0
         self.seconds: list[float] = []
@@ -135,12 +135,12 @@ class Load:
 
     def client(self, number: int) -> None:
         draw = random.Random(number)
-        time.sleep(draw.uniform(0, PAUSE))
+        time.sleep(draw.uniform(0, self.pause))
         while time.monotonic() < self.end:
             begin = time.monotonic()
             assert ask(self.url, draw.sample(self.texts, draw.randint(1, 4))) == 200
             self.seconds.append(time.monotonic() - begin)
-            time.sleep(draw.uniform(0, 2 * PAUSE))
+            time.sleep(draw.uniform(0, 2 * self.pause))
 
     def sender(self) -> None:
         while time.monotonic() < self.end:
@@ -169,6 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--clients", type=int, default=50, help="at once (50)")
     parser.add_argument("--seconds", type=float, default=120, help="of a load (120)")
+    parser.add_argument("--pause", type=float, default=1, help="of a client (1)")
     parser.add_argument("--saved-model", type=Path, help="(a tiny one)")
     parser.add_argument("--texts", type=Path, help="sentences for it, one a line")
     options = parser.parse_args()
@@ -180,7 +181,7 @@ def main() -> None:
             texts = options.texts.read_text("utf-8").splitlines()
         longest = read_info(newest_version(folder))["options"]["max_characters"]
         with KavServe(folder, "served") as server:
-            load = Load(server, texts, longest)
+            load = Load(server, texts, longest, options.pause)
             size = sum(map(len, load.largest))
             print(f"largest request: {len(load.largest)} texts, {size:,} characters")
             how = options.clients, options.seconds

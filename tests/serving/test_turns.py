@@ -76,6 +76,24 @@ def test_short_texts_do_not_wait_in_the_turn_of_long_ones(translator):
     assert [len(texts) for texts in translator.given] == [4, 8, 4]
 
 
+def test_a_large_request_is_neither_in_the_way_nor_forgotten(translator):
+    async def ask():
+        shared = turns(translator, max_requests=1)
+
+        async def client():
+            for _ in range(20):
+                await shared.translate(["s"])
+
+        clients = asyncio.gather(*(client() for _ in range(3)))
+        large = asyncio.create_task(shared.translate(["large"] * 200))
+        await clients
+        large.cancel()
+
+    asyncio.run(ask())
+    shares = translator.given.count(["large"] * 4)
+    assert 60 / 6 < shares < 60 / 2
+
+
 def test_a_failure_is_that_of_the_requests_in_its_turn(translator):
     found = run(translator, ["fail", *["longer"] * 8], ["e"], max_requests=1)
     assert isinstance(found[0], RuntimeError) and found[1] == ["E"]

@@ -96,9 +96,6 @@ class _BaseClient(ABC):
         known = await self._ask_signatures()
         return known[check_choice("signature", name, sorted(known))]
 
-    async def _ask_versions(self) -> dict[int, str]:
-        return await self._ask(self._server.versions())
-
     async def _predict(
         self,
         inputs: Mapping[str, Any],
@@ -192,7 +189,7 @@ class Client(_BaseClient, BaseTranslator):
 
     def versions(self) -> dict[int, str]:
         """The state of every version on the server, such as `{1: "AVAILABLE"}`."""
-        return _finished(self._ask_versions())
+        return _finished(self._ask(self._server.versions()))
 
     def predict(
         self,
@@ -258,7 +255,7 @@ class AsyncClient(_BaseClient):
 
     async def versions(self) -> dict[int, str]:
         """As `Client.versions`."""
-        return await self._ask_versions()
+        return await self._ask(self._server.versions())
 
     async def predict(
         self,
