@@ -26,7 +26,7 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.training_runs import Report
 from keras_attnvariants.training import load_run
-from keras_attnvariants.training.run_folder import clear_full_disk
+from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_record
 from keras_attnvariants.utils.files import write_record

@@ -18,10 +18,10 @@ from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.progress import read_log
-from keras_attnvariants.training.run_folder import clear_full_disk
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.run_settings import copy_vocabulary
+from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.files import write_file

@@ -10,7 +10,6 @@ from keras_attnvariants.training.model_training import train_preset
 from keras_attnvariants.training.optimizers import LinearDecay
 from keras_attnvariants.training.optimizers import NoamSchedule
 from keras_attnvariants.training.progress import ProgressBar
-from keras_attnvariants.training.progress import TimeLimit
 from keras_attnvariants.training.run_folder import TrainingResult
 from keras_attnvariants.training.run_models import load_run
 from keras_attnvariants.training.run_settings import DifferentSettingsError
@@ -20,6 +19,7 @@ from keras_attnvariants.training.several_devices import several_devices
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
 

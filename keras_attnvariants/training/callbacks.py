@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,7 @@ from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import check_finite
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.utils.files import DamagedFolderError
 
 Logs = dict[str, Any] | None
 
@@ -55,6 +57,21 @@ class Progress:
     logs: dict[str, float] = dataclasses.field(default_factory=dict)
 
 
+def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
+    """Raises unless a state says where a run stands.
+
+    Raises:
+        DamagedFolderError: it does not.
+    """
+    for name, value in {**dataclasses.asdict(Progress()), "callbacks": {}}.items():
+        if type(progress.get(name)) is not type(value):
+            raise DamagedFolderError(
+                f"The last state of {run_dir} does not say where the run stands: "
+                f"remove it, and the one before is used. Received: {name} "
+                f"{progress.get(name)!r:.80}"
+            )
+
+
 class StatefulCallback(keras.callbacks.Callback):
     """A callback whose own state is saved with every state of the run.
 
@@ -79,6 +96,7 @@ class StatefulCallback(keras.callbacks.Callback):
         """Restores what `get_state` returned."""
 
 
+@dataclasses.dataclass(eq=False)
 class StepCounter(keras.callbacks.Callback):
     """Counts updates, and ends a run that went wrong.
 
@@ -90,35 +108,34 @@ class StepCounter(keras.callbacks.Callback):
     Args:
         progress: where the run stands.
         classes: number of classes `V`.
-
-    Attributes:
         metrics: values of the model's metric variables that the next period starts
             with, after a resume in the middle of one; `None` starts from zero.
     """
 
-    def __init__(self, progress: Progress, classes: int) -> None:
+    progress: Progress
+    classes: int
+    metrics: list[np.ndarray] | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._progress = progress
-        self._classes = classes
-        self.metrics: list[np.ndarray] | None = None
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
-        self._progress.period_end = self._progress.step + self.params["steps"]
+        self.progress.period_end = self.progress.step + self.params["steps"]
         if self.metrics is None:
-            self._progress.logs = {}
+            self.progress.logs = {}
         else:
             assign_arrays(self.model.metrics_variables, self.metrics, "metric")
             self.metrics = None
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        progress = self._progress
+        progress = self.progress
         progress.step += 1
         progress.validation_pending = progress.step == progress.period_end
         progress.logs = dict(logs or {})
         self._check("loss", progress.logs)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        progress, logs = self._progress, logs or {}
+        progress, logs = self.progress, logs or {}
         if progress.step != progress.period_end:
             raise ValueError(
                 "`training_data` must give an endless dataset. "
@@ -130,11 +147,11 @@ class StepCounter(keras.callbacks.Callback):
         except NonFiniteError as error:
             raise self._error(str(error)) from error
         name = "val_loss" if "val_loss" in logs else "loss"
-        uniform = math.log(self._classes)
+        uniform = math.log(self.classes)
         if logs.get(name, 0.0) > DIVERGED * uniform:
             raise DivergedError(
                 f"step {progress.step}: the {name} is {logs[name]:.4g}, but that "
-                f"of a uniform guess over {self._classes} tokens is {uniform:.4g}: the "
+                f"of a uniform guess over {self.classes} tokens is {uniform:.4g}: the "
                 "training has diverged. Start again in another folder with a lower "
                 "learning rate, a longer warm-up or `clipnorm`"
             )
@@ -146,7 +163,7 @@ class StepCounter(keras.callbacks.Callback):
 
     def _error(self, problem: str) -> NonFiniteError:
         return NonFiniteError(
-            f"step {self._progress.step}: {problem}. This step was not saved; the "
+            f"step {self.progress.step}: {problem}. This step was not saved; the "
             "states before it are kept. A lower learning rate, a longer warm-up or "
             "`clipnorm` may help"
         )
@@ -193,6 +210,7 @@ class StopRequest:
         self.__exit__()
 
 
+@dataclasses.dataclass(eq=False)
 class StateSaver(keras.callbacks.Callback):
     """Saves the state every few updates, after each validation, and when stopped.
 
@@ -207,40 +225,35 @@ class StateSaver(keras.callbacks.Callback):
         save: saves a state.
     """
 
-    def __init__(
-        self,
-        progress: Progress,
-        request: StopRequest,
-        save_every: int,
-        save: Callable[[], None],
-    ) -> None:
+    progress: Progress
+    request: StopRequest
+    save_every: int
+    save: Callable[[], None]
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._progress = progress
-        self._request = request
-        self._save_every = save_every
-        self._save = save
         self._first_by = time.monotonic() + FIRST_STATE
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        progress = self._progress
+        progress = self.progress
         if self.model.stop_training:
             # `fit` leaves out the rest of the period, and validates.
             progress.period_end = progress.step
             progress.stopped = progress.validation_pending = True
         is_late = time.monotonic() >= self._first_by
-        self._save_if(is_late or progress.step % self._save_every == 0)
+        self._save_if(is_late or progress.step % self.save_every == 0)
 
     def on_test_batch_end(self, batch: int, logs: Logs = None) -> None:
         self._save_if(False)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        self._progress.validation_pending = False
-        self._progress.stopped |= bool(self.model.stop_training)
+        self.progress.validation_pending = False
+        self.progress.stopped |= bool(self.model.stop_training)
         self._save_if(True)
 
     def _save_if(self, is_due: bool) -> None:
-        if is_due or self._request.number:
-            self._save()
+        if is_due or self.request.number:
+            self.save()
             self._first_by = math.inf
-        if self._request.number:
-            raise StoppedBySignal(self._request.exit_code)
+        if self.request.number:
+            raise StoppedBySignal(self.request.exit_code)

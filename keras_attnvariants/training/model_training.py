@@ -18,7 +18,6 @@ from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.guided_alignment import guided
 from keras_attnvariants.training.progress import ProgressBar
-from keras_attnvariants.training.progress import TimeLimit
 from keras_attnvariants.training.run_folder import TrainingResult
 from keras_attnvariants.training.run_settings import describe_run
 from keras_attnvariants.training.run_settings import read_settings
@@ -28,6 +27,7 @@ from keras_attnvariants.training.several_devices import folder_of
 from keras_attnvariants.training.several_devices import locked
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import on_corpus
@@ -141,8 +141,9 @@ def train(
         state, callbacks = folder.open(settings, resume)
         if state is not None:
             loop.start(state)
-        if limit is not None and not loop.is_done:
-            limit.measure(loop.evaluate)
+        if not loop.is_done and in_first_process(lambda: limit is not None):
+            # Other processes may have none.
+            (limit or TimeLimit(1.0)).measure(loop.evaluate)
         loop.run(callbacks)
         last = to_arrays(model.weights)
         assign_arrays(model.weights, folder.averages(), "weight")

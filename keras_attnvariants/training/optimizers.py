@@ -10,6 +10,7 @@ from keras import ops
 from keras_attnvariants.backend import apply_adam
 from keras_attnvariants.backend import dense
 from keras_attnvariants.backend import has_adam
+from keras_attnvariants.backend import local_value
 from keras_attnvariants.backend.private import adam_moments
 from keras_attnvariants.backend.private import optimizer_index
 from keras_attnvariants.training.callbacks import Logs
@@ -236,3 +237,11 @@ class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def get_config(self) -> dict[str, Any]:
         return {"initial": self.initial, "final": self.final, "steps": self.steps}
+
+
+def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
+    """The rate of the next update, computed by this process alone."""
+    # Mixed float16 wraps the optimizer.
+    updates = getattr(optimizer, "inner_optimizer", optimizer).iterations
+    with keras.StatelessScope(state_mapping=[(updates, local_value(updates))]):
+        return float(optimizer.learning_rate)

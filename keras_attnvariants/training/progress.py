@@ -1,10 +1,10 @@
-"""The progress of a training: a limit of time, a bar on a terminal, and the log."""
+"""The progress of a training: a bar on a terminal, and the log."""
 
 import contextlib
+import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,94 +13,17 @@ from typing import TypeGuard
 import keras
 from rich.console import Console
 
-from keras_attnvariants.backend import local_value
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.optimizers import learning_rate
+from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
-
-
-class TimeLimit(StatefulCallback):
-    """Ends training after an update, early enough to validate once more in time.
-
-    Time counts from the beginning of the first `train` or `train_preset` that it is
-    given to, over all resumes of a run; a later call with a higher limit continues it.
-    The run ends with a validation and a saved state, and with a validation of the
-    averaged weights. What these will take is known from the validation before; `train`
-    makes one before the first update.
-
-    Args:
-        minutes: limit for all of the training: the vocabulary if that is learned,
-            updates and validations.
-
-    Attributes:
-        limit: the same in seconds.
-        seconds: seconds that have passed so far.
-
-    Raises:
-        ValueError: `minutes` is not positive.
-
-    Example:
-
-        kav.training.train(model, tokenizer, dataset_at, "runs/first", config,
-                           callbacks=[kav.training.TimeLimit(minutes=30)])
-    """
-
-    def __init__(self, minutes: float) -> None:
-        super().__init__()
-        self.limit = 60.0 * check_positive("minutes", minutes)
-        self.seconds = 0.0
-        self._last: float | None = None
-        self._updated = 0.0  # `seconds` after the last update
-        self._validation = 0.0  # seconds of a validation, with all that is saved then
-        self._has_ended = False
-
-    @property
-    def state_name(self) -> str:
-        return TimeLimit.__name__  # that of subclasses, too
-
-    def get_state(self) -> dict[str, Any]:
-        self.tick()
-        ended = self.limit if self._has_ended else None
-        return {"seconds": self.seconds, "ended": ended}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        self.seconds += state["seconds"]
-
-    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        self.tick()
-        self._updated = self.seconds
-        self._end_in_time()
-
-    def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        self.tick()
-        self._validation = self.seconds - self._updated
-        self._end_in_time()
-
-    def tick(self) -> None:
-        """Counts the time since the last call; at the first, begins to count."""
-        now = time.monotonic()
-        self.seconds += 0.0 if self._last is None else now - self._last
-        self._last = now
-
-    def measure(self, validate: Callable[[], Any]) -> None:
-        """Measures how long a validation takes."""
-        self.tick()
-        before = self.seconds
-        validate()
-        self.tick()
-        self._validation = self.seconds - before
-
-    def _end_in_time(self) -> None:
-        # The averages are validated, too.
-        if self.seconds + 2 * self._validation >= self.limit:
-            self._has_ended = self.model.stop_training = True
 
 
 class ProgressBar(keras.callbacks.Callback):
@@ -201,6 +124,7 @@ class ProgressBar(keras.callbacks.Callback):
         return int(self.model.optimizer.iterations)
 
 
+@dataclasses.dataclass(eq=False)
 class JsonLinesLogger(StatefulCallback):
     """Log with one JSON object a line: every few updates, and after each period.
 
@@ -216,32 +140,33 @@ class JsonLinesLogger(StatefulCallback):
         log_every: updates between two lines.
     """
 
-    def __init__(self, path: Path, progress: Progress, log_every: int) -> None:
+    path: Path
+    progress: Progress
+    log_every: int
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._path = path
-        self._progress = progress
-        self._log_every = log_every
         self._seconds = 0.0  # up to the last line
         self._started = time.perf_counter()
         self._tokens = 0.0  # at the last line, of this period
 
     def get_state(self) -> dict[str, Any]:
-        size = self._path.stat().st_size if self._path.exists() else 0
+        size = self.path.stat().st_size if self.path.exists() else 0
         seconds = self._seconds + time.perf_counter() - self._started
         return {"bytes": size, "seconds": seconds}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        with self._path.open("ab") as file:
+        with self.path.open("ab") as file:
             file.truncate(min(file.tell(), state["bytes"]))
         self._seconds = state["seconds"]
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         self._tick()
-        self._tokens = self._progress.logs.get("tokens", 0.0)
+        self._tokens = self.progress.logs.get("tokens", 0.0)
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
-        step, logs = self._progress.step, logs or {}
-        if step != self._progress.period_end and step % self._log_every:
+        step, logs = self.progress.step, logs or {}
+        if step != self.progress.period_end and step % self.log_every:
             return
         seconds, tokens = self._tick(), logs.get("tokens", 0.0)
         speed = round((tokens - self._tokens) / max(seconds, 1e-9), 1)
@@ -256,11 +181,11 @@ class JsonLinesLogger(StatefulCallback):
 
     def write(self, event: str, values: Mapping[str, Any]) -> None:
         """Appends one line about the current step."""
-        record = {"event": event, "step": self._progress.step}
+        record = {"event": event, "step": self.progress.step}
         record["seconds"] = round(self._seconds, 3)
         for name, value in values.items():
             record[name] = float(value) if math.isfinite(value) else None
-        with self._path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
     def _tick(self) -> float:
@@ -269,14 +194,6 @@ class JsonLinesLogger(StatefulCallback):
         elapsed, self._started = now - self._started, now
         self._seconds += elapsed
         return elapsed
-
-
-def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
-    """The rate of the next update, computed by this process alone."""
-    # Mixed float16 wraps the optimizer.
-    updates = getattr(optimizer, "inner_optimizer", optimizer).iterations
-    with keras.StatelessScope(state_mapping=[(updates, local_value(updates))]):
-        return float(optimizer.learning_rate)
 
 
 def read_log(log: Path) -> list[dict[str, Any]]:
@@ -305,7 +222,7 @@ def _is_record(event: Any) -> TypeGuard[dict[str, Any]]:
     """Whether a value is what `JsonLinesLogger` writes: numbers, or null, by name."""
     if not isinstance(event, dict) or not isinstance(event.get("event"), str):
         return False
-    numbers = [value for name, value in event.items() if name != "event"]
     return type(event.get("step")) is int and all(
-        value is None or type(value) in (int, float) for value in numbers
+        name == "event" or value is None or type(value) in (int, float)
+        for name, value in event.items()
     )

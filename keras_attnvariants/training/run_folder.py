@@ -1,12 +1,9 @@
 """The folder of a run: all that a training writes, and reads when it is resumed."""
 
-import contextlib
 import dataclasses
-import errno
 import importlib.util
 import json
 from collections import Counter
-from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,12 +16,11 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
-from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StopRequest
+from keras_attnvariants.training.callbacks import check_progress
 from keras_attnvariants.training.progress import JsonLinesLogger
-from keras_attnvariants.training.progress import TimeLimit
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
 from keras_attnvariants.training.run_models import CHECKPOINTS
@@ -36,19 +32,15 @@ from keras_attnvariants.training.run_settings import STATES
 from keras_attnvariants.training.run_settings import check_same_run
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import LoadedState
-from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.progress import clock
-
-# The errors of a disk, a quota and a file that are full.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,14 +91,12 @@ class RunFolder:
         self._stateful: dict[str, StatefulCallback] = {}
         limits = (c for c in self.given if isinstance(c, TimeLimit))
         self._limit = next(limits, None)
-        scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
-        self._bleu = next((bleu for bleu in scores if bleu.share is None), None)
-        self._monitor = "loss" if self.loop.validation_data is None else "val_loss"
-        if self._bleu is not None:
-            self._monitor = "val_bleu"
+        self._scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
+        self._bleu = next((bleu for bleu in self._scores if bleu.share is None), None)
+        monitor = "loss" if self.loop.validation_data is None else "val_loss"
         self._best = BestModel(
             path / BEST,
-            self._monitor,
+            monitor if self._bleu is None else "val_bleu",
             progress,
             self.tokenizer,
             config.patience and config.patience * config.validate_every,
@@ -170,17 +160,17 @@ class RunFolder:
         save_model(self.loop.model, self.path / AVERAGED, self.tokenizer)
         scores = scores | self._bleu_of_model()
         self._log.write("averaged", scores)
-        averaged = scores.get(self._monitor)
+        averaged = scores.get(self._best.monitor)
         print(
-            f"Best {self._monitor} {best.best:.4g} at update {best.best_step}: "
+            f"Best {self._best.monitor} {best.best:.4g} at update {best.best_step}: "
             f"{self.path / BEST}\n"
             f"Average of the last {self._averager.count} validated weights"
-            + ("" if averaged is None else f", {self._monitor} {averaged:.4g}")
+            + ("" if averaged is None else f", {self._best.monitor} {averaged:.4g}")
             + f": {self.path / AVERAGED}"
         )
         return TrainingResult(
             progress.step,
-            self._monitor,
+            self._best.monitor,
             best.best,
             best.best_step,
             averaged,
@@ -217,14 +207,13 @@ class RunFolder:
 
     def _order(self) -> list[keras.callbacks.Callback]:
         """All callbacks; each comes after those whose logs it reads."""
-        scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
-        others = [c for c in self.given if not isinstance(c, ValidationBLEU)]
+        others = [c for c in self.given if c not in self._scores]
         if importlib.util.find_spec("tensorboard"):
             folder = self.path / "tensorboard"
             others.insert(0, keras.callbacks.TensorBoard(folder, write_graph=False))
         every = self.loop.config.save_every
         saver = StateSaver(self.loop.progress, self.request, every, self._save)
-        return [*scores, self._best, self._averager, self._log, *others, saver]
+        return [*self._scores, self._best, self._averager, self._log, *others, saver]
 
     def _restore(
         self, state: LoadedState | None, callbacks: Sequence[keras.callbacks.Callback]
@@ -244,7 +233,7 @@ class RunFolder:
         for name, callback in self._stateful.items():
             if name in self._states:
                 callback.set_state(self._states[name])
-        if self._best.best_monitor != self._monitor:
+        if self._best.best_monitor != self._best.monitor:
             self._score_best()
         self._averager.remove_after(state.progress["step"])
 
@@ -264,46 +253,16 @@ class RunFolder:
         Leaves its weights in the model.
         """
         best = self._best
-        if self._monitor == "loss" or best.best is None or not self.can_evaluate:
+        if self._best.monitor == "loss" or best.best is None or not self.can_evaluate:
             best.best = None
             return
         weights = to_arrays(load_model(self.path / BEST).model.weights)
         assign_arrays(self.loop.model.weights, weights, "weight")
-        best.best = (self.loop.evaluate() | self._bleu_of_model())[self._monitor]
+        best.best = (self.loop.evaluate() | self._bleu_of_model())[self._best.monitor]
         print(
-            f"The best model is now chosen by {self._monitor}; "
+            f"The best model is now chosen by {self._best.monitor}; "
             f"that of update {best.best_step} has {best.best:.4g}."
         )
 
     def _bleu_of_model(self) -> dict[str, float]:
         return {} if self._bleu is None else {"val_bleu": self._bleu.score()}
-
-
-def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
-    """Raises unless a state says where a run stands.
-
-    Raises:
-        DamagedFolderError: it does not.
-    """
-    for name, value in {**dataclasses.asdict(Progress()), "callbacks": {}}.items():
-        if type(progress.get(name)) is not type(value):
-            raise DamagedFolderError(
-                f"The last of {run_dir / STATES} does not say where the run stands: "
-                f"remove it, and the one before is used. Received: {name} "
-                f"{progress.get(name)!r:.80}"
-            )
-
-
-@contextlib.contextmanager
-def clear_full_disk(run_dir: Path) -> Iterator[None]:
-    """Context in which a full disk is told with the folder, and with what to do."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL or isinstance(error, StateWriteError):
-            raise
-        raise StateWriteError(
-            error.errno,
-            f"{run_dir} could not be written ({error.strerror}); free some space and "
-            "give the same command again: the run continues from its last state",
-        ) from error

@@ -1,5 +1,6 @@
 """The models of a run: the best one, and that with averaged weights."""
 
+import dataclasses
 import math
 import os
 import shutil
@@ -40,6 +41,7 @@ LOG = "log.jsonl"
 WEIGHTS = "weights.npz"
 
 
+@dataclasses.dataclass(eq=False)
 class CheckpointAverager(StatefulCallback):
     """Keeps the weights of the last validated steps, to average them at the end.
 
@@ -47,17 +49,16 @@ class CheckpointAverager(StatefulCallback):
         directory: folder of the weights, one subfolder a step.
         last: how many are kept.
         progress: where the run stands.
-
-    Attributes:
         count: number of steps whose mean `mean` has taken.
     """
 
-    def __init__(self, directory: Path, last: int, progress: Progress) -> None:
+    directory: Path
+    last: int
+    progress: Progress
+    count: int = 0
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.count = 0
-        self._directory = directory
-        self._last = last
-        self._progress = progress
 
     def get_state(self) -> dict[str, Any]:
         return {"steps": self._steps()}
@@ -68,27 +69,27 @@ class CheckpointAverager(StatefulCallback):
         Those that made way for weights of later steps are not missed.
         """
         found = self._steps()
-        due = sorted({*state["steps"], *found})[-self._last :]
+        due = sorted({*state["steps"], *found})[-self.last :]
         missing = [str(step) for step in due if step not in found]
         if missing:
             print(
-                f"{self._directory} lacks the weights of steps {', '.join(missing)}; "
+                f"{self.directory} lacks the weights of steps {', '.join(missing)}; "
                 "unless they are restored from a copy before the run ends, the average "
                 "leaves them out.",
                 file=sys.stderr,
             )
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        path = self._directory / f"step-{self._progress.step:09d}"
+        path = self.directory / f"step-{self.progress.step:09d}"
         with new_folder(path) as folder:
             write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
-        for old in numbered(self._directory, "step")[: -self._last]:
+        for old in numbered(self.directory, "step")[: -self.last]:
             shutil.rmtree(old)
 
     def remove_after(self, step: int) -> None:
         """Removes the weights of steps that a resumed run will repeat."""
-        remove_leftovers(self._directory)
-        for path in numbered(self._directory, "step"):
+        remove_leftovers(self.directory)
+        for path in numbered(self.directory, "step"):
             if number_of(path) > step:
                 shutil.rmtree(path)
 
@@ -104,7 +105,7 @@ class CheckpointAverager(StatefulCallback):
         """
         self.count, totals = 0, None
         arrays: list[np.ndarray] = []
-        paths = numbered(self._directory, "step")
+        paths = numbered(self.directory, "step")
         for _, arrays in intact(paths, read_weights, "left out"):
             wide = [a.astype("float64") if is_floating(a.dtype) else a for a in arrays]
             totals = wide if totals is None else list(map(np.add, totals, wide))
@@ -112,7 +113,7 @@ class CheckpointAverager(StatefulCallback):
         if totals is None:
             raise DamagedFolderError(
                 "no validated weights are left to average; restore them from a copy, "
-                f"or use the model of the best validation. Received: {self._directory}"
+                f"or use the model of the best validation. Received: {self.directory}"
             )
         return [
             (total / self.count).astype(a.dtype) if is_floating(a.dtype) else a
@@ -120,9 +121,10 @@ class CheckpointAverager(StatefulCallback):
         ]
 
     def _steps(self) -> list[int]:
-        return [number_of(path) for path in numbered(self._directory, "step")]
+        return [number_of(path) for path in numbered(self.directory, "step")]
 
 
+@dataclasses.dataclass(eq=False)
 class BestModel(StatefulCallback):
     """Keeps the model of the best validation as a model folder.
 
@@ -138,35 +140,29 @@ class BestModel(StatefulCallback):
         tokenizer: saved with the model, or `None`.
         patience: updates without improvement after which training ends; `None` for any
             number.
-
-    Attributes:
         best: best value so far, or `None`.
         best_step: step of that value.
+
+    Attributes:
         best_monitor: metric of that value, which is another one than `monitor` until
             the best model of a resumed run is scored anew.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        monitor: str,
-        progress: Progress,
-        tokenizer: Tokenizer | None,
-        patience: int | None = None,
-    ) -> None:
+    directory: Path
+    monitor: str
+    progress: Progress
+    tokenizer: Tokenizer | None
+    patience: int | None = None
+    best: float | None = None
+    best_step: int = 0
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self._directory = directory
-        self._monitor = monitor
-        self._progress = progress
-        self._tokenizer = tokenizer
-        self._patience = patience
-        self.best: float | None = None
-        self.best_step = 0
-        self.best_monitor = monitor
+        self.best_monitor = self.monitor
 
     def get_state(self) -> dict[str, Any]:
         return {
-            "monitor": self._monitor,
+            "monitor": self.monitor,
             "best": self.best,
             "best_step": self.best_step,
         }
@@ -174,25 +170,25 @@ class BestModel(StatefulCallback):
     def set_state(self, state: Mapping[str, Any]) -> None:
         self.best_monitor = state["monitor"]
         self.best, self.best_step = state["best"], state["best_step"]
-        if self.best is not None and not self._directory.is_dir():
+        if self.best is not None and not self.directory.is_dir():
             print(
-                f"{self._directory} is missing; the next validation writes it again.",
+                f"{self.directory} is missing; the next validation writes it again.",
                 file=sys.stderr,
             )
             self.best = None
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        value, step = (logs or {})[self._monitor], self._progress.step
+        value, step = (logs or {})[self.monitor], self.progress.step
         if self._is_better(value):
-            save_model(self.model, self._directory, self._tokenizer)
+            save_model(self.model, self.directory, self.tokenizer)
             self.best, self.best_step = float(value), step
-        if self._patience is not None and step - self.best_step >= self._patience:
+        if self.patience is not None and step - self.best_step >= self.patience:
             self.model.stop_training = True
 
     def _is_better(self, value: float) -> bool:
         if self.best is None or not math.isfinite(value):
             return math.isfinite(value)
-        is_higher = self._monitor == "val_bleu"
+        is_higher = self.monitor == "val_bleu"
         return value > self.best if is_higher else value < self.best
 
 

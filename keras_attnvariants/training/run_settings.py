@@ -102,11 +102,10 @@ def describe_model(model: keras.Model) -> Any:
     """The configuration of a model without what is volatile."""
     config = keras.saving.serialize_keras_object(model)
     config.pop("compile_config", None)  # JSON may not hold it
-    return json.loads(json.dumps(config), object_hook=_without_volatile)
-
-
-def _without_volatile(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in VOLATILE}
+    return json.loads(
+        json.dumps(config),
+        object_hook=lambda values: {k: values[k] for k in values if k not in VOLATILE},
+    )
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:

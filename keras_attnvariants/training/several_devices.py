@@ -25,10 +25,10 @@ from keras_attnvariants.training.callbacks import StoppedBySignal
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.run_folder import RunFolder
 from keras_attnvariants.training.run_folder import TrainingResult
-from keras_attnvariants.training.run_folder import clear_full_disk
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.state import LoadedState
+from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.utils.checks import check_address

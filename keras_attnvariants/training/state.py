@@ -1,5 +1,7 @@
 """The states of a run on disk: everything that the next update depends on."""
 
+import contextlib
+import errno
 import itertools
 import shutil
 import sys
@@ -30,6 +32,10 @@ T = TypeVar("T")
 
 VARIABLES = "variables.npz"
 PROGRESS = "progress.json"
+
+
+# The errors of a disk, a quota and a file that are full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class NonFiniteError(FloatingPointError):
@@ -139,6 +145,21 @@ class TrainingState:
                 f"Received: {self.directory}"
             )
         return None
+
+
+@contextlib.contextmanager
+def clear_full_disk(run_dir: Path) -> Iterator[None]:
+    """Context in which a full disk is told with the folder, and with what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL or isinstance(error, StateWriteError):
+            raise
+        raise StateWriteError(
+            error.errno,
+            f"{run_dir} could not be written ({error.strerror}); free some space and "
+            "give the same command again: the run continues from its last state",
+        ) from error
 
 
 def numbered(directory: Path, kind: str) -> list[Path]:

@@ -1,6 +1,8 @@
 """Test runs do not wait for the disk."""
 
 import os
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,3 +11,11 @@ import pytest
 def no_fsync(monkeypatch):
     """A power cut cannot be tested here, and a busy disk makes `fsync` slow."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still unless it is moved."""
+    clock = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now)
+    return clock

@@ -5,10 +5,10 @@
 The JSON lists trainings. Each has a `name`, the `devices` that it uses (absent for a
 training without `several_devices`), `model_parallel`, `changes` of its settings,
 `model` for a small Transformer, a `pause` after each update, the update at which a
-callback is to `stop` it, the `fewest` rows of its batches and, to resume another one,
-its `run`. The environment variable `TOGETHER` has `coordinator`, `process` and
-`processes` as JSON, or null for one process. What was trained is written to
-`FOLDER/name.npz`.
+callback is to `stop` it, its limit of `minutes`, the `fewest` rows of its batches and,
+to resume another one, its `run`. The environment variable `TOGETHER` has `coordinator`,
+`process` and `processes` as JSON, or null for one process. What was trained is written
+to `FOLDER/name.npz`.
 """
 
 import contextlib
@@ -25,6 +25,7 @@ import tensorflow as tf
 import keras_attnvariants as kav
 from keras_attnvariants import backend
 from keras_attnvariants.cli.commands import clear_errors
+from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import several_devices
 from tests.training import toy
 
@@ -73,6 +74,7 @@ def train(
     pause=0.0,
     fewest=6,
     stop=None,
+    minutes=None,
     together=None,
 ):
     """One training; the log is that of its folder."""
@@ -80,6 +82,7 @@ def train(
     on_devices = devices or together
     options = {"model_parallel": model_parallel, **together}
     context = several_devices(devices, **options) if on_devices else None
+    limits = [] if minutes is None else [TimeLimit(minutes)]
 
     def cut(batches, first=0):
         """Batches of a dataset, of which the first has this number."""
@@ -92,7 +95,7 @@ def train(
             toy.toy_config(**(changes or {})),
             model,
             bleu=False,
-            callbacks=[Pause(pause, stop)],
+            callbacks=[Pause(pause, stop), *limits],
             training_data=lambda step: cut(toy.dataset_at(step), step),
             validation_data=cut(toy.validation_data()),
         )

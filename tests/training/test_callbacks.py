@@ -83,7 +83,7 @@ def test_a_loss_far_above_a_uniform_guess_ends_the_run(tmp_path):
 @pytest.mark.parametrize(("factor", "diverged"), [(3.9, False), (4.1, True)])
 def test_bound_of_divergence_is_four_times_a_uniform_guess(factor, diverged):
     counter = StepCounter(Progress(step=41), classes=20)
-    counter._progress.period_end = 41
+    counter.progress.period_end = 41
     counter.set_model(toy.toy_model())
     logs = {"loss": 99.0, "val_loss": factor * math.log(20)}
     if diverged:

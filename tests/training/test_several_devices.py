@@ -242,6 +242,16 @@ def test_a_signal_to_one_process_stops_all(forks, together, asked):
 
 
 @pytest.mark.slow
+def test_a_limit_of_time_ends_all_processes(forks, together):
+    run = {"name": "timed", "minutes": 0.05, "pause": 0.1, "changes": {"steps": 9999}}
+    succeed(start_together(forks, together, [run]))
+    *_, period, averaged = toy.log(together / "timed")
+    assert (period["event"], averaged["event"]) == ("period", "averaged")
+    latest = TrainingState(together / "timed/state").load_latest().progress
+    assert latest["step"] == period["step"] < 9999 and latest["stopped"]
+
+
+@pytest.mark.slow
 def test_a_killed_process_ends_the_other_and_the_run_resumes(forks, together):
     """First one, then the other, later in the same training."""
     run = {"name": "killed", "pause": 0.1}
