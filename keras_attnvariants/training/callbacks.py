@@ -56,6 +56,10 @@ class Progress:
     stopped: bool = False
     logs: dict[str, float] = dataclasses.field(default_factory=dict)
 
+    def end_period(self) -> None:
+        """Lets the current period end here, with a validation."""
+        self.period_end, self.validation_pending = self.step, True
+
 
 def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
     """Raises unless a state says where a run stands.
@@ -238,8 +242,8 @@ class StateSaver(keras.callbacks.Callback):
         progress = self.progress
         if self.model.stop_training:
             # `fit` leaves out the rest of the period, and validates.
-            progress.period_end = progress.step
-            progress.stopped = progress.validation_pending = True
+            progress.end_period()
+            progress.stopped = True
         is_late = time.monotonic() >= self._first_by
         self._save_if(is_late or progress.step % self.save_every == 0)
 

@@ -199,7 +199,7 @@ def read_weights(path: Path) -> list[np.ndarray]:
         DamagedFolderError: a file of it is not what was written.
     """
     check_folder(path, (WEIGHTS,))
-    return read_arrays(path / WEIGHTS).get("model", [])
+    return read_arrays(path / WEIGHTS)["model"]
 
 
 def better_model(log: Path) -> str:

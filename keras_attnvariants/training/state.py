@@ -5,6 +5,7 @@ import errno
 import itertools
 import shutil
 import sys
+from collections import defaultdict
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -248,17 +249,17 @@ def write_arrays(
 
 
 def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:
-    """Arrays by group, as `write_arrays` was given them.
+    """Arrays by group, as `write_arrays` was given them; other groups have none.
 
     Raises:
         DamagedFolderError: the file holds something else.
     """
-    groups: dict[str, list[np.ndarray]] = {}
+    groups = defaultdict[str, list[np.ndarray]](list)
     try:
         with np.load(path, allow_pickle=False) as entries:
             for key in sorted(entries.files):
                 group, _, dtype = key.rsplit("/", 2)
-                groups.setdefault(group, []).append(entries[key].view(dtype))
+                groups[group].append(entries[key].view(dtype))
     except (ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
         raise DamagedFolderError(f"{path.name} holds no arrays of a run") from error
     return groups

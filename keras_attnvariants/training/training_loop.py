@@ -86,8 +86,7 @@ class TrainingLoop:
         for field in dataclasses.fields(Progress):
             setattr(self.progress, field.name, state.progress[field.name])
         for group in ("model", "optimizer"):
-            arrays = state.variables.get(group, [])
-            assign_arrays(self.variables()[group], arrays, group)
+            assign_arrays(self.variables()[group], state.variables[group], group)
         if self.progress.step < self.progress.period_end:
             self._counter.metrics = state.variables["metrics"]
 
@@ -100,8 +99,7 @@ class TrainingLoop:
         self._callbacks = [self._counter, self.averages, *callbacks]
         progress = self.progress
         if self.is_done and progress.step < progress.period_end:
-            # Fewer updates are asked for than were done.
-            progress.period_end, progress.validation_pending = progress.step, True
+            progress.end_period()  # fewer updates are asked for than were done
         if progress.validation_pending:
             self._validate()
         while not self.is_done:
