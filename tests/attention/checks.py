@@ -104,7 +104,7 @@ def fails(check, case: Case) -> bool:
 
 
 def all_arguments(check, case: Case, folder: Path) -> list[dict]:
-    """What a test is called with; steps are compiled, and all else where it must be."""
+    """Arguments of a test; steps are compiled, and all else where it must be."""
     wanted = inspect.signature(check).parameters
     is_compiled = check.__name__ == "test_step_equals_call" or backend.name() == "jax"
     known = {

@@ -1,4 +1,4 @@
-"""What the conformance tests share: cases, layers and inputs.
+"""Shared by the conformance tests: cases, layers and inputs.
 
 A case is one registered example in one role and dtype. The fast tests have the first
 example of every variant in each role, in float32; all others are marked as slow.
@@ -58,7 +58,7 @@ class Case:
 
     @property
     def score_blocks(self):
-        """How often the last axis of the scores lists the keys."""
+        """The number of times that the last axis of the scores lists the keys."""
         return built(self).compute_scores_shape((1, 1, WIDTH), (1, 1, WIDTH))[-1]
 
     @property

@@ -1,4 +1,4 @@
-"""How much memory and work a function takes, read off the program it is traced to."""
+"""Memory and work of a function, read off the program that it is traced to."""
 
 import math
 

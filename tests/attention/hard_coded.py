@@ -1,4 +1,4 @@
-"""What the tests of hard-coded attention share: inputs and calls."""
+"""Shared by the tests of hard-coded attention: inputs and calls."""
 
 import numpy as np
 

@@ -67,7 +67,7 @@ def missing_roles():
 
 
 def skipped_tests():
-    """What single tests said, with their number."""
+    """Reasons that single tests gave, with their number."""
     for (name, role, reason), count in sorted(skipped.items()):
         yield [name, role, reason, str(count)]
 

@@ -34,7 +34,7 @@ CUTS = {"later": (0, 1, 2), "latest": (3, 0, 1)}
 
 @dataclass(frozen=True)
 class Result:
-    """What one run of a program gave, as float32 NumPy arrays."""
+    """The outputs of one run of a program, as float32 NumPy arrays."""
 
     output: np.ndarray
     plain: np.ndarray
@@ -44,7 +44,7 @@ class Result:
 
 @functools.cache
 def result(case, mode, name="usual") -> Result:
-    """What the program of a case gives for inputs of `named_inputs`."""
+    """The outputs of the program of a case for inputs of `named_inputs`."""
     return program(case, mode)(*named_inputs(case, name))
 
 

@@ -32,7 +32,7 @@ STEPPED = ("decoder", "cross")
 
 @dataclass(frozen=True)
 class Walk:
-    """How far a test decodes, and before which positions it reorders the hypotheses."""
+    """Number of decoded positions, and those before which hypotheses are reordered."""
 
     steps: int
     reorder_at: tuple[int, ...]
@@ -40,7 +40,7 @@ class Walk:
 
     @property
     def segments(self):
-        """How often the hypotheses were reordered before each position, `[T]`."""
+        """The number of reorderings before each position, `[T]`."""
         return np.searchsorted(self.reorder_at, np.arange(self.steps), side="right")
 
     def histories(self, queries, parents):
@@ -101,7 +101,7 @@ def by_slot(case, scores, slots):
 
 
 def check_state(state, after):
-    """What a loop needs: the same structure, shapes and dtypes, `[B, K, ...]`."""
+    """A loop needs the same structure, shapes and dtypes, `[B, K, ...]`."""
     keras.tree.assert_same_structure(state, after)
     leaves = keras.tree.flatten_with_path(state)
     for (path, first), second in zip(leaves, keras.tree.flatten(after), strict=True):
@@ -150,7 +150,7 @@ def check_walk(case, walk, step):
 
 
 def at_positions(x, axis, segments, positions):
-    """Of `[N, ..., T, ...]`, what segment `segments[t]` has at `t` on `axis`."""
+    """The entries of `[N, ..., T, ...]` of segment `segments[t]` at `t` on `axis`."""
     x = np.moveaxis(x, axis, 1)[segments, positions]  # [T, ...]
     return np.moveaxis(x, 0, axis - 1)
 

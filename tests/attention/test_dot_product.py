@@ -130,7 +130,7 @@ def test_parameter_count_with_biases_and_other_widths():
 
 
 def test_dropout_keeps_the_scores():
-    """What is returned are the weights, not which of them were dropped."""
+    """The returned weights do not show which of them were dropped."""
     query, value, _ = arrays()
     layer = DotProductAttention(HEADS, dropout=0.5, seed=1)
     _, scores = layer(query, value, return_attention_scores=True, training=True)

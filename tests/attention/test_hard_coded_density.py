@@ -1,4 +1,4 @@
-"""What hard-coded self- and cross-attention share: offsets and the density."""
+"""Offsets and density, which hard-coded self- and cross-attention share."""
 
 import json
 

@@ -45,7 +45,7 @@ LAYERS = {
 
 @pytest.fixture(params=["as here", "as floats"])
 def form(request, monkeypatch):
-    """How integers are multiplied: as on this processor, or as on one without VNNI."""
+    """The form of products of integers: of this processor, or of one without VNNI."""
     if request.param == "as floats":
         monkeypatch.setattr(products, "is_onednn_exact", lambda: False)
 

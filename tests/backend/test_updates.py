@@ -116,7 +116,7 @@ def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
 
 
 def test_an_update_whose_gradients_overflow_is_left_out():
-    """Of three updates, as the first scale is too large for two of them."""
+    """The first scale is too large for two of three updates."""
     options = {"jit_compile": False, "dtype": "mixed_float16"}
     weights, log = trained(batches(), tokens, scale=2.0**127, **options)
     assert all(np.isfinite(array).all() for array in weights)

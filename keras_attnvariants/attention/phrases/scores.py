@@ -2,13 +2,11 @@
 
 import functools
 from collections.abc import Iterable
-from collections.abc import Sequence
 
 import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.banded import delay
-from keras_attnvariants.attention.phrases.structures import HeadGroup
 from keras_attnvariants.attention.phrases.structures import Structure
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
@@ -62,8 +60,18 @@ class PhraseScores:
             `[B, H, T, S]`, averaged over query streams. Rows sum to 1, or to 0 if the
             query attends to nothing.
         """
-        groups = self.structure.groups(self.num_heads)
-        return token_scores(self.split_scores(scores), groups)
+        split = self.split_scores(scores)  # [B, H, T, M, N, S]
+        parts, first = [], 0
+        for group in self.structure.groups(self.num_heads):
+            heads = split[:, first : first + group.num_heads]
+            first += group.num_heads
+            orders = enumerate(group.orders)
+            tokens = sum(spread(heads[..., block, :], order) for block, order in orders)
+            parts.append(ops.sum(tokens, axis=3))  # over the streams
+        tokens = ops.concatenate(parts, axis=1)
+        # At the first token, only one of two streams has a query.
+        total = ops.sum(tokens, axis=-1, keepdims=True)
+        return tokens / ops.where(total > 0, total, 1.0)
 
     def alignment(self, scores: Tensor) -> Tensor:
         tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
@@ -165,26 +173,6 @@ def by_position(weights: Tensor, streams: int) -> Tensor:
     weights = ops.reshape(weights, (batch, heads, streams, length, keys))
     weights = ops.transpose(weights, (0, 1, 3, 2, 4))
     return ops.reshape(weights, (batch, heads, length, streams * keys))
-
-
-def token_scores(scores: Tensor, groups: Sequence[HeadGroup]) -> Tensor:
-    """The weight of each token, averaged over query streams: `[B, H, T, S]`.
-
-    Args:
-        scores: `[B, H, T, M, N, S]`, the weights of n-grams.
-        groups: the groups of heads, in turn.
-    """
-    parts, first = [], 0
-    for group in groups:
-        heads = scores[:, first : first + group.num_heads]
-        first += group.num_heads
-        orders = enumerate(group.orders)
-        tokens = sum(spread(heads[..., block, :], order) for block, order in orders)
-        parts.append(ops.sum(tokens, axis=3))  # over the streams
-    tokens = ops.concatenate(parts, axis=1)
-    # At the first token, only one of two streams has a query.
-    total = ops.sum(tokens, axis=-1, keepdims=True)
-    return tokens / ops.where(total > 0, total, 1.0)
 
 
 def spread(scores: Tensor, order: int) -> Tensor:

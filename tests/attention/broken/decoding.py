@@ -65,7 +65,7 @@ class WrapsWronglyAfter64(LocalAttention):
 
 @broken("decoder", "step_equals_call", num_heads=4)
 class SharesWhatIsReordered(DotProductAttention):
-    """What belongs to a hypothesis is kept as if all of a sentence shared it."""
+    """Keeps state of a hypothesis as if all of a sentence shared it."""
 
     def initial_state(self, *arguments, **options):
         return {SHARED: super().initial_state(*arguments, **options)}

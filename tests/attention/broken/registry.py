@@ -13,7 +13,7 @@ class Broken:
     Attributes:
         cls: the layer; the first line of its docstring says what is wrong.
         role: where it is tested.
-        arguments: of its constructor.
+        arguments: arguments of its constructor.
         dtype: the dtype policy.
         caught_by: names of tests, without `test_`.
     """
@@ -26,7 +26,7 @@ class Broken:
 
     @property
     def flaw(self) -> str:
-        """What is wrong."""
+        """The fault, in words."""
         return self.cls.__doc__.splitlines()[0].rstrip(".")
 
 

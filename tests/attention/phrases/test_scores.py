@@ -1,4 +1,4 @@
-"""What is read from the scores of phrase attention: quadrants, tokens, shares."""
+"""Scores of phrase attention by quadrant and token, and shares of them."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_strong_weights_are_counted_over_all_quadrants():
 
 
 def test_shares_of_a_layer():
-    """Of what `call` returns, with padding; both measures add up."""
+    """Both measures add up over the weights that `call` returns, with padding."""
     layer = PhraseAttention(4, Interleaved(look_ahead=True))
     x = normal(np.random.default_rng(1), 2, 6, 16)
     mask = np.arange(6) < np.array([[6], [3]])

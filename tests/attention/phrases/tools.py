@@ -1,4 +1,4 @@
-"""What the tests of phrase attention share: structures, layers and inputs."""
+"""Shared by the tests of phrase attention: structures, layers and inputs."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What recurrences share: products and the scan."""
+"""Functions that recurrences share: products and the scan."""
 
 import keras
 import numpy as np

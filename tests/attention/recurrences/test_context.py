@@ -37,7 +37,7 @@ def weights_and_gradient(energies, value, key, mask):
 
 
 def in_graph():
-    """What a graph of TensorFlow gives."""
+    """The outputs of a graph of TensorFlow."""
     import tensorflow as tf
 
     given = arrays()

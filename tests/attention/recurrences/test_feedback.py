@@ -31,7 +31,7 @@ def test_worked_subtraction():
 
 @pytest.mark.parametrize("name", ["context", "weights", "accumulated_weights"])
 def test_what_queries_are_made_of_is_drawn_as_one_matrix(name):
-    """What a recurrence adds to the query projection has the spread of the rest."""
+    """Rows that a recurrence adds to a projection have the spread of the rest."""
     fan_in = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
     layer = RecurrentCrossAttention(4, name, kernel_initializer=fan_in)
     layer.build((None, None, 256), (None, None, 256))

@@ -1,4 +1,4 @@
-"""What every recurrence leaves as it is in plain attention, and what it adds up to."""
+"""Plain attention as a special case of recurrences, and sums of their weights."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a recurrence leaves to the loop over target positions, and what it does not."""
+"""Operations within and outside of the loop over target positions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the tests of the recurrences share: names, layers and inputs."""
+"""Shared by the tests of the recurrences: names, layers and inputs."""
 
 import numpy as np
 
