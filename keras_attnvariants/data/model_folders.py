@@ -29,7 +29,9 @@ CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.model"
 
-# Numbers in a table of positions, which is in no weights file.
+# Limits of a size, of which none is larger in any model, and of the numbers in a table
+# of positions, which is in no weights file.
+LARGEST_SIZE = 1 << 20
 LARGEST_TABLE = 1 << 24
 
 
@@ -190,7 +192,7 @@ def describing(folder: Path) -> Iterator[None]:
 
 
 def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
-    """Raises before a model is built that takes long, or has too long a table.
+    """Raises before a model is built that takes long, or has too large a size.
 
     Args:
         config: the result of `keras.saving.serialize_keras_object` for the model.
@@ -200,9 +202,11 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
     largest: dict[str, int] = {}
     for path, value in keras.tree.flatten_with_path(config):
         if isinstance(value, int):
-            name = str(path[-1])
-            largest[name] = max(value, largest.get(name, value))
+            name = [part for part in path if isinstance(part, str)][-1]
+            largest[name] = max(abs(value), largest.get(name, 0))
     for name, value in largest.items():
+        if value > LARGEST_SIZE and name != "seed":
+            raise ValueError(f"`{name}` is {value:,}, over {LARGEST_SIZE:,}")
         if "layers" in name and value > arrays:
             raise ValueError(f"`{name}` is {value:,}, and there are {arrays} arrays")
     table = largest.get("max_length", 1) * largest.get("hidden_dim", 1)

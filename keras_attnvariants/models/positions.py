@@ -58,16 +58,6 @@ class SinusoidalPositions(keras.layers.Layer):
         positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
 
-    @contextlib.contextmanager
-    def limited(self, length: int) -> Iterator[None]:
-        """A scope in which graphs get the first `length` rows of the table only."""
-        table = self.table
-        self.table = constant(ops.convert_to_numpy(table)[:length])
-        try:
-            yield
-        finally:
-            self.table = table
-
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "max_length": self.max_length}
 
@@ -80,11 +70,15 @@ def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
         model: built.
         length: number of positions; a model with fewer keeps what it has.
     """
-    with contextlib.ExitStack() as stack:
-        for layer in nested_layers(model):
-            if isinstance(layer, SinusoidalPositions):
-                stack.enter_context(layer.limited(length))
+    layers = [x for x in nested_layers(model) if isinstance(x, SinusoidalPositions)]
+    tables = [layer.table for layer in layers]
+    for layer in layers:
+        layer.table = constant(ops.convert_to_numpy(layer.table)[:length])
+    try:
         yield
+    finally:
+        for layer, table in zip(layers, tables, strict=True):
+            layer.table = table
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants import Tokenizer
+from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Transformer
@@ -226,6 +227,7 @@ def rewrite_config(directory, change):
         {"hidden_dim": 4 * 10**8},
         {"num_layers": 10**9},
         {"max_length": 10**9},
+        {"search_settings": {"beam_size": 10**9}},
         {"vocabulary_size": 10**6, "hidden_dim": 10**5},
     ],
     ids=str,
@@ -237,6 +239,25 @@ def test_a_model_larger_than_its_weights_is_not_built(copy, change):
         pytest.raises(ValueError, match="do not fit the configuration.*Received: "),
     ):
         load_model(copy)
+
+
+@pytest.mark.parametrize("offset", [10**9, -(10**9)])
+def test_a_window_larger_than_any_is_not_built(copy, offset):
+    text = (copy / "config.json").read_text()
+    config = json.loads(text)
+    places = config["config"]["encoder_attention"]
+    [layer] = [place for place in places if "offsets" in place["config"]]
+    layer["config"]["offsets"] = [0, offset]
+    rewrite_config(copy, {"encoder_attention": places})
+    with pytest.raises(ValueError, match="`offsets` is 1,000,000,000, over"):
+        load_model(copy)
+
+
+def test_seeds_may_be_large(tmp_path):
+    initializer = keras.initializers.GlorotUniform(seed=2**31 - 1)
+    attention = DotProductAttention(4, kernel_initializer=initializer)
+    model = tiny.make(**tiny.places(encoder_attention=attention))
+    assert load_model(save_model(model, tmp_path / "model")).model
 
 
 def test_a_load_builds_the_model_once(saved, monkeypatch):
@@ -296,7 +317,7 @@ LAYERS = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"search_settings": {"beam_size": 10**9}}, "`beam_size` must be at most 1000"),
+        ({"search_settings": {"beam_size": 1001}}, "`beam_size` must be at most 1000"),
         ({"search_settings": {"beam": 4}}, "unexpected keyword argument 'beam'"),
         ({"search_settings": 7}, "argument after .* must be a mapping"),
         ({"vocabulary_size": None}, "`vocabulary_size` must be a positive integer"),
