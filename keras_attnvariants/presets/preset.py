@@ -106,6 +106,13 @@ class PublishedFigures:
 PLACES = ("encoder_attention", "decoder_attention", "cross_attention")
 
 
+def attention_layers(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All attention among the arguments of a model, in serialized form."""
+    values = [config.get(place) for place in PLACES]
+    entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
+    return [entry for entry in entries if entry]
+
+
 @dataclass(frozen=True)
 class Preset:
     """A published configuration, or one of our own.
@@ -168,9 +175,8 @@ class Preset:
         >>> sorted(presets.get("you2020/hc-sa/iwslt16").attention)
         ['DotProductAttention', 'HardCodedAttention']
         """
-        values = [self.config.get(place) for place in PLACES]
-        entries = [e for v in values for e in (v if isinstance(v, list) else [v])]
-        return frozenset(e["class_name"].split(">")[-1] for e in entries if e)
+        layers = attention_layers(self.config)
+        return frozenset(layer["class_name"].split(">")[-1] for layer in layers)
 
     def build(
         self,

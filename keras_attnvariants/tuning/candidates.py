@@ -13,6 +13,7 @@ from keras.saving import serialize_keras_object as serialized
 from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import draw
@@ -221,10 +222,8 @@ def configuration(
 
 def initializers(preset: Preset) -> dict[str, Any]:
     """The initializers of learned attention in a preset, where they are not Keras'."""
-    for place in PLACES.values():
-        value = preset.config.get(place)
-        for entry in value if isinstance(value, list) else [value]:
-            config = entry["config"] if entry else {}
-            if found := {key: config[key] for key in INITIALIZERS if key in config}:
-                return found
+    for layer in attention_layers(preset.config):
+        config = layer["config"]
+        if found := {key: config[key] for key in INITIALIZERS if key in config}:
+            return found
     return {}

@@ -23,10 +23,6 @@ SILENCE = 60.0
 MAX_RESTARTS = 10
 
 
-class WorkersDiedError(ValueError):
-    """The processes of the workers end again and again."""
-
-
 class Watchdog:
     """Gives the trials of silent workers back to the oracle.
 
@@ -72,7 +68,7 @@ def local_workers(
 
     Yields:
         A function that starts those again, under their names, that have died. It raises
-        `WorkersDiedError` if that has happened too often.
+        `ValueError` if that has happened too often.
     """
     host = socket.gethostname().replace(CHIEF, "host")
     context = multiprocessing.get_context("spawn")
@@ -92,7 +88,7 @@ def local_workers(
             if process.exitcode in (None, 0):
                 continue
             if next(restarts) > MAX_RESTARTS:
-                raise WorkersDiedError(
+                raise ValueError(
                     f"Workers died more than {MAX_RESTARTS} times, the last with exit "
                     f"status {process.exitcode}: see what they printed"
                 )
@@ -126,7 +122,7 @@ def hand_out(
 
     Raises:
         OSError: the address is in use.
-        WorkersDiedError: processes on this machine die again and again.
+        ValueError: processes on this machine die again and again.
     """
     address = address or free_address()
     watchdog = Watchdog(oracle)

@@ -48,10 +48,6 @@ class Range:
         return isinstance(self.minimum, int) and isinstance(self.maximum, int)
 
 
-# Several values, a range of numbers, or one value that is not searched.
-Values = Sequence[Any] | Range | Any
-
-
 def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
     """A dimension from how it is written: a list, a table with bounds, or one value.
 

@@ -38,10 +38,6 @@ RETRIES = 1
 MAX_FAILURES = 3
 
 
-class SearchFailedError(ValueError):
-    """Several trials in a row failed: the search has stopped."""
-
-
 class ResumableOracle(Oracle):
     """Mixin for oracles that are saved as one file, which is whole at any moment.
 
@@ -171,7 +167,7 @@ class ResumableOracle(Oracle):
         try:
             yield
         except RuntimeError as error:
-            self.failure = SearchFailedError(
+            self.failure = ValueError(
                 f"{self.max_consecutive_failed_trials} trials in a row failed; their "
                 f"errors are in {self.folder}"
             )

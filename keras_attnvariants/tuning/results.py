@@ -94,10 +94,6 @@ class TrialRecord:
         """One of `COSTS`, of which less is better."""
         return float(COSTS[name] * getattr(self, name))
 
-    def run_folder(self, folder: Path) -> Path:
-        """The folder of the best run, in that of the trial."""
-        return folder / f"seed-{self.best_seed}"
-
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -151,7 +147,7 @@ class SearchResult:
     def run_folder(self, record: TrialRecord | None = None) -> Path:
         """The folder of the best run of a trial; by default, of the best trial."""
         chosen = record or self.best()
-        return chosen.run_folder(self.folder / f"trial_{chosen.trial}")
+        return self.folder / f"trial_{chosen.trial}" / f"seed-{chosen.best_seed}"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all trials, one a line."""

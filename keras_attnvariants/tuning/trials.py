@@ -17,6 +17,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
@@ -236,11 +237,10 @@ def with_length_ratio(
         folder: folder of the search, with the tokenizer.
     """
     found = copy.deepcopy(dict(sizes))
-    value = found.get("cross_attention")
     layers = [
         layer["config"]
-        for layer in (value if isinstance(value, list) else [value])
-        if layer and layer["class_name"] == f"{PACKAGE}>HardCodedCrossAttention"
+        for layer in attention_layers(found)
+        if layer["class_name"] == f"{PACKAGE}>HardCodedCrossAttention"
     ]
     if layers:
         tokenizer = Tokenizer.load(folder / TOKENIZER)

@@ -16,6 +16,7 @@ import grpc
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.errors import FailedTrialError
 from keras_tuner.errors import FatalError
+from keras_tuner.errors import FatalValueError
 
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
@@ -39,7 +40,7 @@ AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 CHIEF = "chief"
 
 
-class ChiefGoneError(ValueError):
+class ChiefGoneError(FatalValueError):
     """No chief has answered for a long time."""
 
     def __init__(self, address: str) -> None:
@@ -171,10 +172,7 @@ class WorkerTuner(RunTuner):
     def run_trial(self, trial: Any) -> dict[str, float]:
         """Train a trial, and wait until the chief can be told."""
         scores = super().run_trial(trial)
-        try:
-            self._wait_for_chief()
-        except ChiefGoneError as error:
-            raise FatalError(str(error)) from error
+        self._wait_for_chief()
         return scores
 
     def _wait_for_chief(self) -> None:
