@@ -47,6 +47,7 @@ from keras_attnvariants.training.run_settings import CONFIG
 from keras_attnvariants.training.run_settings import STATES
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.state import read_state
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
@@ -83,9 +84,10 @@ def examined(
 ) -> Finding:
     """The finding of a check, which returns in words what is well, or raises."""
     try:
-        return Finding(OK, name, str(check(*arguments) or "intact"))
+        found = check(*arguments)
     except (ValueError, OSError, TypeError, RecursionError) as error:
         return Finding(DAMAGED, name, one_line(str(error)), advice)
+    return Finding(OK, name, found if isinstance(found, str) else "intact")
 
 
 def translate(option: str, folder: Path) -> str:
@@ -177,10 +179,9 @@ def _states(folder: Path) -> tuple[list[Finding], int | None]:
 
 def _checkpoints(folder: Path) -> Iterator[Finding]:
     """Examines the weights that are averaged at the end."""
-    advice = "The average leaves it out"
-    for path in sorted((folder / CHECKPOINTS).glob("step-*")):
-        name = f"{CHECKPOINTS}/{path.name}"
-        yield examined(name, lambda p: read_weights(p) and "", path, advice=advice)
+    for path in numbered(folder / CHECKPOINTS, "step"):
+        name, advice = f"{CHECKPOINTS}/{path.name}", "The average leaves it out"
+        yield examined(name, read_weights, path, advice=advice)
     if (folder / BEST).is_dir() and not (folder / CHECKPOINTS).is_dir():
         text = "missing: an average would have the last weights alone"
         yield Finding(NOTE, CHECKPOINTS, text)
