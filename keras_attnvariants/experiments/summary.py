@@ -29,7 +29,6 @@ from keras_attnvariants.experiments.scores import label
 from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import SystemSettings
-from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.system_analysis import Examination
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
@@ -70,7 +69,14 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
         seeds=s.seeds,
         confidence=s.scores.confidence,
         metrics=tuple(label(make_metric(name)) for name in s.scores.metrics),
-        test_sets=tuple(describe_test_set(folder, test) for test in s.test_sets),
+        test_sets=tuple(
+            TestSet(
+                name=test.name,
+                sentences=len(folder.pairs(test)[0]),
+                origin=f"split {test.split} of {Path(test.data or s.corpus.data).name}",
+            )
+            for test in s.test_sets
+        ),
         systems=tuple(describe(folder, *pair) for pair in found),
         runs=tuple(read_run(run) for run in done),
         missing=tuple(run.name for run in runs if run not in done),
@@ -99,14 +105,6 @@ def score(
         scores += found[0]
         differences += found[1]
     return scores, differences
-
-
-def describe_test_set(folder: ComparisonFolder, test: TestSettings) -> TestSet:
-    """A test set: its size, and where it is from."""
-    data = Path(test.data or folder.settings.corpus.data).name
-    return TestSet(
-        test.name, len(folder.pairs(test)[0]), f"split {test.split} of {data}"
-    )
 
 
 def describe(

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 MINUS = "−"
 # What HTML may not hold: control characters and halves of surrogate pairs.
@@ -101,28 +100,20 @@ def relation(value: float, base: float) -> str:
     return f"{abs(percent)}\xa0% {'above' if percent > 0 else 'below'}"
 
 
-class Run(NamedTuple):
-    """Words in a row, and whether they differ."""
-
-    text: str
-    differs: bool
-
-
-def differing(text: str, other: str) -> list[Run]:
-    """A text in runs of words that the other has too, in this order, and has not.
+def differing(text: str, other: str) -> list[tuple[str, bool]]:
+    """A text in runs of words, and whether the other text lacks them at this place.
 
     White space separates words; runs joined with a space are the text, with one space
     for each white space.
 
     >>> differing("a red house", "a house")
-    [Run(text='a', differs=False), Run(text='red', differs=True), \
-Run(text='house', differs=False)]
+    [('a', False), ('red', True), ('house', False)]
     """
     words = text.split()
     # Without the heuristic for text of many lines, which ignores frequent words.
     matcher = SequenceMatcher(None, words, other.split(), autojunk=False)
     return [
-        Run(" ".join(words[first:end]), tag != "equal")
+        (" ".join(words[first:end]), tag != "equal")
         for tag, first, end, _, _ in matcher.get_opcodes()
         if first < end
     ]

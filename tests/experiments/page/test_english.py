@@ -3,7 +3,7 @@ from keras_attnvariants.experiments.page.english import differing
 
 def marked(text: str, other: str) -> str:
     return " ".join(
-        f"[{run.text}]" if run.differs else run.text for run in differing(text, other)
+        f"[{words}]" if differs else words for words, differs in differing(text, other)
     )
 
 
