@@ -100,12 +100,7 @@ def paired_bootstrap(
     check_integer("samples", samples)
     # With a seed of 0, sacrebleu draws one, and the figures could not be repeated.
     check_integer("seed", seed)
-    chosen = {
-        str(metric): metric
-        if isinstance(metric, Metric)
-        else METRICS[check_choice("metrics", metric, METRICS)]()
-        for metric in metrics
-    }
+    chosen = {str(metric): make_metric(metric) for metric in metrics}
     with sacrebleu_seed(seed):
         test = PairedTest(named, chosen, references, "bs", n_samples=samples)
     signatures, columns = test()
@@ -166,6 +161,13 @@ def check_systems(
             f"`systems` must translate the same sentences. Received: {counts}"
         )
     return named
+
+
+def make_metric(metric: str | Metric) -> Metric:
+    """The metric of this name; a metric of sacrebleu is returned as it is."""
+    if isinstance(metric, Metric):
+        return metric
+    return METRICS[check_choice("metrics", metric, METRICS)]()
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
