@@ -4,7 +4,6 @@ What commands refuse is found by the checks that they make, and told as they tel
 Nothing is changed.
 """
 
-import hashlib
 import os
 import shlex
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data import load_model
+from keras_attnvariants.data import read_model
 from keras_attnvariants.data import sources
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
@@ -51,7 +50,9 @@ from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.state import read_state
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import check_folder
+from keras_attnvariants.utils.folders import names_in
 
 
 def examine(place: str) -> Diagnosis:
@@ -97,6 +98,9 @@ def translate(option: str, folder: Path) -> str:
 
 def examine_run(folder: Path) -> Diagnosis:
     """Examines the folder of a run."""
+    parts = [examined(name, names_in, folder / name) for name in (STATES, CHECKPOINTS)]
+    if links := [finding for finding in parts if finding.state == DAMAGED]:
+        return Diagnosis("a run", links, [])
     settings = examined(CONFIG, lambda: read_settings(folder) and "the settings")
     log, events = _log(folder / LOG)
     states, step = _states(folder)
@@ -130,18 +134,23 @@ def examine_run(folder: Path) -> Diagnosis:
 def _tokenizer(folder: Path) -> Iterator[Finding]:
     """Compares the tokenizer of a run with that of its settings."""
     expected, path = read_settings(folder).get("tokenizer"), folder / TOKENIZER
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-    if expected and expected != found:
-        text = f"not what was written: its sha256 is {found}, not {expected}"
+
+    def check() -> str:
+        if not os.path.lexists(path):
+            raise ValueError("missing")
+        if (found := file_entry(path)["sha256"]) != expected:
+            text = f"not what was written: its sha256 is {found}, not {expected}"
+            raise ValueError(text)
+        return "the subwords of the run"
+
+    if expected:
         advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
-        yield Finding(DAMAGED, TOKENIZER, text if found else "missing", advice)
-    elif expected:
-        yield Finding(OK, TOKENIZER, "the subwords of the run")
+        yield examined(TOKENIZER, check, advice=advice)
 
 
 def _log(path: Path) -> tuple[Finding, set[str]]:
     """Examines the log of a run, and finds the kinds of its records."""
-    if not path.is_file():
+    if not os.path.lexists(path):
         advice = "Give the folder of a model, best/ or averaged/, instead of the run"
         return Finding(DAMAGED, LOG, "missing", advice), set()
     records: list[dict[str, Any]] = []
@@ -189,7 +198,8 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
 
 def examine_model(folder: Path) -> Diagnosis:
     """Examines a model folder."""
-    findings = [examined(folder.name, _model, folder, advice="Restore it from a copy")]
+    advice = "Restore it from a copy"
+    findings = [examined(folder.name, _model, folder.resolve(), advice=advice)]
     usable = []
     if findings[0].state == OK:
         if (folder / TOKENIZER).is_file():
@@ -202,7 +212,7 @@ def examine_model(folder: Path) -> Diagnosis:
 
 def _model(folder: Path) -> str:
     """The size of a model folder that can be loaded."""
-    load_model(folder)
+    read_model(folder)
     return _size(folder)
 
 
@@ -292,7 +302,7 @@ def examine_cached(name: str) -> Diagnosis:
     """Examines what the cache has of a registered corpus."""
     advice = "It is made anew when it is next used"
     findings = [
-        examined(folder.name, check_folder, folder, advice=advice)
+        examined(folder.name, check_folder, folder, (), advice=advice)
         for kind in ("sources", "corpora")
         for folder in sorted((default_cache() / kind).glob(f"{name}-*"))
     ] or [Finding(NOTE, name, "not fetched yet; its first use does")]

@@ -16,11 +16,11 @@ from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import flush
 from keras_attnvariants.utils.files import is_stream
 from keras_attnvariants.utils.files import open_stream
-from keras_attnvariants.utils.files import read_record
-from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import without_controls
 from keras_attnvariants.utils.locks import open_locked
+from keras_attnvariants.utils.records import read_record
+from keras_attnvariants.utils.records import write_record
 
 # What the lines so far and the note about them are called: the name of the file, and
 PART, NOTE = ".part", ".part.json"

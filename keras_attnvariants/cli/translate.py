@@ -199,5 +199,5 @@ def origin(
         if folder is not None
     }
     if input is not None and input.is_file():
-        found["--input with sha256"] = file_entry(input)["sha256"]
+        found["--input with sha256"] = file_entry(input.resolve())["sha256"]
     return found

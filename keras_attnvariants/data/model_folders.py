@@ -18,6 +18,7 @@ from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import templates
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
@@ -97,7 +98,8 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
     """Loads what `save_model` wrote.
 
     Args:
-        folder: a model folder, such as `best/` or `averaged/` of a training run.
+        folder: a model folder, such as `best/` or `averaged/` of a training run. It may
+            be a link; what is in it may not.
 
     Returns:
         A `LoadedModel`, that is `(model, tokenizer)`. The model is not compiled, and
@@ -108,7 +110,11 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
         ValueError: a file is not the one that was saved, the weights belong to a
             model of other sizes, or some of them are not finite.
     """
-    folder = Path(folder)
+    return read_model(Path(folder).resolve())
+
+
+def read_model(folder: Path) -> LoadedModel:
+    """The same for a folder that must not be a link, such as one in a run."""
     restore(folder)
     if not (folder / MANIFEST).is_file():
         raise FileNotFoundError(
@@ -139,7 +145,7 @@ def build_model(folder: Path) -> keras.Model:
     Raises:
         ValueError: it is larger, or the configuration is not that of a model.
     """
-    config = read_json(folder / CONFIG)
+    config = read_json(folder / CONFIG, below=folder.parent)
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
         raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
     # Its values are quantized, so it has to have some.
@@ -220,7 +226,7 @@ def contents(weights: Path) -> tuple[int, int]:
     """The numbers of arrays and of numbers in a weights file.
 
     Raises:
-        ValueError: arrays are longer than the file.
+        ValueError: arrays are longer than the file, or in other files.
         OSError: it is no HDF5 file.
     """
     found: list[h5py.Dataset | h5py.Group] = []
@@ -230,6 +236,8 @@ def contents(weights: Path) -> tuple[int, int]:
         size = sum(array.nbytes for array in arrays)
         if size > weights.stat().st_size:
             raise ValueError(f"arrays of {size:,} bytes in a file that is shorter")
+        if any(array.external for array in arrays):
+            raise ValueError("arrays must be in the file itself, not in others")
         return len(arrays), sum(math.prod(array.shape) for array in arrays)
 
 
@@ -255,8 +263,8 @@ def load_tokenizer(folder: Path) -> Tokenizer | None:
     """
     path = folder / TOKENIZER
     if TOKENIZER in read_manifest(folder):
-        return Tokenizer.load(path)
-    if path.exists():
+        return Tokenizer(read_file(path, below=folder.parent))
+    if path.exists() or path.is_symlink():
         raise DamagedFolderError(
             f"{TOKENIZER} is not listed in {MANIFEST}, so it was not saved with the "
             f"model: remove it, or save the model with it. Received: {folder}"

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_npz
 
 # A sentence as the ids of its tokens.
 Sentence = Sequence[int]
@@ -103,14 +105,13 @@ class Shortlist:
         Raises:
             ValueError: the file holds something else.
         """
-        with Path(path).open("rb") as file:
-            try:
-                arrays = np.load(file, allow_pickle=False)
-                common, by_source = arrays["common"], arrays["by_source"]
-            except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
-                raise ValueError(
-                    f"{path} is not a shortlist as `Shortlist.save` writes it."
-                ) from error
+        try:
+            arrays = read_npz(Path(path).resolve())
+            common, by_source = arrays["common"], arrays["by_source"]
+        except (KeyError, DamagedFolderError) as error:
+            raise ValueError(
+                f"{path} is not a shortlist as `Shortlist.save` writes it."
+            ) from error
         is_whole = all(array.dtype.kind == "i" for array in (common, by_source))
         if not is_whole or (common.ndim, by_source.ndim) != (1, 2):
             raise ValueError(

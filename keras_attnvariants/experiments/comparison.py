@@ -33,7 +33,7 @@ from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
@@ -133,7 +133,7 @@ class Comparison:
         folder.import_modules()
         check(folder)
         with lock_folder(self.folder):
-            remove_leftovers(self.folder)
+            remove_leftovers(self.folder.resolve())
             open_folder(folder)
             failed: dict[str, str] = {}
             if not score_only:
@@ -171,7 +171,7 @@ def open_folder(folder: ComparisonFolder) -> None:
     subwords = folder.settings.vocabulary.subwords
     prepare_vocabulary(folder.path, folder.corpus, folder.vocabulary_size(), subwords)
     write_json(folder.path / SETTINGS, {"precision": folder.precision})
-    write_file(folder.path / FILE, folder.settings.text.encode())
+    replace_file(folder.path / FILE, folder.settings.text.encode())
 
 
 def do_runs(
@@ -267,4 +267,4 @@ def has_begun(runs: Path) -> bool:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a value as JSON."""
-    write_file(path, f"{json.dumps(value, indent=1)}\n".encode())
+    replace_file(path, f"{json.dumps(value, indent=1)}\n".encode())

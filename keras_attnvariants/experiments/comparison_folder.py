@@ -26,10 +26,10 @@ from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
-from keras_attnvariants.utils.files import read_record
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.records import read_record
 
 
 @dataclass(frozen=True)

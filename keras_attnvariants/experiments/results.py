@@ -11,8 +11,8 @@ from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
-from keras_attnvariants.utils.files import read_record
-from keras_attnvariants.utils.files import write_record
+from keras_attnvariants.utils.records import read_record
+from keras_attnvariants.utils.records import write_record
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class ComparisonResult:
         Raises:
             OSError: the file cannot be written.
         """
-        write_record(Path(path), self)
+        write_record(Path(path).resolve(), self)
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "ComparisonResult":
@@ -250,7 +250,7 @@ class ComparisonResult:
         Raises:
             DamagedFolderError: the file is missing or damaged.
         """
-        return read_record(Path(path), cls)
+        return read_record(Path(path).resolve(), cls)
 
     def system(self, name: str) -> SystemResult:
         """The system of this name."""

@@ -28,8 +28,8 @@ from keras_attnvariants.experiments.training_runs import Report
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import read_record
-from keras_attnvariants.utils.files import write_record
+from keras_attnvariants.utils.records import read_record
+from keras_attnvariants.utils.records import write_record
 
 EXAMINATION = "examination.json"
 # Decimals of a weight that is kept.

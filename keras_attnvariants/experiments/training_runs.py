@@ -24,9 +24,9 @@ from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
-from keras_attnvariants.utils.files import write_file
-from keras_attnvariants.utils.files import write_record
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.records import write_record
 
 # Told how far a run is, from 0 to 1, and what it does.
 Report = Callable[[float, str], None]
@@ -106,7 +106,7 @@ def do_run(run: Run, report: Report) -> None:
             translations = translator.translate(run.folder.pairs(test)[0])
             path.parent.mkdir(parents=True, exist_ok=True)
             text = "".join(f"{on_one_line(line)}\n" for line in translations)
-            write_file(path, text.encode())
+            replace_file(path, text.encode())
             record.translations[test.name] = run.digest(test)
             write_record(run.record_path, record)
 

@@ -66,7 +66,7 @@ def verify(
         ValueError: an operator is not allowed, or the tokenizer is none.
         ProcessorError: its translations would be wrong on this processor.
     """
-    path = Path(path)
+    path = Path(path).resolve()
     try:
         check_folder(path, required=(GRAPH,))
     except DamagedFolderError as error:

@@ -19,6 +19,8 @@ from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.optimizers import learning_rate
 from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.files import open_plain
+from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 
@@ -156,7 +158,7 @@ class JsonLinesLogger(StatefulCallback):
         return {"bytes": size, "seconds": seconds}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        with self.path.open("ab") as file:
+        with open(self.path, "ab", opener=open_plain) as file:
             file.truncate(min(file.tell(), state["bytes"]))
         self._seconds = state["seconds"]
 
@@ -185,7 +187,7 @@ class JsonLinesLogger(StatefulCallback):
         record["seconds"] = round(self._seconds, 3)
         for name, value in values.items():
             record[name] = float(value) if math.isfinite(value) else None
-        with self.path.open("a", encoding="utf-8") as file:
+        with open(self.path, "a", encoding="utf-8", opener=open_plain) as file:
             file.write(json.dumps(record) + "\n")
 
     def _tick(self) -> float:
@@ -203,7 +205,7 @@ def read_log(log: Path) -> list[dict[str, Any]]:
         ValueError: a line is no record.
     """
     # The last line may be incomplete; all others end in a newline.
-    lines = log.read_text("utf-8").split("\n")[:-1]
+    lines = read_file(log).decode("utf-8").split("\n")[:-1]
     events = []
     for number, line in enumerate(lines, start=1):
         event = None

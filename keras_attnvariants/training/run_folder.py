@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.data.model_folders import TOKENIZER
-from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -38,7 +38,8 @@ from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import odd_file
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.progress import clock
 
@@ -137,10 +138,10 @@ class RunFolder:
         if state is not None and self._is_longer(saved, settings, state):
             state.progress["stopped"] = False
         text = json.dumps(settings, indent=2) + "\n"
-        write_file(self.path / CONFIG, text.encode())
+        replace_file(self.path / CONFIG, text.encode())
         if self.tokenizer is not None:
-            write_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
-        remove_leftovers(self.path)
+            replace_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
+        remove_leftovers(self.path.resolve())
         callbacks = self._order()
         self._restore(state, callbacks)
         self._tell_start(state)
@@ -210,6 +211,8 @@ class RunFolder:
         others = [c for c in self.given if c not in self._scores]
         if importlib.util.find_spec("tensorboard"):
             folder = self.path / "tensorboard"
+            if links := [p for p in (folder, *folder.rglob("*")) if p.is_symlink()]:
+                raise odd_file(links[0])
             others.insert(0, keras.callbacks.TensorBoard(folder, write_graph=False))
         every = self.loop.config.save_every
         saver = StateSaver(self.loop.progress, self.request, every, self._save)
@@ -256,7 +259,7 @@ class RunFolder:
         if self._best.monitor == "loss" or best.best is None or not self.can_evaluate:
             best.best = None
             return
-        weights = to_arrays(load_model(self.path / BEST).model.weights)
+        weights = to_arrays(read_model(self.path / BEST).model.weights)
         assign_arrays(self.loop.model.weights, weights, "weight")
         best.best = (self.loop.evaluate() | self._bleu_of_model())[self._best.monitor]
         print(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.data.model_folders import LoadedModel
-from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.callbacks import Logs
@@ -239,4 +239,4 @@ def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
         raise FileNotFoundError(
             f"`run_dir` must be the folder of a run, with {LOG}. Received: {run_dir}"
         )
-    return load_model(Path(run_dir) / better_model(log))
+    return read_model(Path(run_dir) / better_model(log))

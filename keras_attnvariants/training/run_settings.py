@@ -20,9 +20,11 @@ from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import OddFileError
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 
 CONFIG = "config.json"
 STATES = "state"
@@ -124,6 +126,8 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
         if {"training", "model"} <= settings.keys():
             return settings
         problem = f"{CONFIG} is incomplete. Received: {path}"
+    except OddFileError:
+        raise
     except (DamagedFolderError, AttributeError) as error:
         problem = str(error)
     if not TrainingState(run_dir / STATES).paths():
@@ -239,7 +243,7 @@ def run_tokenizer(
             f"{path} is not what was written: restore it from a copy, such as the one "
             f"in {run_dir / BEST}. Received: sha256 {found}, not {written}"
         )
-    tokenizer = Tokenizer.load(path)
+    tokenizer = Tokenizer(read_file(path))
     if tokenizer.vocabulary_size != vocabulary_size:
         old = tokenizer.vocabulary_size
         difference = Difference("vocabulary_size", old, vocabulary_size)
@@ -258,11 +262,11 @@ def prepare_vocabulary(
     """
     if not (folder / TOKENIZER).is_file():
         tokenizer = learn_vocabulary(corpus, vocabulary_size, **subwords)
-        write_file(folder / TOKENIZER, tokenizer.model_bytes)
+        replace_file(folder / TOKENIZER, tokenizer.model_bytes)
 
 
 def copy_vocabulary(folder: Path, run: Path) -> None:
     """Gives a run the vocabulary of the folder, unless it has one."""
     run.mkdir(parents=True, exist_ok=True)
     if not (run / TOKENIZER).exists():
-        write_file(run / TOKENIZER, (folder / TOKENIZER).read_bytes())
+        replace_file(run / TOKENIZER, (folder / TOKENIZER).read_bytes())

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 from typing import TypeVar
-from zipfile import BadZipFile
 
 import keras
 import numpy as np
@@ -24,8 +23,10 @@ from keras import ops
 from keras_attnvariants.backend import local_value
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import read_npz
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
+from keras_attnvariants.utils.folders import names_in
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.folders import remove_leftovers
 
@@ -164,9 +165,13 @@ def clear_full_disk(run_dir: Path) -> Iterator[None]:
 
 
 def numbered(directory: Path, kind: str) -> list[Path]:
-    """Folders such as `state-00000007`, for the kind `"state"`, by their numbers."""
-    found = directory.glob(f"{kind}-*")
-    return sorted(path for path in found if path.name[len(kind) + 1 :].isdecimal())
+    """Folders such as `state-00000007`, for the kind `"state"`, by their numbers.
+
+    Raises:
+        OddFileError: the folder that they are in is a link.
+    """
+    found = [name for name in names_in(directory) if name.startswith(f"{kind}-")]
+    return [directory / name for name in found if name[len(kind) + 1 :].isdecimal()]
 
 
 def number_of(path: Path) -> int:
@@ -185,6 +190,9 @@ def intact(
         paths: folders with manifests.
         read: reads one, or raises `DamagedFolderError`.
         consequence: what becomes of those that are damaged, for the line.
+
+    Yields:
+        Each folder that is intact, and what was read.
     """
     for path in paths:
         try:
@@ -255,13 +263,12 @@ def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:
         DamagedFolderError: the file holds something else.
     """
     groups = defaultdict[str, list[np.ndarray]](list)
-    try:
-        with np.load(path, allow_pickle=False) as entries:
-            for key in sorted(entries.files):
-                group, _, dtype = key.rsplit("/", 2)
-                groups[group].append(entries[key].view(dtype))
-    except (ValueError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-        raise DamagedFolderError(f"{path.name} holds no arrays of a run") from error
+    for key, array in sorted(read_npz(path).items()):
+        try:
+            group, _, dtype = key.rsplit("/", 2)
+            groups[group].append(array.view(dtype))
+        except (ValueError, TypeError) as error:
+            raise DamagedFolderError(f"{path.name} holds no arrays of a run") from error
     return groups
 
 

@@ -22,7 +22,7 @@ from keras_tuner.oracles import RandomSearchOracle
 from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
@@ -150,7 +150,7 @@ class ResumableOracle(Oracle):
 
     def save(self) -> None:
         """Write the state into the folder."""
-        write_file(self.folder / STATE, json.dumps(self.get_state()).encode())
+        replace_file(self.folder / STATE, json.dumps(self.get_state()).encode())
 
     def reload(self) -> None:
         """Take over the state in the folder, if there is one.

@@ -31,7 +31,7 @@ from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
@@ -217,7 +217,7 @@ class Search:
         prepare_vocabulary(self.folder, self.corpus, size, self.subwords)
         precision = self.folder / PRECISION
         if self.precision == "auto" and not precision.is_file():
-            write_file(precision, faster_precision().encode())
+            replace_file(precision, faster_precision().encode())
 
     def described(self) -> dict[str, Any]:
         """All that decides the result of the search, in a form that JSON can hold."""
@@ -275,7 +275,7 @@ def serialized(value: Any) -> Any:
 
 def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write the settings of a search into its folder."""
-    write_file(folder / SETTINGS, json.dumps(settings, indent=1).encode())
+    replace_file(folder / SETTINGS, json.dumps(settings, indent=1).encode())
 
 
 class DifferentSearchError(DifferentSettingsError):

@@ -33,8 +33,8 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.files import TEMPORARY
-from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.locks import LOCK
+from keras_attnvariants.utils.records import write_record
 
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search

@@ -23,7 +23,7 @@ from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.tuning.results import ERROR
 from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_address
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.machine import environment
 
@@ -101,7 +101,7 @@ class RunTuner(BaseTuner):
         except Exception as error:
             message = f"{type(error).__name__}: {error}".partition("\n")[0]
             print(f"Trial {trial.trial_id} failed. {message}")
-            write_file(folder / ERROR, f"{message}\n".encode())
+            replace_file(folder / ERROR, f"{message}\n".encode())
             if is_due_to_the_point(error):
                 raise FailedTrialError(message) from error
             raise
@@ -232,7 +232,7 @@ def heartbeat(folder: Path, name: str) -> Iterator[None]:
     def beat() -> None:
         while True:
             with contextlib.suppress(OSError):
-                write_file(path, str(time.time_ns()).encode())
+                replace_file(path, str(time.time_ns()).encode())
             if ended.wait(BEAT):
                 return
             chief = multiprocessing.parent_process()

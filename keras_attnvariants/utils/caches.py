@@ -13,7 +13,7 @@ from typing import Any
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
@@ -57,7 +57,7 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
         `path`, a folder that is as it was written.
     """
     try:
-        check_folder(path, entry_of=remembered_entry)
+        check_folder(path, (), remembered_entry)
     except DamagedFolderError as error:
         damaged = path.is_dir()
         if damaged:
@@ -94,13 +94,17 @@ def remembered(path: Path, name: str, find: Callable[[Path], Any]) -> Any:
         # Where the cache cannot be written to, that costs time only.
         with contextlib.suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
-            write_file(memory, json.dumps(record).encode())
+            replace_file(memory, json.dumps(record).encode())
     return found
 
 
-def remembered_entry(path: Path) -> dict[str, Any]:
-    """Size and sha256 of a file, as `file_entry` gives them."""
-    return dict(remembered(path, "sha256", file_entry))
+def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
+    """Size and sha256 of a file, as `file_entry` gives them.
+
+    A file of the user may be a link, one of a folder of ours, `below`, may not.
+    """
+    path = path if below else path.resolve()
+    return dict(remembered(path, "sha256", lambda path: file_entry(path, below)))
 
 
 def _stamp(path: Path) -> list[int]:

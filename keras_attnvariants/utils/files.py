@@ -1,22 +1,22 @@
-"""Files that are whole on disk or as they were before: bytes, JSON, records, CSV."""
+"""Files that are whole on disk or as they were before: bytes, JSON, arrays, CSV."""
 
 import csv
-import dataclasses
+import errno
 import hashlib
 import io
 import json
-import math
 import os
 import re
+import stat
 import uuid
 from collections.abc import Iterable
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
+from typing import TYPE_CHECKING
 from typing import Any
-from typing import TypeVar
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    import numpy as np
 
 # Files and folders whose names begin with this were not finished.
 TEMPORARY = "tmp-"
@@ -25,10 +25,77 @@ LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
+# How a folder is opened unless a link is in its place.
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+# Errors if a link, a pipe or a folder is in the place of what is opened.
+ODD = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
 
 class DamagedFolderError(ValueError):
     """A file of the folder is missing, cut short or not what was written."""
+
+
+class OddFileError(DamagedFolderError):
+    """A link, a pipe or the like is in the place of a file or folder."""
+
+
+def open_plain(
+    path: str | os.PathLike[str],
+    flags: int = os.O_RDONLY,
+    below: Path | None = None,
+) -> int:
+    """Opens a plain file without following links, as the `opener` of `open` does.
+
+    Args:
+        path: the file.
+        flags: those of `os.open`.
+        below: a folder above the file. Links that lead to this folder are followed,
+            links in it are not. By default the folder that the file is in.
+
+    Returns:
+        The descriptor.
+
+    Raises:
+        OddFileError: a link, a pipe or the like is in its place.
+        OSError: it cannot be opened.
+    """
+    path = Path(path)
+    *folders, name = path.relative_to(below or path.parent).parts or (path.name,)
+    place = os.open(below or path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for folder in folders:
+            inner = os.open(folder, FOLDER, dir_fd=place)
+            os.close(place)
+            place = inner
+        # A pipe would wait for its other end.
+        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(name, flags, 0o666, dir_fd=place)
+    except OSError as error:
+        if error.errno in ODD:
+            raise odd_file(path) from error
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(place)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise odd_file(path)
+
+
+def odd_file(path: Path) -> OddFileError:
+    """The error about what is in the place of a file or folder."""
+    return OddFileError(
+        f"{path.name} must be a plain file or folder, no link and no pipe: remove it, "
+        f"or replace it by what it stands for. Received: {path}"
+    )
+
+
+def read_file(path: Path, below: Path | None = None) -> bytes:
+    """The content of a plain file; see `open_plain` for arguments and errors."""
+    with open(open_plain(path, below=below), "rb") as file:
+        return file.read()
 
 
 class HashedFile(io.RawIOBase):
@@ -36,7 +103,7 @@ class HashedFile(io.RawIOBase):
 
     def __init__(self, path: Path) -> None:
         # Unbuffered: a full disk raises in `write`, and nowhere else.
-        self._file = path.open("wb", buffering=0)
+        self._file = path.open("xb", buffering=0)
         self._sha256 = hashlib.sha256()
         self._size = 0
 
@@ -94,7 +161,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that is either complete or as it was before.
+    """Write a file of the user, as `replace_file` does.
 
     A stream is written to, and stays what it is. So does a link: what it points to is
     replaced.
@@ -105,8 +172,18 @@ def write_file(path: Path, data: bytes) -> None:
     if is_stream(path):
         with open_stream(path) as stream:
             stream.write(data)
-        return
-    path = path.resolve()
+    else:
+        replace_file(path.resolve(), data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file that is either complete or as it was before.
+
+    A link is replaced itself.
+
+    Raises:
+        OSError: the disk is full, or writing failed for another reason.
+    """
     draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
     try:
         with HashedFile(draft) as file:
@@ -117,18 +194,24 @@ def write_file(path: Path, data: bytes) -> None:
     flush(path.parent)
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, below: Path | None = None) -> Any:
     """The value in a JSON file.
 
+    Args:
+        path: the file, which is opened by `open_plain`.
+        below: see there.
+
     Raises:
-        DamagedFolderError: the file is missing, cut short, no JSON, or nested so
-            deeply or so large that no program of this package wrote it.
+        DamagedFolderError: the file is missing, no plain file, cut short, no JSON, or
+            nested so deeply or so large that no program of this package wrote it.
+        OSError: it cannot be read.
     """
     try:
-        if path.stat().st_size <= LARGEST_JSON:
-            return json.loads(path.read_bytes())
+        with open(open_plain(path, below=below), "rb") as file:
+            if os.fstat(file.fileno()).st_size <= LARGEST_JSON:
+                return json.loads(file.read())
         problem = f"is larger than {LARGEST_JSON:,} bytes"
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         problem = "is missing"
     except RecursionError:
         problem = "is nested too deeply"
@@ -139,49 +222,33 @@ def read_json(path: Path) -> Any:
     raise DamagedFolderError(f"{path.name} {problem}. Received: {path}")
 
 
-def write_record(path: Path, record: Any) -> None:
-    """Writes a dataclass as JSON; what is not finite becomes `null`.
+def read_npz(path: Path) -> "dict[str, np.ndarray]":
+    """The arrays in a `.npz` file by name, none of which is a pickled object.
 
     Raises:
-        OSError: the file cannot be written.
+        DamagedFolderError: the file holds something else.
+        OSError: it cannot be read.
     """
-    values = _without_nan(dataclasses.asdict(record))
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-    write_file(path, f"{text}\n".encode())
+    # Late: commands check their options before they need arrays.
+    import numpy as np
+
+    with open(path, "rb", opener=open_plain) as file:
+        try:
+            with np.load(file, allow_pickle=False) as entries:
+                return {name: entries[name] for name in entries.files}
+        # Of a crafted file, its parts raise errors of nearly every kind.
+        except Exception as error:
+            raise DamagedFolderError(
+                f"{path.name} is not a file of arrays. Received: {path}"
+            ) from error
 
 
-def _without_nan(value: Any) -> Any:
-    """The same with `None` for each number that is not finite, and plain containers."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_without_nan(item) for item in value]
-    return value
+def file_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
+    """Size and sha256 of a file, as `HashedFile.entry` gives them.
 
-
-def read_record(path: Path, kind: type[T]) -> T:
-    """The dataclass in a JSON file that `write_record` wrote.
-
-    Raises:
-        DamagedFolderError: there is none that can be read.
+    See `open_plain` for arguments and errors.
     """
-    # Late: few need it.
-    from pydantic import TypeAdapter
-
-    values = read_json(path)
-    try:
-        return TypeAdapter(kind).validate_python(values)
-    except ValueError as error:
-        raise DamagedFolderError(
-            f"{path.name} is no {kind.__name__}: remove it. Received: {path}"
-        ) from error
-
-
-def file_entry(path: Path) -> dict[str, Any]:
-    """Size and sha256 of a file, as `HashedFile.entry` gives them."""
-    with path.open("rb") as file:
+    with open(open_plain(path, below=below), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 

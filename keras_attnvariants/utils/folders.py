@@ -9,6 +9,7 @@ cut leaves a `tmp-*` folder and nothing else.
 import contextlib
 import io
 import json
+import os
 import shutil
 import uuid
 from collections.abc import Callable
@@ -18,19 +19,22 @@ from pathlib import Path
 from typing import Any
 from typing import TypeAlias
 
+from keras_attnvariants.utils.files import FOLDER
+from keras_attnvariants.utils.files import ODD
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import HashedFile
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import flush
+from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import read_json
 
 MANIFEST = "manifest.json"
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
 
-# A function that gives size and sha256 of a file.
-EntryOf: TypeAlias = Callable[[Path], dict[str, Any]]
+# A function that gives size and sha256 of a file; see `file_entry`.
+EntryOf: TypeAlias = Callable[[Path, Path], dict[str, Any]]
 
 
 class FolderWriter:
@@ -106,19 +110,22 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         restore(path)
-    shutil.rmtree(_old(path), ignore_errors=True)
+    _remove(_old(path))
 
 
 def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder, by name.
 
     Raises:
-        DamagedFolderError: there is no manifest, or it cannot be read.
+        DamagedFolderError: there is no manifest, it cannot be read, or it is empty.
+        OSError: it must not be read.
     """
     restore(path)
-    manifest = read_json(path / MANIFEST)
-    entries = manifest.values() if isinstance(manifest, dict) else [manifest]
-    if all(isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries):
+    manifest = read_json(path / MANIFEST, below=path.parent)
+    entries = manifest.values() if isinstance(manifest, dict) else ()
+    if entries and all(
+        isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries
+    ):
         return manifest
     raise DamagedFolderError(
         f"{MANIFEST} must list the files of the folder, each with size and sha256. "
@@ -127,17 +134,21 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_folder(
-    path: Path, required: Collection[str] = (), entry_of: EntryOf = file_entry
+    path: Path, required: Collection[str], entry_of: EntryOf = file_entry
 ) -> None:
     """Compare every file of a folder with the manifest.
 
+    Neither the folder nor what is in it may be a link.
+
     Args:
         path: the folder.
-        required: names that the manifest has to list.
+        required: names that the manifest has to list: those of the files without
+            which a folder of its kind is of no use.
         entry_of: finds size and sha256 of a file.
 
     Raises:
-        DamagedFolderError: a file is missing, cut short or changed.
+        DamagedFolderError: a file is missing, cut short or changed, or a link.
+        OSError: a file must not be read.
     """
     manifest = read_manifest(path)
     for name in required:
@@ -155,15 +166,9 @@ def _check_entry(
         raise DamagedFolderError(
             f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
         )
-    file = path / name
-    is_odd = file.exists() and not file.is_file()
-    if is_odd or file.resolve() != path.resolve() / name:
-        raise DamagedFolderError(
-            f"{name} must be a plain file of the folder, no link. Received: {path}"
-        )
     try:
-        found = entry_of(file)
-    except OSError as error:
+        found = entry_of(path / name, path.parent)
+    except FileNotFoundError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):
         if expected[key] != found[key]:
@@ -173,15 +178,60 @@ def _check_entry(
             )
 
 
+@contextlib.contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """Context with the descriptor of a folder that is no link.
+
+    Raises:
+        OddFileError: it is a link, or no folder.
+        FileNotFoundError: there is none.
+    """
+    try:
+        descriptor = os.open(path, FOLDER)
+    except OSError as error:
+        raise (odd_file(path) if error.errno in ODD else error) from None
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def names_in(path: Path) -> list[str]:
+    """The names of what is in a folder that is no link, sorted; none without it.
+
+    Raises:
+        OddFileError: it is a link, or no folder.
+    """
+    try:
+        with opened_folder(path) as descriptor:
+            return sorted(os.listdir(descriptor))
+    except FileNotFoundError:
+        return []
+
+
 def remove_leftovers(directory: Path) -> None:
-    """Remove what a killed process had not finished writing."""
-    for leftover in directory.glob(f"{REPLACED}*"):
-        restore(leftover.with_name(leftover.name.removeprefix(REPLACED)))
-    for leftover in directory.glob(f"{TEMPORARY}*"):
-        if leftover.is_dir():
-            shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            leftover.unlink(missing_ok=True)
+    """Remove what a killed process had not finished writing.
+
+    Raises:
+        OddFileError: the folder is a link.
+    """
+    for name in names_in(directory):
+        if name.startswith(REPLACED):
+            restore(directory / name.removeprefix(REPLACED))
+    for name in names_in(directory):
+        if name.startswith(TEMPORARY):
+            with opened_folder(directory) as descriptor:
+                _remove(name, descriptor)
+
+
+def _remove(path: Path | str, dir_fd: int | None = None) -> None:
+    """Remove a file, a link or a folder, and nothing that a link leads to."""
+    try:
+        os.unlink(path, dir_fd=dir_fd)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True, dir_fd=dir_fd)
 
 
 def restore(path: Path) -> None:
@@ -195,6 +245,8 @@ def restore(path: Path) -> None:
 
 def _place(draft: Path, path: Path, replace: bool) -> None:
     """Renames `draft` to `path`. A rename cannot replace a folder with files in it."""
+    if path.is_symlink():
+        path.unlink()
     if replace and path.exists():
         _move_away(path)
     try:
@@ -209,7 +261,7 @@ def _place(draft: Path, path: Path, replace: bool) -> None:
 
 
 def _move_away(path: Path) -> None:
-    shutil.rmtree(_old(path), ignore_errors=True)
+    _remove(_old(path))
     path.rename(_old(path))
 
 

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from keras_attnvariants.utils.files import open_plain
+from keras_attnvariants.utils.files import read_json
+
 LOCK = "lock.json"
 
 # The folders that this thread has locked already.
@@ -68,10 +71,11 @@ def open_locked(path: Path) -> int:
 
     Raises:
         BlockingIOError: another process has it.
+        OddFileError: it is a link or a pipe.
         OSError: it cannot be written.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -85,7 +89,7 @@ def open_locked(path: Path) -> int:
             )
         # The process that had the lock may have removed or renamed the file.
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
+            if os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         os.close(descriptor)
 
@@ -117,7 +121,7 @@ def _acquire(folder: Path) -> int:
 
 def _holder(path: Path) -> str:
     try:
-        holder = json.loads(path.read_bytes())
+        holder = read_json(path)
         return f"process {holder['pid']} on {holder['host']} since {holder['since']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

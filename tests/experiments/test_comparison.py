@@ -25,9 +25,9 @@ from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.presets import registry
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import write_record
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.records import write_record
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 

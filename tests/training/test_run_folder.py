@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.training import TrainingState
 from keras_attnvariants.training import callbacks
 from keras_attnvariants.training import run_settings
@@ -231,3 +233,35 @@ def test_a_folder_in_use_is_refused(tmp_path):
         running = other.submit(toy.run, tmp_path)
         with pytest.raises(FolderInUseError, match=f"{tmp_path} is in use by process"):
             running.result()
+
+
+@pytest.mark.parametrize(
+    "name", ["lock.json", "config.json", "log.jsonl", "state", "checkpoints", "best"]
+)
+def test_links_in_a_folder_from_someone_else_are_not_followed(finished, tmp_path, name):
+    folder, config, *_ = finished
+    run = shutil.copytree(folder, tmp_path / "run")
+    theirs = tmp_path / "theirs"
+    if (run / name).exists():
+        (run / name).rename(theirs)
+    else:
+        theirs.write_text("content")
+    (run / name).symlink_to(theirs)
+    if theirs.is_dir():
+        (theirs / "tmp-theirs").mkdir()
+    before = {path: path.stat().st_mtime_ns for path in (theirs, *theirs.rglob("*"))}
+    longer = dataclasses.replace(config, steps=config.steps + 4)
+    if name == "best":
+        with pytest.raises(DamagedFolderError, match="no link"):
+            read_model(run / name)
+    else:
+        with pytest.raises(DamagedFolderError, match=f"{name} must be .* no link"):
+            toy.run(run, longer, tokenizer=toy.toy_tokenizer())
+    after = {path: path.stat().st_mtime_ns for path in (theirs, *theirs.rglob("*"))}
+    assert before == after
+
+
+def test_a_pipe_in_the_place_of_settings_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(DamagedFolderError, match="config.json must be .* no pipe"):
+        toy.run(tmp_path, toy.toy_config(steps=4))

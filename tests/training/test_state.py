@@ -237,3 +237,13 @@ def test_state_of_another_model_is_refused():
     for arrays in ([np.zeros((3, 2), "float32")], [np.zeros((2, 3), "float16")], []):
         with pytest.raises(ValueError, match="weight variables .* Received: "):
             assign_arrays(variables, arrays, "weight")
+
+
+def test_states_behind_a_link_are_neither_read_nor_removed(tmp_path):
+    save(TrainingState(tmp_path / "theirs"), 1)
+    (tmp_path / "theirs" / "tmp-state").mkdir()
+    (tmp_path / "state").symlink_to(tmp_path / "theirs")
+    for method in ("paths", "load_latest"):
+        with pytest.raises(DamagedFolderError, match="state must be .* no link"):
+            getattr(TrainingState(tmp_path / "state"), method)()
+    assert len(list((tmp_path / "theirs").iterdir())) == 2

@@ -12,7 +12,7 @@ from keras_attnvariants import tuning
 from keras_attnvariants.tuning import SearchResult
 from keras_attnvariants.tuning import TrialRecord
 from keras_attnvariants.tuning.results import read_result
-from keras_attnvariants.utils.files import write_record
+from keras_attnvariants.utils.records import write_record
 
 
 def record(trial, score, parameters, speed=100.0):

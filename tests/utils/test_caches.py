@@ -129,7 +129,7 @@ def test_a_prepared_corpus_is_not_read_again(monkeypatch, tmp_path, cache):
 
     read, entry_of = [], caches.file_entry
     monkeypatch.setattr(
-        caches, "file_entry", lambda path: read.append(path) or entry_of(path)
+        caches, "file_entry", lambda *paths: read.append(paths[0]) or entry_of(*paths)
     )
     monkeypatch.setattr("keras_attnvariants.data.corpora.check_text_file", read.append)
     expected = tokens().ids.tobytes()

@@ -3,14 +3,22 @@
 import csv
 import errno
 import os
+import stat
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from keras_attnvariants.utils import files
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import OddFileError
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import harmless
+from keras_attnvariants.utils.files import open_plain
+from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import read_npz
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
 
@@ -61,6 +69,41 @@ def test_write_file_keeps_links_and_refuses_folders(tmp_path):
     assert (tmp_path / "file").read_bytes() == b"text"
     with pytest.raises(IsADirectoryError):
         write_file(tmp_path, b"text")
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "folder", "socket"])
+def test_only_plain_files_are_opened(tmp_path, kind):
+    path, elsewhere = tmp_path / "config.json", tmp_path / "elsewhere"
+    if kind == "link":
+        elsewhere.write_text("{}")
+    if kind in ("link", "dangling"):
+        path.symlink_to(elsewhere)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        os.mknod(path, 0o600 | stat.S_IFSOCK)
+    for read in (read_json, read_file, file_entry, read_npz):
+        with pytest.raises(OddFileError, match="no link and no pipe.*Received: "):
+            read(path)
+    with pytest.raises(OddFileError), open(path, "ab", opener=open_plain):
+        pass
+    assert not elsewhere.exists() or elsewhere.read_text() == "{}"
+    if kind != "folder":
+        replace_file(path, b"[]")
+        assert read_json(path) == []
+
+
+def test_a_file_of_objects_or_of_junk_is_no_file_of_arrays(tmp_path):
+    np.savez(tmp_path / "objects.npz", a=np.array([{}], object))
+    np.save(tmp_path / "array.npz.npy", np.arange(3))
+    (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")
+    (tmp_path / "text.npz").write_bytes(b"text")
+    for path in tmp_path.iterdir():
+        with pytest.raises(DamagedFolderError, match="no.* of arrays") as error:
+            read_npz(path)
+        assert "pickle" not in str(error.value)
 
 
 @pytest.mark.parametrize(
