@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="text file to translate from")
     parser.add_argument("target", type=Path, help="text file to translate into")
     parser.add_argument("model", type=Path, help="folder to save the model to")
-    parser.add_argument("--vocabulary-size", type=int, default=4000)
+    parser.add_argument("--vocabulary-size", type=int)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=64)
     options = parser.parse_args()
@@ -88,7 +88,9 @@ def main() -> None:
     if len(sources) != len(targets):
         parser.error(f"{len(sources)} source lines, but {len(targets)} target lines")
     tokenizer = kav.Tokenizer.train(
-        [options.source, options.target], options.vocabulary_size
+        [options.source, options.target],
+        options.vocabulary_size or 4000,
+        may_shrink=options.vocabulary_size is None,
     )
     held_out = min(HELD_OUT, len(sources) // 10)
     training, validation = (

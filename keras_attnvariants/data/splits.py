@@ -104,7 +104,7 @@ def split_files(folder: Path) -> FilesBySplit:
     found: FilesBySplit = defaultdict(lambda: defaultdict(list))
     for file in sorted(folder.iterdir()):
         match = _FILE_NAME.fullmatch(file.name)
-        if match and file.is_file():
+        if match and not file.name.startswith("."):
             split, language = match["split"], match["language"]
             split = "validation" if split in _VALIDATION_NAMES else split
             found[split][language].append(file)

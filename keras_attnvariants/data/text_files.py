@@ -28,10 +28,13 @@ def open_bytes(path: os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: The gzip file turns out to be broken; raised while it is read.
+        ValueError: It is a folder or a pipe; or the gzip file turns out to be broken,
+            which is raised while it is read.
     """
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise FileNotFoundError(f"There is no such file. Received: {path}")
+    if not Path(path).is_file():
+        raise ValueError(f"A text must be a file, no folder or pipe. Received: {path}")
     with open(path, "rb") as file:
         compressed = file.read(2) == _GZIP_MAGIC
     if not compressed:
@@ -107,6 +110,11 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
         raise ValueError(
             f"A corpus file must be UTF-8 text; this one is binary. Received: {path}"
         )
+    if b"\r" in sample.rstrip(b"\r") and b"\n" not in sample:
+        raise ValueError(
+            "Lines must end in LF or CR LF; those of this file end in CR alone. "
+            f"Convert it with `tr '\\r' '\\n'`. Received: {path}"
+        )
     if _is_utf8(path):
         return
     lines = ascii_only = invalid = 0
@@ -119,12 +127,19 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
             if invalid <= _SAMPLE_LINES:
                 examples.append(line)
     if invalid > max_invalid * lines:
-        # No conversion helps a file in two encodings.
-        mixed = invalid < 0.9 * (lines - ascii_only)
-        encoding = None if mixed else _narrow_encoding(b" ".join(examples))
+        encoding = _narrow_encoding(b" ".join(examples))
+        if invalid < 0.9 * (lines - ascii_only):
+            fitting = f", which fit {encoding}" if encoding else ""
+            advice = (
+                "It is in two encodings, which no conversion of the whole can mend: "
+                "convert what it was joined from, or only the lines that "
+                f"`grep -axv '.*'` shows{fitting}. Received: {path}"
+            )
+        else:
+            advice = _advice(path, encoding)
         raise ValueError(
             f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
-            f"{max_invalid:.1%} that `max_invalid` allows. {_advice(path, encoding)}"
+            f"{max_invalid:.1%} that `max_invalid` allows. {advice}"
         )
 
 

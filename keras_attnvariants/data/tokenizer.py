@@ -86,6 +86,7 @@ class Tokenizer:
         character_coverage: float = 1.0,
         max_sentences: int = 5_000_000,
         tags: Sequence[str] = (),
+        may_shrink: bool = False,
     ) -> Tokenizer:
         """Learns a vocabulary; the same input always gives the same bytes.
 
@@ -102,6 +103,8 @@ class Tokenizer:
                 as many are taken at equal distances.
             tags: Words that are one piece each, whether or not they are in the text,
                 such as what `mix_corpora` puts in front of sources.
+            may_shrink: Whether the vocabulary may be smaller if the text has too few
+                pieces.
 
         Returns:
             The trained `Tokenizer`.
@@ -122,6 +125,7 @@ class Tokenizer:
             character_coverage,
             max_sentences,
             tags,
+            may_shrink,
         )
         return cls(model)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import sys
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -31,6 +33,12 @@ from keras_attnvariants.utils.folders import FolderWriter
 _TRAINING_THREADS = 4
 _ERRORS_ONLY = 2
 FILE = "tokenizer.model"
+# How SentencePiece says which size the text allows.
+_TOO_HIGH = re.compile(r"too high .* <= (\d+)", re.DOTALL)
+TOO_LARGE = (
+    "The text is too small for it: set `vocabulary_size` (--vocabulary-size) to at "
+    "most {}."
+)
 
 
 def check_tag(tag: str) -> str:
@@ -79,6 +87,7 @@ def learn_subwords(
     character_coverage: float,
     max_sentences: int,
     tags: Sequence[str],
+    may_shrink: bool,
 ) -> bytes:
     """A SentencePiece model; see `Tokenizer.train` for arguments and errors."""
     # Late: whoever only trains on batches of ids does not need it.
@@ -102,35 +111,47 @@ def learn_subwords(
             f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
         )
     stride = -(-count // max_sentences)
-    model = io.BytesIO()
-    try:
+    options: dict[str, Any] = {
+        "vocab_size": vocabulary_size,
+        "model_type": model_type,
+        "character_coverage": character_coverage,
+        "byte_fallback": False,
+        "max_sentence_length": 1 << 16,
+        "num_threads": _TRAINING_THREADS,
+        "pad_id": PAD_ID,
+        "unk_id": UNK_ID,
+        "bos_id": BOS_ID,
+        "eos_id": EOS_ID,
+        "minloglevel": _ERRORS_ONLY,
+        **more,
+    }
+
+    def train(**changed: Any) -> bytes:
+        model = io.BytesIO()
+        sentences = islice(_sentences(inputs), 0, None, stride)
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=islice(_sentences(inputs), 0, None, stride),
-            model_writer=model,
-            vocab_size=vocabulary_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            byte_fallback=False,
-            max_sentence_length=1 << 16,
-            num_threads=_TRAINING_THREADS,
-            pad_id=PAD_ID,
-            unk_id=UNK_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            minloglevel=_ERRORS_ONLY,
-            **more,
+            sentence_iterator=sentences, model_writer=model, **options | changed
         )
+        return model.getvalue()
+
+    try:
+        return train()
     except RuntimeError as error:
         # Without the line of C++ source that the message begins with.
         reason = str(error).rsplit("] ", 1)[-1]
+        if largest := _TOO_HIGH.search(reason):
+            if may_shrink:
+                return train(hard_vocab_limit=False)
+            reason = TOO_LARGE.format(int(largest[1]))
         raise ValueError(
             f"SentencePiece cannot learn this vocabulary. {reason} Received: "
             f"vocabulary_size={vocabulary_size}, {count} sentences"
         ) from error
-    return model.getvalue()
 
 
-def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> Tokenizer:
+def learn_vocabulary(
+    corpus: Corpus, vocabulary_size: int, *, may_shrink: bool = False, **options: Any
+) -> Tokenizer:
     """Returns the vocabulary of the training split, from the cache if it is there.
 
     The tags of the corpus are in it. It is kept beside the cleaned corpus, by the
@@ -138,7 +159,8 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
 
     Args:
         corpus: Has a split "train".
-        vocabulary_size: As for `Tokenizer.train`.
+        vocabulary_size, may_shrink: As for `Tokenizer.train`. A line on standard error
+            names the size of a vocabulary that was made smaller.
         **options: Further arguments of `Tokenizer.train`.
 
     Raises:
@@ -152,8 +174,19 @@ def learn_vocabulary(corpus: Corpus, vocabulary_size: int, **options: Any) -> To
     key = fingerprint(files, sentencepiece.__version__, vocabulary_size, options)
 
     def write(folder: FolderWriter) -> None:
-        tokenizer = Tokenizer.train(files, vocabulary_size, **options)
+        how = options | {"may_shrink": True} if may_shrink else options
+        tokenizer = Tokenizer.train(files, vocabulary_size, **how)
         folder.write_bytes(FILE, tokenizer.model_bytes)
 
     folder = cached_folder(corpus.folder / "vocabularies" / key, write)
-    return Tokenizer.load(folder / FILE)
+    tokenizer = Tokenizer.load(folder / FILE)
+    found = tokenizer.vocabulary_size
+    if found < vocabulary_size and not may_shrink:
+        raise ValueError(f"{TOO_LARGE.format(found)} Received: {vocabulary_size}")
+    if found < vocabulary_size:
+        print(
+            f"The vocabulary has {found:,} tokens instead of {vocabulary_size:,}: the "
+            "training text has no more.",
+            file=sys.stderr,
+        )
+    return tokenizer

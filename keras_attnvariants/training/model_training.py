@@ -188,7 +188,7 @@ def train_preset(
             validated on it.
         run_dir: folder of the run.
         vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
-            the preset.
+            the preset, or fewer if the training text has no more.
         subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
             are not to be the defaults.
         batch_tokens: source and target positions of one update; `None` for those of
@@ -247,8 +247,14 @@ def train_preset(
         data=describe_data(preset, corpus, subwords) | data,
         **preset_settings(preset, corpus) | settings,
     )
-    vocabulary_size = vocabulary_size or preset.options["vocabulary_size"]
-    tokenizer = run_tokenizer(run_dir, saved, corpus, vocabulary_size, subwords)
+    tokenizer = run_tokenizer(
+        run_dir,
+        saved,
+        corpus,
+        vocabulary_size or preset.options["vocabulary_size"],
+        subwords,
+        may_shrink=vocabulary_size is None,
+    )
     tokens = TokenizedCorpus(corpus, tokenizer)
     given = settings if batch_tokens is None else {**settings, **data}
     config = on_corpus(config, preset, tokens, given)

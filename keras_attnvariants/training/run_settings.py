@@ -227,8 +227,11 @@ def run_tokenizer(
     corpus: Corpus,
     vocabulary_size: int,
     subwords: Mapping[str, Any],
+    may_shrink: bool = False,
 ) -> Tokenizer:
     """The tokenizer of a run, trained on the training split if the run is new.
+
+    With `may_shrink`, it may have fewer tokens than `vocabulary_size`.
 
     Raises:
         DamagedFolderError: the file is not the one that the run was started with.
@@ -236,7 +239,9 @@ def run_tokenizer(
     """
     path = run_dir / TOKENIZER
     if not path.is_file():
-        return learn_vocabulary(corpus, vocabulary_size, **subwords)
+        return learn_vocabulary(
+            corpus, vocabulary_size, may_shrink=may_shrink, **subwords
+        )
     written, found = saved.get("tokenizer"), file_entry(path)["sha256"]
     if written not in (None, found):
         raise DamagedFolderError(
@@ -244,8 +249,8 @@ def run_tokenizer(
             f"in {run_dir / BEST}. Received: sha256 {found}, not {written}"
         )
     tokenizer = Tokenizer(read_file(path))
-    if tokenizer.vocabulary_size != vocabulary_size:
-        old = tokenizer.vocabulary_size
+    old = tokenizer.vocabulary_size
+    if old > vocabulary_size or (old < vocabulary_size and not may_shrink):
         difference = Difference("vocabulary_size", old, vocabulary_size)
         raise DifferentSettingsError(run_dir, [difference])
     return tokenizer

@@ -1,6 +1,7 @@
 """Splits in folders, in shards and in TSV files, and their languages."""
 
 import gzip
+import os
 
 import pytest
 
@@ -256,3 +257,26 @@ def test_codes_of_two_languages():
 def test_what_is_no_pair_of_codes(source, target, message):
     with pytest.raises(ValueError, match=message):
         check_languages(source, target)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "dangling link"])
+def test_what_is_no_file_is_named(tmp_path, cache, kind):
+    write_pairs(tmp_path / "toy", "train", toy_pairs(20))
+    path = tmp_path / "toy/train.de"
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("nowhere")
+    with pytest.raises((ValueError, FileNotFoundError), match="train.de"):
+        load_corpus(tmp_path / "toy", "en", "de", cache_dir=cache)
+
+
+def test_files_may_be_links(tmp_path, cache):
+    write_pairs(tmp_path / "toy", "train", toy_pairs(20))
+    (tmp_path / "toy/train.de").rename(tmp_path / "german")
+    (tmp_path / "toy/train.de").symlink_to(tmp_path / "german")
+    corpus = load_corpus(tmp_path / "toy", "en", "de", cache_dir=cache)
+    assert corpus.reports["train"].written == 20

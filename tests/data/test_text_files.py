@@ -114,10 +114,21 @@ def test_no_encoding_is_named_that_does_not_fit(tmp_path, content):
         check_text_file(tmp_path / "a")
 
 
-def test_no_encoding_is_named_for_a_file_in_two(tmp_path):
+def test_a_file_in_two_encodings_is_named(tmp_path):
     content = GERMAN.encode("latin-1") + GERMAN.encode("utf-8")
     (tmp_path / "a").write_bytes(content)
-    with pytest.raises(ValueError, match=r"33\.3% of the lines .*with iconv\. Rec"):
+    message = r"33\.3% of the lines .*two encodings.*only the lines .* fit ISO-8859-1"
+    with pytest.raises(ValueError, match=message) as error:
+        check_text_file(tmp_path / "a")
+    assert "iconv" not in str(error.value)
+
+
+def test_line_ends_of_old_macs_are_named(tmp_path):
+    (tmp_path / "a").write_bytes(b"one\rtwo\r")
+    with pytest.raises(ValueError, match="end in CR alone.*`tr .*Received: .*a$"):
+        check_text_file(tmp_path / "a")
+    for content in (b"one\r\ntwo\r\n", b"one\r", b"one\rtwo\n"):
+        (tmp_path / "a").write_bytes(content)
         check_text_file(tmp_path / "a")
 
 

@@ -56,3 +56,28 @@ def test_a_damaged_one_is_learned_anew(toy_folder, cache, learned, damage):
     spoil(path, damage)
     assert learn_vocabulary(corpus, SIZE).sha256 == first.sha256
     assert len(learned) == 2
+
+
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_a_vocabulary_shrinks_to_what_the_text_has(
+    toy_folder, cache, capsys, model_type
+):
+    corpus = load_corpus(toy_folder, "en", "de", cache)
+    small = learn_vocabulary(corpus, 5000, may_shrink=True, model_type=model_type)
+    assert SIZE < small.vocabulary_size < 5000
+    line = capsys.readouterr().err
+    assert f"{small.vocabulary_size:,} tokens instead of 5,000" in line
+    # From the cache, too.
+    message = f"--vocabulary-size. to at most {small.vocabulary_size}.*Received: "
+    with pytest.raises(ValueError, match=message):
+        learn_vocabulary(corpus, 5000, model_type=model_type)
+    fitting = learn_vocabulary(corpus, SIZE, may_shrink=True, model_type=model_type)
+    expected = Tokenizer.train(corpus.files("train"), SIZE, model_type=model_type)
+    assert fitting.model_bytes == expected.model_bytes
+
+
+def test_a_size_that_was_given_and_is_too_large_is_refused(toy_folder, cache):
+    corpus = load_corpus(toy_folder, "en", "de", cache)
+    with pytest.raises(ValueError, match="--vocabulary-size. to at most [0-9]+") as e:
+        learn_vocabulary(corpus, 5000)
+    assert "\n" not in str(e.value)
