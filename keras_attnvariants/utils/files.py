@@ -27,8 +27,6 @@ STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
 # How a folder is opened unless a link is in its place.
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-
-
 # Errors if a link, a pipe or a folder is in the place of what is opened.
 ODD = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
@@ -62,19 +60,22 @@ def open_plain(
         OSError: it cannot be opened.
     """
     path = Path(path)
-    *folders, name = path.relative_to(below or path.parent).parts or (path.name,)
-    place = os.open(below or path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    reached = below or path.parent
+    *folders, name = path.relative_to(reached).parts or (path.name,)
+    place = os.open(reached, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for folder in folders:
+            reached /= folder
             inner = os.open(folder, FOLDER, dir_fd=place)
             os.close(place)
             place = inner
+        reached /= name
         # A pipe would wait for its other end.
         flags |= os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(name, flags, 0o666, dir_fd=place)
     except OSError as error:
         if error.errno in ODD:
-            raise odd_file(path) from error
+            raise odd_file(reached) from error
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         os.close(place)
