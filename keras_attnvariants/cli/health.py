@@ -23,13 +23,13 @@ from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data import read_model
 from keras_attnvariants.data import sources
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_splits
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
+from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.splits import header_of
 from keras_attnvariants.data.splits import split_files
