@@ -117,17 +117,19 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder, by name.
 
     Raises:
-        DamagedFolderError: there is no manifest, it cannot be read, or it is empty.
+        DamagedFolderError: there is no manifest, or it cannot be read.
         OSError: it must not be read.
     """
     restore(path)
     manifest = read_json(path / MANIFEST, below=path.parent)
-    entries = manifest.values() if isinstance(manifest, dict) else ()
-    if entries and all(
-        isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries
-    ):
+    entries = manifest.values() if isinstance(manifest, dict) else [manifest]
+    if all(isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries):
         return manifest
-    raise DamagedFolderError(
+    raise _lists_nothing(path)
+
+
+def _lists_nothing(path: Path) -> DamagedFolderError:
+    return DamagedFolderError(
         f"{MANIFEST} must list the files of the folder, each with size and sha256. "
         f"Received: {path}"
     )
@@ -154,6 +156,8 @@ def check_folder(
     for name in required:
         if name not in manifest:
             raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
+    if not manifest:
+        raise _lists_nothing(path)
     for name, entry in manifest.items():
         _check_entry(path, name, entry, entry_of)
 
