@@ -14,11 +14,12 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import MODEL
 from keras_attnvariants.cli.models import batch_sizes
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
-from keras_attnvariants.cli.options import check_model
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
@@ -127,8 +128,7 @@ class DataOptions:
 def analyse(
     *,
     runs: list[Path] = argument(
-        "Folders of runs or models; BLEU compares the others with the first.",
-        check=check_model,
+        "Folders of runs or models; BLEU compares the others with the first."
     ),
     analysis: Analysis = option("Which analysis.", ...),
     data: DataOptions,
@@ -136,9 +136,7 @@ def analyse(
         "Only that many sentences or pairs, from the start.", min=1
     ),
     output: Path = option(
-        "Folder for tables (.csv) and pictures (.png).",
-        Path("analysis"),
-        check=check_output_folder,
+        "Folder for tables (.csv) and pictures (.png).", Path("analysis")
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
@@ -150,6 +148,7 @@ def analyse(
     data.check(analysis)
     check_extra("A picture", "plot", ("matplotlib",))
     folders = named(runs)
+    check_output_folder("--output", output)
     import_modules(imports)
     from rich.console import Console
 
@@ -170,9 +169,11 @@ def named(runs: list[Path]) -> dict[str, Path]:
 
     Raises:
         ValueError: two have the same name.
+        FileNotFoundError: one is neither of a run nor of a model.
     """
     folders: dict[str, Path] = {}
     for run in runs:
+        check_place("--model", run, MODEL)
         name = run.resolve().name
         if name in folders:
             raise ValueError(
@@ -217,9 +218,7 @@ def attention(
         "weights.",
         min=1,
     ),
-    output: Path = option(
-        "The picture, a .png file.", Path("attention.png"), check=check_output_file
-    ),
+    output: Path = option("The picture, a .png file.", Path("attention.png")),
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Draw the attention weights of one layer, all heads, on a sentence.
@@ -230,8 +229,10 @@ def attention(
     [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
     """
     check_extra("A picture", "plot", ("matplotlib",))
+    check_place("--model", model, MODEL)
     if output.suffix != ".png":
         raise ValueError(f"--output must end in .png. Received: {output}")
+    check_output_file(output)
     for text in (sentence, translation):
         if text is not None and not text.strip():
             raise ValueError(f"A sentence must not be empty. Received: {text!r}")

@@ -30,7 +30,7 @@ def option(help: str, default: Any = None, *names: str, **more: Any) -> Any:
         help: the text for the user.
         default: the value if it is not given; `...` if it has to be.
         names: names on the command line, if not that of the field with hyphens.
-        more: `check`, a function that raises an error for a name and a wrong value;
+        more: `check`, a function that raises `ValueError` for a name and a wrong value;
             `sets`, the name of the argument that gets the value, see `given`; and what
             `typer.Option` takes, such as `min` and `max`.
     """
@@ -137,21 +137,17 @@ def flag(name: str) -> str:
 
 
 def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
-    """The callback of an option whose values have to pass a check, unless it is `None`.
+    """The callback of an option whose value has to pass a check, unless it is `None`.
 
     Args:
-        check: raises `ValueError` or `OSError` for a name and a wrong value.
+        check: raises `ValueError` for a name and a wrong value.
     """
 
     def callback(param: typer.CallbackParam, value: Any) -> Any:
-        values = value if isinstance(value, list) else [value]
         try:
-            for each in values:
-                if each is not None:
-                    check(str(param.name), each)
-        except (ValueError, OSError) as error:
+            return value if value is None else check(str(param.name), value)
+        except ValueError as error:
             raise typer.BadParameter(one_line(str(error))) from error
-        return value
 
     return callback
 

@@ -15,10 +15,11 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import MODEL
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
-from keras_attnvariants.cli.options import check_model
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
@@ -51,7 +52,7 @@ _numbers = itertools.count()
 
 @command
 def demo(
-    models: list[Path] = argument("Folders of runs or models.", check=check_model),
+    models: list[Path] = argument("Folders of runs or models."),
     beam_size: int | None = BEAM_SIZE,
     n_best: int = option(
         "Translations of a sentence, at most the beam size.", 3, min=1
@@ -71,6 +72,8 @@ def demo(
 
     [bold]Example:[/bold] kav demo runs/multi30k runs/other
     """
+    for folder in models:
+        check_place("--model", folder, MODEL)
     check_extra("The page", "demo", ("gradio",))
     import_modules(imports)
     loaded = {

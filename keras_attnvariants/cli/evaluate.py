@@ -11,12 +11,13 @@ from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import SystemOptions
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import check_run
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.checks import check_positive
@@ -42,9 +43,7 @@ def evaluate(
     speed_runs: int = option(
         "Translate the test set that many times more, to measure the speed.", 0, min=0
     ),
-    output: Path | None = option(
-        "File to write the translations to, one per line.", check=check_output_file
-    ),
+    output: Path | None = option("File to write the translations to, one per line."),
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
@@ -59,6 +58,7 @@ def evaluate(
     systems.check()
     if output is not None and systems.model is not None and systems.saved_model:
         raise ValueError("--output takes the translations of one system only.")
+    check_output_file(output)
     import_modules(imports)
     import keras_attnvariants as kav
     from keras_attnvariants.evaluation.metrics import check_tokenizer
@@ -93,9 +93,7 @@ def show_report(report: "Report") -> None:
 def compare(
     file: Path | None = argument("TOML file that describes the comparison.", None),
     folder: Path | None = option(
-        "Folder of the comparison. If it holds the same one already, that is "
-        "continued.",
-        check=check_output_folder,
+        "Folder of the comparison. If it holds the same one already, that is continued."
     ),
     only: list[str] | None = option(
         "Train this system only; may be given several times.", metavar="SYSTEM"
@@ -131,6 +129,7 @@ def compare(
         raise ValueError("Give a file and --folder, or --init for a file.")
     if score_only and (only or minutes):
         raise ValueError("--score-only trains nothing: no --only, no --minutes.")
+    check_output_folder("--folder", folder)
     if not file.is_file():
         raise FileNotFoundError(f"There is no such file. Received: {file}")
     import_modules(imports)
@@ -157,7 +156,7 @@ def show_result(result: Any, folder: Path) -> None:
 
 @command
 def plot(
-    runs: list[Path] = argument("Folders of runs.", check=check_run),
+    runs: list[Path] = argument("Folders of runs."),
     output: Path = option(
         "Name of the two files, without .png and .html.", Path("curves")
     ),
@@ -169,11 +168,13 @@ def plot(
     [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
     """
     check_extra("A picture", "plot", ("matplotlib",))
+    for run in runs:
+        check_place("runs", run, RUN)
     picture, page = (
         output.with_name(output.name + suffix) for suffix in (".png", ".html")
     )
     for path in (picture, page):
-        check_output_file("output", path)
+        check_output_file(path)
     import_tensorflow()
     from keras_attnvariants.evaluation.curves import draw_curves
     from keras_attnvariants.evaluation.curves import save_page

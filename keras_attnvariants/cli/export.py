@@ -18,13 +18,15 @@ from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import MODEL
+from keras_attnvariants.cli.models import SAVED
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import check_saved_model
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
@@ -62,11 +64,7 @@ class GraphOptions:
 def export(
     *,
     model: Path = REQUIRED_MODEL,
-    output: Path = option(
-        "Folder of all versions, such as saved_models/en-de.",
-        ...,
-        check=check_output_folder,
-    ),
+    output: Path = option("Folder of all versions, such as saved_models/en-de.", ...),
     version: int | None = option(
         "Default: one more than the newest in the folder.", min=1
     ),
@@ -85,8 +83,7 @@ def export(
     deployment: Path | None = option(
         "Folder for what it takes to run TensorFlow Serving: Compose and Kubernetes "
         "files, model configuration, a proxy with limits. Files that exist there are "
-        "kept.",
-        check=check_output_folder,
+        "kept."
     ),
     signatures: list[str] | None = option(
         "A signature to write besides serving_default; once for each. Default: all but "
@@ -103,6 +100,10 @@ def export(
     [bold]Example:[/bold] kav export --model runs/multi30k
     --output saved_models/multi30k
     """
+    check_place("--model", model, MODEL)
+    check_output_folder("--output", output)
+    if deployment is not None:
+        check_output_folder("--deployment", deployment)
     import_modules(imports)
     import keras_attnvariants as kav
     from keras_attnvariants.serving.exporting import new_version
@@ -159,9 +160,7 @@ def shortlist(
     *,
     model: Path = REQUIRED_MODEL,
     corpus: CorpusOptions,
-    output: Path = option(
-        "File to write, such as shortlist.npz.", ..., check=check_output_file
-    ),
+    output: Path = option("File to write, such as shortlist.npz.", ...),
     candidates: int = option("Likely translations of each token, at most.", 50, min=1),
     common: int = option(
         "Frequent tokens that every translation may have.", 200, min=0
@@ -176,6 +175,8 @@ def shortlist(
     [bold]Example:[/bold] kav shortlist --model runs/multi30k
     --data multi30k --source en --target de --output shortlist.npz
     """
+    check_place("--model", model, MODEL)
+    check_output_file(output)
     texts = corpus.load()
     import_modules(imports)
     from keras_attnvariants.data import Shortlist
@@ -201,7 +202,7 @@ def shortlist(
 
 @command
 def serve(
-    path: Path = argument("Folder that `kav export` wrote.", check=check_saved_model),
+    path: Path = argument("Folder that `kav export` wrote."),
     name: str | None = option(
         "Of the model in addresses; default: the name of the folder."
     ),
@@ -225,6 +226,7 @@ def serve(
 
     [bold]Example:[/bold] kav serve saved_models/multi30k
     """
+    check_place("PATH", path, SAVED)
     ports = {port, grpc_port, metrics_port}
     if len(ports) < 3:
         raise ValueError(

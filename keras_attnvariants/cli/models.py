@@ -13,8 +13,6 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.cli.options import check_model
-from keras_attnvariants.cli.options import check_saved_model
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_tensorflow
@@ -31,6 +29,15 @@ Precision = Literal["float32", "bfloat16", "int8"]
 
 # Hypotheses that are searched at once, unless one sentence has more.
 MAX_HYPOTHESES = 512
+# Kinds of folders, and files of which each has one.
+RUN = "the folder of a run, with log.jsonl"
+MODEL = f"{RUN}, or of a model, with {MANIFEST}"
+SAVED = "a folder with saved_model.pb, or one of numbered versions of it"
+KINDS = {
+    RUN: ["log.jsonl"],
+    MODEL: ["log.jsonl", MANIFEST],
+    SAVED: ["saved_model.pb", "[0-9]*/saved_model.pb"],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +96,9 @@ def seed_of(seed: int, text: str) -> int:
 class SystemOptions:
     """Systems that translate: a model, an exported one or both."""
 
-    model: Path | None = option(MODEL_HELP, None, "--model", "--run", check=check_model)
+    model: Path | None = option(MODEL_HELP, None, "--model", "--run")
     saved_model: Path | None = option(
-        "Folder that `kav export` wrote. Its beam size is fixed.",
-        check=check_saved_model,
+        "Folder that `kav export` wrote. Its beam size is fixed."
     )
     precision: Precision | None = option(
         "What the model computes in; default: as in training."
@@ -102,16 +108,21 @@ class SystemOptions:
     )
 
     def check(self) -> None:
-        """Raises if there is no model for a precision or a tag.
+        """Raises at once if an option lacks another, or a folder is of another kind.
 
         Raises:
-            ValueError: there is none.
+            FileNotFoundError: says which file a folder should have.
+            ValueError: there is no model for a precision or a tag.
         """
         if self.model is None and self.precision is not None:
             raise ValueError(
                 "--precision applies to --model: that of a SavedModel was chosen when "
                 f"it was exported. Received: {self.precision}"
             )
+        if self.model is not None:
+            check_place("--model", self.model, MODEL)
+        if self.saved_model is not None:
+            check_place("--saved-model", self.saved_model, SAVED)
         if self.source_tag is not None and (self.model is None or self.saved_model):
             raise ValueError(
                 "--source-tag is checked with the vocabulary of --model: for an "
@@ -185,6 +196,21 @@ def no_repeats(translator: "SavedTranslator", size: int, texts: list[str]) -> li
     """Translations without so many tokens in a row twice."""
     found = translator.translate_with(texts, no_repeat_ngram=size)
     return [best.text for best in found]
+
+
+def check_place(name: str, folder: Path, kind: str) -> None:
+    """Raises at once if a folder is clearly not of a kind.
+
+    Args:
+        name: the option or argument.
+        folder: its value.
+        kind: one of `KINDS`.
+
+    Raises:
+        FileNotFoundError: says which file it should have.
+    """
+    if not any(any(folder.glob(pattern)) for pattern in KINDS[kind]):
+        raise FileNotFoundError(f"`{name}` must be {kind}. Received: {folder}")
 
 
 def model_digest(folder: Path) -> str:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 from typing import Literal
@@ -12,45 +11,14 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
-
-# Kinds of folders, and files of which each has one.
-RUN = "the folder of a run, with log.jsonl"
-MODEL = f"{RUN}, or of a model, with {MANIFEST}"
-SAVED = "a folder with saved_model.pb, or one of numbered versions of it"
-KINDS = {
-    RUN: ["log.jsonl"],
-    MODEL: ["log.jsonl", MANIFEST],
-    SAVED: ["saved_model.pb", "[0-9]*/saved_model.pb"],
-}
-
-
-def check_place(kind: str, name: str, folder: Path) -> None:
-    """Raises at once if a folder is clearly not of a kind.
-
-    Args:
-        kind: one of `KINDS`.
-        name: the option or argument.
-        folder: its value.
-
-    Raises:
-        FileNotFoundError: says which file it should have.
-    """
-    if not any(any(folder.glob(pattern)) for pattern in KINDS[kind]):
-        raise FileNotFoundError(f"`{name}` must be {kind}. Received: {folder}")
-
-
-check_run = partial(check_place, RUN)
-check_model = partial(check_place, MODEL)
-check_saved_model = partial(check_place, SAVED)
 
 MODEL_HELP = (
     "Folder of a run, of which the better model is taken (best validation or averaged "
     "weights), or a model folder."
 )
-REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run", check=check_model)
+REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
 BEAM_SIZE = option(
     f"Hypotheses kept per sentence, at most {LARGEST_BEAM}; default: as in the preset.",
     min=1,
@@ -123,18 +91,16 @@ def import_modules(modules: Sequence[str] | None) -> None:
         import_named("--import", module)
 
 
-def check_output_file(name: str, path: Path) -> None:
+def check_output_file(path: Path | None) -> None:
     """Raises unless a file can be written there.
-
-    Args:
-        name: the option.
-        path: its value.
 
     Raises:
         OSError: its folder is missing or read-only, or it is a folder itself.
     """
+    if path is None:
+        return
     if path.is_dir():
-        raise IsADirectoryError(f"`{name}` must be a file. Received: {path}")
+        raise IsADirectoryError(f"`--output` must be a file. Received: {path}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"No such folder. Received: {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

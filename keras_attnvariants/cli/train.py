@@ -169,9 +169,7 @@ def train(
     *,
     corpora: CorporaOptions,
     run: Path = option(
-        "Folder of the run. If it holds a run already, that run is continued.",
-        ...,
-        check=check_output_folder,
+        "Folder of the run. If it holds a run already, that run is continued.", ...
     ),
     preset: str = option("Which model; `kav presets` lists them.", "kav/hc-sa/bible"),
     sizes: SizeOptions,
@@ -205,6 +203,7 @@ def train(
     [bold]Example:[/bold] kav train --data multi30k --source en --target de
     --run runs/multi30k --preset kav/hc-sa/multi30k
     """
+    check_output_folder("--run", run)
     import_modules(imports)
     import keras_attnvariants as kav
 

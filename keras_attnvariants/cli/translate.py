@@ -35,13 +35,13 @@ class FileOptions:
     Raises:
         ValueError: the translations would overwrite the sentences, or an option
             needs a file that was not given.
+        OSError: a file or its folder is missing, or is no file.
     """
 
     input: Path | None = option("File to read instead, one sentence per line.")
     output: Path | None = option(
         "File to write to; default: standard output. It appears when it is complete; "
-        "until then, its lines are in a file with .part at the end.",
-        check=check_output_file,
+        "until then, its lines are in a file with .part at the end."
     )
     resume: bool = option(
         "Continue what was interrupted before --output was complete. Without it, or if "
@@ -54,6 +54,7 @@ class FileOptions:
     )
 
     def __post_init__(self) -> None:
+        check_output_file(self.output)
         source, result = self.input, self.output
         if source and result and result.exists() and result.samefile(source):
             raise ValueError(

@@ -16,13 +16,14 @@ from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import RUN
+from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import TRAINING_PRECISION
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import TrainingPrecision
 from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
-from keras_attnvariants.cli.options import check_run
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_known
@@ -42,6 +43,7 @@ class Subject:
 
     Raises:
         ValueError: not one of the two is given, or an option lacks the baseline.
+        FileNotFoundError: the baseline is no run.
     """
 
     space: str | None = option(
@@ -50,8 +52,7 @@ class Subject:
     )
     from_locality: Path | None = option(
         "In the place of a space, the folder of a trained baseline: layers whose heads "
-        "look near get cheaper attention. Ends with whether that is as good.",
-        check=check_run,
+        "look near get cheaper attention. Ends with whether that is as good."
     )
     distance: int | None = option("What counts as near, in tokens (2).", min=1)
     nearness: float | None = option(
@@ -72,7 +73,9 @@ class Subject:
             raise ValueError(
                 f"Give either --space or --from-locality. Received: {count}"
             )
-        if run is None and (self.distance, self.nearness) != (None, None):
+        if run is not None:
+            check_place("--from-locality", run, RUN)
+        elif (self.distance, self.nearness) != (None, None):
             raise ValueError("--distance and --nearness need --from-locality.")
 
     def explore(
@@ -195,7 +198,6 @@ def tune(
     search: Path = option(
         "Folder of the search. If it holds the same search already, that is continued.",
         ...,
-        check=check_output_folder,
     ),
     subject: Subject,
     method: Literal["random", "bayesian", "hyperband"] = option(
@@ -234,6 +236,7 @@ def tune(
     [bold]Example:[/bold] kav tune --data multi30k --source en --target de
     --search runs/offsets --space you2020/offsets --updates 6000
     """
+    check_output_folder("--search", search)
     if bleu_sentences is not None and objective != "bleu":
         raise ValueError("--bleu-sentences needs --objective bleu.")
     if csv is not None and parallel.worker is not None:

@@ -37,6 +37,15 @@ def test_translators_by_folder(run_folder):
     assert models.SystemOptions().translators(search) == {}
 
 
+def test_numbered_versions_are_a_saved_model(tmp_path):
+    with pytest.raises(FileNotFoundError, match="saved_model.pb"):
+        models.check_place("--saved-model", tmp_path, models.SAVED)
+    (tmp_path / "3").mkdir()
+    (tmp_path / "3" / "saved_model.pb").touch()
+    models.check_place("--saved-model", tmp_path, models.SAVED)
+    models.check_place("--saved-model", tmp_path / "3", models.SAVED)
+
+
 def test_wide_beams_are_searched_for_fewer_sentences_at_once():
     assert models.batch_sizes(4) == models.batch_sizes(16) == (1, 8, 32)
     assert models.batch_sizes(17) == models.batch_sizes(64) == (1, 8)
