@@ -68,7 +68,7 @@ def rename_class(folder):
     with new_folder(folder) as writer:
         for name, data in files.items():
             writer.write_bytes(name, data)
-    check_folder(folder)
+    check_folder(folder, ())
 
 
 CORPORA = [
