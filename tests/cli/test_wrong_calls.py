@@ -331,7 +331,7 @@ CALLS = {
         (f"{ANALYSE} --analysis agreement --split test", "and --split"),
         (f"{ANALYSE} --analysis agreement --max-invalid 0.01", "has no --max-invalid"),
         (f"{LOCALITY} --analysis alignment-errors --max-invalid 1", "has no --max-inv"),
-        (f"{ANALYSE} --analysis agreement --data FILE", "a list in JSON"),
+        (f"{ANALYSE} --analysis agreement --data FILE", "The JSON is damaged"),
         (f"{ANALYSE} --analysis agreement --data HERE/nowhere", "no such file"),
     ],
     "corpora": [
