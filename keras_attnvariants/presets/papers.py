@@ -45,7 +45,7 @@ def register_paper(
     """Registers the presets of a paper.
 
     Args:
-        name: of the TOML file, and the first part of the names of its presets.
+        name: stem of the TOML file, and the first part of the names of its presets.
         architecture_of: the architecture of a model by its name in the tables.
     """
     paper = read_toml(name)
