@@ -256,7 +256,7 @@ class DotProductAttention(SoftmaxAttention):
     def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         memory, state, return_scores = step.memory, step.state, step.return_scores
         dtype = self.cache.dtype
-        [layers] = self.joint_projections if memory is None else [[self.query_dense]]
+        [layers] = self.joint_projections() if memory is None else [[self.query_dense]]
         projected = [ops.cast(x, dtype) for x in project_jointly(layers, step.query)]
         q, *own = [swap_rows(self.split(x)) for x in projected]  # [B, H, K, D]
         if memory is not None:

@@ -100,7 +100,7 @@ class LinearAttention(QueryKeyValueAttention):
             q = features(self.project_query(step.query))  # [B, K, H, D]
             state, sums = step.state, step.memory["sums"][:, None]
         else:
-            inputs = project_jointly(self.joint_projections[0], step.query)
+            inputs = project_jointly(self.joint_projections()[0], step.query)
             q, k, v = (self.split(x) for x in inputs)
             q, k = features(q), features(k)
             sums = step.state["sums"] + k[..., None] * with_ones(v)[..., None, :]

@@ -235,9 +235,11 @@ class QueryKeyValueAttention(MultiHeadBase):
         self.key_dense = self.dense("key", widths.key, units)
         super().make_layers(widths)
 
-    @property
     def joint_projections(self) -> list[tuple[Dense, ...]]:
-        """The groups of layers with the same inputs in a step of self-attention."""
+        """The groups of layers with the same inputs in a step of self-attention.
+
+        Keras would save a property that returns layers.
+        """
         return [(self.query_dense, self.key_dense, self.value_dense)]
 
     def project_inputs(self, call: Call) -> tuple[Tensor, Tensor, Tensor]:

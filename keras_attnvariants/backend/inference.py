@@ -175,10 +175,10 @@ class _Copier:
 def join_projections(layer: Any) -> None:
     """Joins the products in a copy of a layer that always have the same inputs.
 
-    A layer lists groups of them as `joint_projections`. Few rows take about as long for
-    three matrices as for one.
+    A layer lists groups of them by `joint_projections()`. Few rows take about as long
+    for three matrices as for one.
     """
-    for group in getattr(layer, "joint_projections", ()):
+    for group in getattr(layer, "joint_projections", list)():
         if can_join(group):
             first, *others = group
             first.joint[tuple(map(id, group))] = first.joined(others)

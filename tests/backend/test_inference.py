@@ -137,7 +137,6 @@ class Projections(keras.layers.Layer):
         super().__init__()
         self.parts = [dense(n, use_bias=use_bias) for n in units]
 
-    @property
     def joint_projections(self):
         return [tuple(self.parts)]
 
@@ -148,7 +147,7 @@ class Projections(keras.layers.Layer):
                 part.bias.assign(np.arange(part.units))
 
     def call(self, x):
-        return project_jointly(self.joint_projections[0], x)
+        return project_jointly(self.joint_projections()[0], x)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_an_unknown_preset_gets_the_nearest(kav, tmp_path, folder):
 
 def test_a_vocabulary_too_large_for_the_corpus(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--vocabulary-size", 7000)
-    check_error(result, "vocabulary_size=7000", "<=")
+    check_error(result, "vocabulary_size=7000", "--vocabulary-size", "at most")
 
 
 @pytest.mark.parametrize(

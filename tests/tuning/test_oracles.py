@@ -151,7 +151,7 @@ def test_no_error_keeps_other_workers_waiting(tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     oracle = make(tmp_path)
-    monkeypatch.setattr(oracles, "write_file", full)
+    monkeypatch.setattr(oracles, "replace_file", full)
     oracle.create_trial("a")
     found = []
     other = threading.Thread(target=lambda: found.append(oracle.create_trial("b")))

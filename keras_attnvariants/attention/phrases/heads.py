@@ -150,7 +150,6 @@ class PhraseHeads(keras.layers.Layer):
         """The same queries for the keys of a cache, which all orders may share."""
         return queries
 
-    @property
     def joint_projections(self) -> list[tuple[keras.layers.Dense, ...]]:
         """The groups of projections that a decoding step applies to the same inputs."""
         of_query = self.query_projections()

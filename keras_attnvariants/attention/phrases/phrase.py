@@ -10,6 +10,7 @@ queries.
 import functools
 from typing import Any
 
+import keras
 from keras import ops
 
 from keras_attnvariants.attention.banded import last_ngrams
@@ -131,6 +132,10 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         self.output_dense = self.dense_output(
             self.structure.contexts * self.num_heads * self.head_dim, self.width
         )
+
+    def joint_projections(self) -> list[tuple[keras.layers.Dense, ...]]:
+        """None: the groups of heads have all projections of inputs."""
+        return []
 
     # The whole sequence at once
 

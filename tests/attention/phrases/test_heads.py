@@ -87,7 +87,7 @@ def test_a_step_multiplies_once_for_the_ngrams_of_each_order():
     """In cross-attention with the queries, in self-attention with all projections."""
     layer = layer_of(INTERLEAVED, "query_k")
     copy = inference_copy(layer)
-    groups = [group for heads in copy.groups for group in heads.joint_projections]
+    groups = [group for heads in copy.groups for group in heads.joint_projections()]
     joint = [group[0].joint[tuple(map(id, group))] for group in groups]
     shapes = sorted(tuple(product.kernel.shape) for product in joint)
     queries = [(WIDTH, 3 * WIDTH), (2 * WIDTH, 3 * WIDTH)]
