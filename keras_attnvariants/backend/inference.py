@@ -175,10 +175,11 @@ class _Copier:
 def join_projections(layer: Any) -> None:
     """Joins the products in a copy of a layer that always have the same inputs.
 
-    A layer lists groups of them by `joint_projections()`. Few rows take about as long
-    for three matrices as for one.
+    A layer lists groups of them by `joint_projections()`, once it is built. Few rows
+    take about as long for three matrices as for one.
     """
-    for group in getattr(layer, "joint_projections", list)():
+    has_groups = hasattr(layer, "joint_projections") and layer.built
+    for group in layer.joint_projections() if has_groups else ():
         if can_join(group):
             first, *others = group
             first.joint[tuple(map(id, group))] = first.joined(others)

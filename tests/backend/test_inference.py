@@ -8,6 +8,7 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.backend import shallow_copy
@@ -217,4 +218,11 @@ def test_projections_of_unequal_inputs_stay_apart():
     layer.parts[0].build((None, 4))
     for part in layer.parts[1:]:
         part.build((None, 6))
+    layer.built = True
     assert not inference_copy(layer).parts[0].joint
+
+
+def test_a_template_of_a_layer_has_no_projections_to_join():
+    template = DotProductAttention(num_heads=2)
+    copy = inference_copy({"template": template})["template"]
+    assert type(copy) is DotProductAttention and not copy.built
