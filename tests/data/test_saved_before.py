@@ -8,6 +8,7 @@ with sizes, which the test adds, when attention layers had no regularizers.
 import tarfile
 from pathlib import Path
 
+import h5py
 import keras
 import numpy as np
 import pytest
@@ -45,6 +46,23 @@ def test_a_model_folder_loads(saved, name):
     logits = forward(model, ids)
     difference = keras.ops.convert_to_numpy(logits) - recorded["logits"]
     assert np.abs(difference).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_are_saved_where_they_were(name, saved, tmp_path):
+    model, tokenizer = kav.load_model(saved / name)
+    kav.save_model(model, tmp_path / "again", tokenizer)
+    assert arrays(tmp_path / "again") == arrays(saved / name)
+
+
+def arrays(folder: Path) -> list[str]:
+    """The paths of all arrays in the weights of a model folder."""
+    found = []
+    with h5py.File(folder / "model.weights.h5") as file:
+        file.visititems(
+            lambda path, part: found.append(path) if hasattr(part, "dtype") else None
+        )
+    return found
 
 
 def test_a_keras_file_loads(saved):
