@@ -35,9 +35,11 @@ import keras_attnvariants as kav
 package = Path(kav.__file__).parent
 assert "site-packages" in package.parts, package
 assert (package / "py.typed").is_file()
-templates = package / "serving" / "deployment" / "templates"
-assert (templates / "compose.yaml").is_file()
-assert (templates / "proxy" / "nginx.conf").is_file()
+serving = package / "serving"
+assert (serving / "operators.toml").is_file()
+assert (serving / "messages.textproto").is_file()
+assert (serving / "templates" / "compose.yaml").is_file()
+assert (serving / "templates" / "proxy" / "nginx.conf").is_file()
 assert (package / "experiments" / "table.tex").is_file()
 page = package / "experiments" / "page"
 assert (page / "templates" / "page.html").is_file()
