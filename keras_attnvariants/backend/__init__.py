@@ -27,6 +27,7 @@ from keras_attnvariants.backend.layers import ReversibleEmbedding
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import sums_exactly
 from keras_attnvariants.backend.products import project_jointly
+from keras_attnvariants.backend.products import sums_bfloat16_in_float32
 from keras_attnvariants.backend.scan import scan
 from keras_attnvariants.backend.scan import with_gradient
 from keras_attnvariants.backend.shapes import VectorLists
@@ -87,6 +88,7 @@ __all__ = [
     "section",
     "shallow_copy",
     "sizes",
+    "sums_bfloat16_in_float32",
     "sums_exactly",
     "swap_rows",
     "take",

@@ -196,3 +196,18 @@ def side_by_side(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=-1)
     return ops.concatenate(parts, axis=-1)
+
+
+def sums_bfloat16_in_float32() -> bool:
+    """Whether only the result of a product of bfloat16 matrices is rounded.
+
+    TensorFlow's own kernels round partial sums as well: products of 256 terms are five
+    times as far off. Where a processor has AVX512-VNNI or AVX512-BF16, TensorFlow takes
+    oneDNN's kernels, which sum in float32, as programs of XLA always do.
+    """
+    matrix = ops.cast(np.random.default_rng(0).normal(size=(64, 64)), "bfloat16")
+    exact = ops.convert_to_numpy(ops.cast(matrix, "float32")).astype("float64")
+    exact = exact @ exact
+    found = ops.convert_to_numpy(ops.cast(ops.matmul(matrix, matrix), "float32"))
+    # Twice what rounding to 8 bits can change, and what float32 sums can.
+    return bool((np.abs(found - exact) <= 2**-8 * np.abs(exact) + 1e-4).all())

@@ -199,6 +199,11 @@ def _machine() -> Iterator[Finding]:
     else:
         text = "multiplied as floats; exports in int8 refuse to translate"
         yield Finding(NOTE, "int8", text)
+    if backend.sums_bfloat16_in_float32():
+        yield Finding(OK, "bfloat16", "sums of products are rounded once")
+    else:
+        text = "partial sums of products are rounded too; float32 is more exact"
+        yield Finding(NOTE, "bfloat16", text)
     yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
     threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
     text = f"{cores()} cores; TensorFlow's threads: {threads}"

@@ -25,6 +25,9 @@ HEADS = 4
 DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 # Half precision rounds inputs, weights and every intermediate result.
 TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 2e-2, "mixed_float16": 2e-2}
+# Where products of bfloat16 round their partial sums as well, a product of 16 terms is
+# four times as far off, one of 256 five times; the sign at a ReLU can change with it.
+TOLERANCE_OF_ROUNDED_SUMS = 5e-2
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,8 @@ class Case:
 
     @property
     def tolerance(self):
+        if self.dtype == "mixed_bfloat16" and not backend.sums_bfloat16_in_float32():
+            return TOLERANCE_OF_ROUNDED_SUMS
         return TOLERANCES[self.dtype]
 
     @property

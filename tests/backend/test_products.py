@@ -162,3 +162,17 @@ def test_quantizing_does_not_search_all_objects_for_garbage(monkeypatch):
     spared.clear()
     dense(keras.layers.Dense, "float32").quantize("int8")
     assert spared and max(spared) < 10_000  # or Keras does so itself
+
+
+def test_sums_of_bfloat16_that_are_rounded_are_noticed(monkeypatch):
+    """Where XLA multiplies, partial sums are in float32; halves of sums are not."""
+    probe = backend.sums_bfloat16_in_float32
+    matmul = ops.matmul
+    monkeypatch.setattr(ops, "matmul", backend.jit(matmul))
+    assert probe()
+    monkeypatch.setattr(ops, "matmul", lambda a, b: sum_of_halves(matmul, a, b))
+    assert not probe()
+
+
+def sum_of_halves(matmul, a, b):
+    return matmul(a[:, :32], b[:32]) + matmul(a[:, 32:], b[32:])

@@ -64,9 +64,11 @@ def test_versions_devices_and_extras():
 def test_what_follows_from_the_processor(monkeypatch, exact):
     monkeypatch.setattr(doctor, "processor_features", lambda: ["AVX2", "AMX"])
     monkeypatch.setattr(backend, "is_onednn_exact", lambda: exact)
+    monkeypatch.setattr(backend, "sums_bfloat16_in_float32", lambda: exact)
     found = {finding.name: finding for finding in doctor._machine()}
     assert found["processor"].text.endswith(", AVX2, AMX")
     assert ("refuse to translate" in found["int8"].text) is not exact
+    assert ("partial sums" in found["bfloat16"].text) is not exact
 
 
 def test_an_extra_needs_all_of_its_packages(monkeypatch):
