@@ -79,6 +79,34 @@ def weights_file(model: keras.Model) -> memoryview:
     return file.getbuffer()
 
 
+def load_weights_file(model: keras.Model, file: io.BytesIO) -> None:
+    """Loads the weights in a file as `model.load_weights` does.
+
+    The public method opens a path. Without this function, the file that is read could
+    be another one than the file whose digest was checked.
+
+    Raises:
+        ValueError: the weights are those of another model.
+    """
+    from keras.src.saving import saving_lib
+
+    failed: set[Any] = set()
+    errors: dict[Any, Any] = {}
+    store = saving_lib.H5IOStore(file, mode="r")
+    saving_lib._load_state(
+        model,
+        weights_store=store,
+        assets_store=None,
+        inner_path="",
+        visited_saveables=set(),
+        failed_saveables=failed,
+        error_msgs=errors,
+    )
+    store.close()
+    if failed:
+        saving_lib._raise_loading_failure(errors)
+
+
 def sentence_statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[str]
 ) -> np.ndarray:

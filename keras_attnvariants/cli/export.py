@@ -217,7 +217,7 @@ def serve(
         "Seconds that a request waits for others.", 0.01, check=check_positive
     ),
     timeout: float = option(
-        "Seconds for a request, after which it is answered with an error.",
+        "Seconds for a request to come, and to be answered; then it is an error.",
         30.0,
         check=check_positive,
     ),
@@ -272,7 +272,7 @@ async def run(
     # In this process: TensorFlow uses all cores by itself.
     usual = {"debug": False, "parallel_workers": 0}
     server = MLServer(Settings(**usual, grpc_max_message_length=MAX_BYTES, **places))
-    protect(web_application(server))
+    protect(web_application(server), timeout)
     model = ModelSettings(
         name=name,
         implementation=TranslationRuntime,

@@ -1,6 +1,8 @@
 """Model folders: a model and its tokenizer, saved as one folder."""
 
 import contextlib
+import hashlib
+import io
 import math
 import os
 from collections.abc import Iterator
@@ -14,10 +16,12 @@ import numpy as np
 
 from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import forget_variables_without_values
+from keras_attnvariants.backend.private import load_weights_file
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import templates
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
@@ -34,6 +38,9 @@ TOKENIZER = "tokenizer.model"
 # of positions, which is in no weights file.
 LARGEST_SIZE = 1 << 20
 LARGEST_TABLE = 1 << 24
+
+# Arguments of layers of Keras that, as texts, are files which the layers read.
+FILES = ("vocabulary", "filepath")
 
 
 class LoadedModel(NamedTuple):
@@ -121,13 +128,24 @@ def read_model(folder: Path) -> LoadedModel:
             f"`folder` must be a model folder, with {MANIFEST}, {CONFIG} and "
             f"{WEIGHTS}. Received: {folder}"
         )
-    check_folder(folder, required=(CONFIG, WEIGHTS))
+    weights = io.BytesIO()
+
+    def entry_of(path: Path, below: Path) -> dict[str, Any]:
+        if path != folder / WEIGHTS:
+            return file_entry(path, below)
+        # Read once: what is loaded is what was checked.
+        data = read_file(path, below)
+        weights.write(data)
+        return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
-    model = build_model(folder)
     with fitting(folder):
-        model.load_weights(folder / WEIGHTS)
+        arrays, numbers = contents(weights)
+    model = build_model(folder, arrays, numbers)
+    with fitting(folder):
+        load_weights_file(model, weights)
         # Keras ignores arrays that a model has no place for.
-        arrays, _ = contents(folder / WEIGHTS)
         if arrays != len(model.weights):
             raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
         for weight in model.weights:
@@ -137,10 +155,15 @@ def read_model(folder: Path) -> LoadedModel:
     return LoadedModel(model, tokenizer)
 
 
-def build_model(folder: Path) -> keras.Model:
+def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
     """The model of a folder with new weights, unless it is larger than the saved ones.
 
     The model is built of variables without arrays, which it gets if its size fits.
+
+    Args:
+        folder: a model folder.
+        arrays: number of arrays in its weights file.
+        numbers: number of elements of all arrays.
 
     Raises:
         ValueError: it is larger, or the configuration is not that of a model.
@@ -152,8 +175,9 @@ def build_model(folder: Path) -> keras.Model:
     quantization = config["config"].pop("quantization", None)
     try:
         with fitting(folder):
-            arrays, numbers = contents(folder / WEIGHTS)
             check_integers(config, arrays, numbers)
+        with describing(folder):
+            check_files(config)
         with describing(folder), keras.StatelessScope(initialize_variables=False):
             model = templates.deserialize(config)
         if not isinstance(model, keras.Model):
@@ -222,7 +246,23 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
         )
 
 
-def contents(weights: Path) -> tuple[int, int]:
+def check_files(config: dict[str, Any]) -> None:
+    """Raises before a layer is built that would read a file.
+
+    Keras refuses such layers too, unless somebody has allowed them in the process.
+
+    Args:
+        config: the result of `keras.saving.serialize_keras_object` for the model.
+    """
+    for path, value in keras.tree.flatten_with_path(config):
+        if path[-1] in FILES and isinstance(value, str):
+            raise ValueError(
+                f"`{path[-1]}` names the file {value!r}, and a model folder must not "
+                "name files outside: save the model without this layer"
+            )
+
+
+def contents(weights: io.BytesIO) -> tuple[int, int]:
     """The numbers of arrays and of numbers in a weights file.
 
     Raises:
@@ -234,7 +274,7 @@ def contents(weights: Path) -> tuple[int, int]:
         file.visititems(lambda _, item: found.append(item))
         arrays = [item for item in found if isinstance(item, h5py.Dataset)]
         size = sum(array.nbytes for array in arrays)
-        if size > weights.stat().st_size:
+        if size > weights.getbuffer().nbytes:
             raise ValueError(f"arrays of {size:,} bytes in a file that is shorter")
         if any(array.external for array in arrays):
             raise ValueError("arrays must be in the file itself, not in others")

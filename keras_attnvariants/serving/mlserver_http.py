@@ -16,7 +16,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
-def protect(app: Any) -> None:
+def protect(app: Any, timeout: float) -> None:
     """Prepares the application of MLServer before it starts.
 
     Pages of documentation, which load programs from elsewhere, are off. What is no
@@ -24,6 +24,7 @@ def protect(app: Any) -> None:
 
     Args:
         app: an application of FastAPI.
+        timeout: seconds within which a request must have come.
     """
     from fastapi.exceptions import RequestValidationError
     from fastapi.responses import JSONResponse
@@ -37,18 +38,24 @@ def protect(app: Any) -> None:
     app.add_exception_handler(RequestValidationError, refuse)
     routes = app.router.routes
     routes[:] = [each for each in routes if not each.path.endswith("/docs")]
-    app.add_middleware(Guard)
+    app.add_middleware(Guard, timeout=timeout)
 
 
 class Guard:
-    """Reads a request, which has a limit, and ends its work if the sender leaves.
+    """Reads a request, which has limits, and ends its work if the sender leaves.
 
     Args:
         app: an application by the ASGI.
+        timeout: seconds within which a request must have come.
     """
 
-    def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]]):
+    def __init__(
+        self,
+        app: Callable[[Message, Receive, Send], Awaitable[None]],
+        timeout: float,
+    ) -> None:
         self.app = app
+        self.timeout = timeout
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -58,15 +65,20 @@ class Guard:
             # A small one might become a huge one.
             return await _refuse(send, 415, "A request must not be compressed.")
         body, more = b"", True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > MAX_BYTES:
-                text = f"A request must not have more than {MAX_BYTES:,} bytes."
-                return await _refuse(send, 413, text)
+        try:
+            async with asyncio.timeout(self.timeout):
+                while more and len(body) <= MAX_BYTES:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
+                    body += message.get("body", b"")
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            text = f"A request must have come within {self.timeout:g} seconds."
+            return await _refuse(send, 408, text)
+        if len(body) > MAX_BYTES:
+            text = f"A request must not have more than {MAX_BYTES:,} bytes."
+            return await _refuse(send, 413, text)
         gone = asyncio.ensure_future(receive())
         bodies: list[Message] = [{"type": "http.request", "body": body}]
 

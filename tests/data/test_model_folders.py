@@ -14,9 +14,11 @@ import h5py
 import keras
 import numpy as np
 import pytest
+from keras.src.saving.serialization_lib import SafeModeScope
 
 from keras_attnvariants import Tokenizer
 from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.data import model_folders
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Transformer
@@ -339,6 +341,20 @@ def test_configurations_of_which_no_model_can_be_built(copy, change, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("kind", ["StringLookup", "IntegerLookup", "TextVectorization"])
+def test_a_layer_that_reads_a_file_is_not_built(copy, tmp_path, kind):
+    (tmp_path / "words").write_text("a\nb\n")
+    options = {"vocabulary": str(tmp_path / "words")}
+    layer = {"class_name": kind, "config": options, "registered_name": None}
+    rewrite_config(copy, {"positions": {"module": "keras.layers", **layer}})
+    # Whatever was allowed in this process.
+    with (
+        SafeModeScope(safe_mode=False),
+        pytest.raises(ValueError, match="`vocabulary` names the file '.*/words'"),
+    ):
+        load_model(copy)
+
+
 @pytest.mark.parametrize("config", [{"config": {}}, *LAYERS.values()], ids=str)
 def test_classes_that_are_no_models(copy, config):
     (copy / "config.json").write_text(json.dumps(config))
@@ -375,6 +391,25 @@ def test_weights_that_promise_more_than_the_file_holds_are_refused(copy):
     sign(copy, "model.weights.h5")
     with pytest.raises(ValueError, match="bytes in a file that is shorter"):
         load_model(copy)
+
+
+def test_weights_are_those_whose_checksum_was_compared(copy, saved, monkeypatch):
+    expected = load_model(saved).model.get_weights()
+
+    def replaced(folder):
+        """Puts other weights in the place of those that were compared."""
+        with h5py.File(folder / "model.weights.h5", "a") as file:
+            file.visititems(
+                lambda _, item: (
+                    item.write_direct(np.zeros(item.shape, item.dtype))
+                    if isinstance(item, h5py.Dataset)
+                    else None
+                )
+            )
+
+    monkeypatch.setattr(model_folders, "load_tokenizer", replaced)
+    found = load_model(copy).model.get_weights()
+    assert all(map(np.array_equal, found, expected))
 
 
 def test_a_manifest_that_names_files_elsewhere_is_refused(copy):

@@ -31,7 +31,7 @@ def ask(app, messages, headers=()):
             sent.append(message)
 
         scope = {"type": "http", "headers": headers}
-        await asyncio.wait_for(Guard(app)(scope, waiting.get, send), 10)
+        await asyncio.wait_for(Guard(app, 1.0)(scope, waiting.get, send), 10)
 
     asyncio.run(run())
     if not sent:
@@ -49,6 +49,12 @@ def test_a_large_body_is_413(parts):
     part = {"type": "http.request", "body": b"a" * (MAX_BYTES // parts + 1)}
     status, body = ask(echo, [part | {"more_body": True}] * parts)
     assert status == 413 and "1,000,000 bytes" in json.loads(body)["error"]
+
+
+def test_a_body_that_does_not_come_in_time_is_408():
+    part = {"type": "http.request", "body": b"a", "more_body": True}
+    status, body = ask(echo, [part])
+    assert status == 408 and "within 1 seconds" in json.loads(body)["error"]
 
 
 def test_a_compressed_body_is_415():
