@@ -14,6 +14,7 @@ from keras_attnvariants.backend.private import oracle_server
 from keras_attnvariants.tuning.workers import CHIEF
 from keras_attnvariants.tuning.workers import PAUSE
 from keras_attnvariants.tuning.workers import WORKERS
+from keras_attnvariants.utils.importing import WRONG_INPUT
 from keras_attnvariants.utils.importing import call_quietly
 from keras_attnvariants.utils.machine import shared_machine
 
@@ -68,7 +69,7 @@ def local_workers(
 
     Yields:
         A function that starts those again, under their names, that have died. It raises
-        `ValueError` if that has happened too often.
+        `ValueError` if that has happened too often, or one would fail again.
     """
     host = socket.gethostname().replace(CHIEF, "host")
     context = multiprocessing.get_context("spawn")
@@ -87,6 +88,11 @@ def local_workers(
         for name, process in list(processes.items()):
             if process.exitcode in (None, 0):
                 continue
+            if process.exitcode == WRONG_INPUT:
+                raise ValueError(
+                    f"Worker {name} cannot begin, and would not if it were started "
+                    "again: see what it printed"
+                )
             if next(restarts) > MAX_RESTARTS:
                 raise ValueError(
                     f"Workers died more than {MAX_RESTARTS} times, the last with exit "

@@ -25,6 +25,8 @@ if not os.path.isabs(os.path.expanduser("~")):
 # Imported by TensorFlow and Keras where installed, for functions that this package does
 # not use.
 UNUSED = ("matplotlib", "sklearn")
+# Exit status of a process that would fail again: its input is wrong.
+WRONG_INPUT = 2
 
 
 def import_tensorflow() -> None:
@@ -104,6 +106,13 @@ def call_quietly(function: bytes, *arguments: Any) -> None:
     """Calls a pickled function, for which TensorFlow is imported without its greeting.
 
     The target of a process: it is pickled, since unpickling imports what it needs.
+
+    Raises:
+        SystemExit: with `WRONG_INPUT`, if a value is wrong or a module is missing.
     """
     import_tensorflow()
-    pickle.loads(function)(*arguments)  # noqa: S301 (ours)
+    try:
+        pickle.loads(function)(*arguments)  # noqa: S301 (ours)
+    except (ValueError, ImportError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(WRONG_INPUT)

@@ -120,19 +120,12 @@ def test_corpora(damage, kav, corpus_folder, tmp_path):
     assert (result.exit_code, result.stderr) == (1, "")
 
 
-@pytest.mark.parametrize("damage", MODELS)
-def test_models(damage, kav, run_folder, tmp_path):
-    folder = shutil.copytree(run_folder / "best", tmp_path / "model")
-    assert kav("doctor", folder).exit_code == 0
-    damage(folder)
-    check_error(kav("translate", "--model", folder, "be la"))
-    result = kav("doctor", folder)
-    assert (result.exit_code, result.stderr) == (1, "")
-
-
-@pytest.mark.parametrize("damage", RUNS)
-def test_runs(damage, kav, run_folder, tmp_path):
-    folder = shutil.copytree(run_folder, tmp_path / "run")
+@pytest.mark.parametrize(
+    "damage, part",
+    [*((damage, "best") for damage in MODELS), *((damage, "") for damage in RUNS)],
+)
+def test_models_and_runs(damage, part, kav, run_folder, tmp_path):
+    folder = shutil.copytree(run_folder / part, tmp_path / "copy")
     assert kav("doctor", folder).exit_code == 0
     damage(folder)
     check_error(kav("translate", "--model", folder, "be la"))

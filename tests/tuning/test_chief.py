@@ -7,8 +7,10 @@ import pytest
 from keras_attnvariants.tuning import workers
 from keras_attnvariants.tuning.chief import Watchdog
 from keras_attnvariants.tuning.chief import free_address
+from keras_attnvariants.tuning.chief import local_workers
 from keras_attnvariants.tuning.chief import serving
 from keras_attnvariants.tuning.workers import heartbeat
+from keras_attnvariants.utils.importing import import_named
 from tests.tuning.test_oracles import make
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -49,3 +51,16 @@ def test_a_second_chief_at_an_address_is_refused(tmp_path):
         with pytest.raises(OSError, match="must be a free address"):
             with serving(make(tmp_path), address):
                 pass
+
+
+def test_a_worker_that_would_fail_again_is_not_started_again(capfd):
+    """Its module is not there in any process."""
+    with local_workers(import_named, "--import", 1) as look:
+        with pytest.raises(ValueError, match="cannot begin, and would not if it were"):
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                look()
+                time.sleep(0.1)
+    found = capfd.readouterr()
+    assert found.err.count("`--import` cannot be imported: ModuleNotFoundError") == 1
+    assert "started again" not in found.out
