@@ -12,11 +12,8 @@ from keras_attnvariants.evaluation.report import Report
 from keras_attnvariants.evaluation.report import Speed
 from keras_attnvariants.evaluation.report import evaluate
 from keras_attnvariants.evaluation.report import measure_speed
-from keras_attnvariants.evaluation.significance import Comparison
-from keras_attnvariants.evaluation.significance import paired_bootstrap
 
 __all__ = [
-    "Comparison",
     "ParameterSummary",
     "Report",
     "Score",
@@ -27,7 +24,6 @@ __all__ = [
     "corpus_ter",
     "evaluate",
     "measure_speed",
-    "paired_bootstrap",
     "parameter_summary",
     "word_error_rate",
 ]

@@ -17,7 +17,9 @@ from sacrebleu.metrics.base import Metric
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.significance import holm
 from keras_attnvariants.evaluation.significance import mean_interval
+from keras_attnvariants.evaluation.significance import seed_tests
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.settings import ScoreSettings
@@ -27,20 +29,6 @@ Texts = Mapping[str, Mapping[int, Sequence[str]]]
 
 # The p-values that are corrected for the number of systems.
 TESTS = ("welch", "paired", "bootstrap", "randomization")
-
-
-class SeedTests(NamedTuple):
-    """A difference of means over seeds; what cannot be computed is `None`.
-
-    Attributes:
-        low, high: interval of the difference (Welch).
-        welch, paired: p-values of the t-tests.
-    """
-
-    low: float | None = None
-    high: float | None = None
-    welch: float | None = None
-    paired: float | None = None
 
 
 class SentenceTests(NamedTuple):
@@ -185,30 +173,6 @@ def correct(rows: Sequence[dict[str, float | None]]) -> None:
             row[f"{test}_holm"] = value
 
 
-def seed_tests(
-    system: Mapping[int, float], baseline: Mapping[int, float], confidence: float = 0.95
-) -> SeedTests:
-    """The t-tests between the scores of a system and those of the baseline.
-
-    Args:
-        system, baseline: scores by seed.
-        confidence: confidence of the interval.
-    """
-    from scipy import stats
-
-    first, second = list(system.values()), list(baseline.values())
-    tests = SeedTests()
-    if min(len(first), len(second)) > 1 and max(map(np.ptp, (first, second))) > 0:
-        welch = stats.ttest_ind(first, second, equal_var=False)
-        low, high = welch.confidence_interval(confidence)
-        tests = SeedTests(float(low), float(high), float(welch.pvalue))
-    common = [(system[seed], baseline[seed]) for seed in system if seed in baseline]
-    if len(common) > 1 and np.ptp(np.subtract(*np.transpose(common))) > 0:
-        paired = stats.ttest_rel(*np.transpose(common))
-        tests = tests._replace(paired=float(paired.pvalue))
-    return tests
-
-
 def sentence_tests(
     system: Translations,
     baseline: Translations,
@@ -271,18 +235,3 @@ def sentence_tests(
         float(randomization.pvalue),
         *map(float, bootstrap.confidence_interval),
     )
-
-
-def holm(values: Sequence[float | None]) -> list[float | None]:
-    """P-values corrected for their number (Holm 1979); `None` stays and counts not.
-
-    >>> holm([0.01, 0.04, None, 0.03])
-    [0.03, 0.06, None, 0.06]
-    """
-    known = sorted((p, index) for index, p in enumerate(values) if p is not None)
-    corrected: list[float | None] = [None] * len(values)
-    largest = 0.0
-    for rank, (p, index) in enumerate(known):
-        largest = max(largest, min(1.0, p * (len(known) - rank)))
-        corrected[index] = largest
-    return corrected

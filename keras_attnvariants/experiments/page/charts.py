@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn by Vega-Lite from the specifications in `specs/`.
+"""Charts of the results as SVG, drawn by Vega-Lite from the specifications in `specs/`.
 
 A chart is drawn once, when the page is written. Its colors are variables of the style
 sheet, so that one drawing serves light, dark and paper. Each mark says in `aria-label`
@@ -9,6 +9,7 @@ one beside the pointer, and brings the other forward.
 import html
 import math
 import re
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,13 @@ from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
 
+from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import printable
+from keras_attnvariants.experiments.page.english import signed
+from keras_attnvariants.experiments.page.ranking import Ranking
+from keras_attnvariants.experiments.page.ranking import cost_values
+from keras_attnvariants.experiments.result_parts import COSTS
+from keras_attnvariants.experiments.results import ComparisonResult
 
 SPECS = Environment(
     loader=PackageLoader(__package__, "specs"),
@@ -34,6 +41,30 @@ DASHES = ((1, 0), (5, 3), (2, 2))
 MOST_BANDS = 4
 
 
+# The color and the shape of a system by what it is beside the baseline.
+VERDICTS = {
+    "baseline": ("var(--ink)", "diamond"),
+    "better": ("var(--better)", "triangle-up"),
+    "alike": ("var(--alike)", "circle"),
+    "worse": ("var(--worse)", "triangle-down"),
+}
+QUANTITIES = {
+    "validation_bleu": "validation BLEU",
+    "validation_loss": "validation loss",
+    "loss": "training loss",
+}
+# Beyond this ratio of the largest to the smallest, costs are on a logarithmic scale.
+WIDE = 4.0
+# What Vega-Lite writes that the page does not need, and how it marks a series.
+CLEANING = {
+    r'<path class="(?:back|fore)ground"[^>]*? d=""[^>]*/>': "",
+    r'<text[^>]*opacity="0"[^>]*>[^<]*</text>': "",
+    r' (?:font-family="inherit"|opacity="1")': "",
+    r' role="graphics-\w+"| aria-roledescription="[^"]*"': "",
+    rf'aria-label="([^"{MARK}]*){MARK}([^"]*)"': r'data-series="\1" aria-label="\2"',
+}
+
+
 class Point(NamedTuple):
     """One value.
 
@@ -43,7 +74,8 @@ class Point(NamedTuple):
         label: what it is, in words.
         low, high: its interval.
         group: the line within the series, such as a seed.
-        color: instead of that of the series.
+        color, shape: instead of those of the series.
+        is_front: whether a line connects it with others of which that is so.
     """
 
     x: float | str
@@ -54,6 +86,8 @@ class Point(NamedTuple):
     high: float | None = None
     group: str = ""
     color: str = ""
+    shape: str = ""
+    is_front: bool = False
 
 
 class Panel(NamedTuple):
@@ -61,10 +95,11 @@ class Panel(NamedTuple):
 
     Attributes:
         title: above them.
-        kind: `"lines"`, `"points"` or `"bars"`.
+        kind: `"lines"`, `"points"`, `"bars"` or `"overview"`.
         points: in the order of their lines.
         across, up: labels of the axes.
         zero: whether a line at 0 is drawn.
+        is_log: whether the scale of `x` is logarithmic.
     """
 
     title: str
@@ -73,6 +108,7 @@ class Panel(NamedTuple):
     across: str
     up: str = ""
     zero: bool = False
+    is_log: bool = False
 
 
 def look(names: Sequence[str], name: str) -> tuple[str, int]:
@@ -119,53 +155,28 @@ def draw_panel(
                 "label": f"{point.series}{MARK}{point.label}",
             }
             rows.append(row)
-    drawn = draw(
-        panel.kind,
-        panel.title,
-        rows,
-        across=panel.across,
-        up=panel.up,
-        scale={"zero": False}
-        if values is None
-        else {"zero": False, "nice": True, "domain": values},
-        zero=panel.zero,
-        has_intervals=any(point.low is not None for point in panel.points),
-        dashes=DASHES,
-        width=width,
-        height=height,
+    # Vega-Lite ends the process for characters that a page may not hold.
+    scale = {"zero": False} | ({"nice": True, "domain": values} if values else {})
+    options = writable(
+        {
+            **panel._asdict(),
+            "rows": rows,
+            "scale": scale,
+            "has_intervals": any(point.low is not None for point in panel.points),
+            "dashes": DASHES,
+            "width": width,
+            "height": height,
+        }
     )
+    template = SPECS.get_template(f"{panel.kind}.json")
+    drawn = vl_convert.vegalite_to_svg(template.render(options))
+    for pattern, replacement in CLEANING.items():
+        drawn = re.sub(pattern, replacement, drawn)
+    drawn = re.sub(r' width="\d+" height="\d+"', "", drawn, count=1)
+    label = f'<svg role="img" aria-label="{html.escape(panel.title)}" '
+    drawn = drawn.replace("<svg ", label, 1)
     several = len({point.series for point in panel.points}) > MOST_BANDS
     return drawn.replace('class="marks"', 'class="marks many"', 1) if several else drawn
-
-
-def draw(
-    kind: str, title: str, rows: Sequence[Mapping[str, Any]], **values: Any
-) -> str:
-    """A chart as SVG that takes its fonts and colors from the page.
-
-    Args:
-        kind: name of its specification.
-        title: what it shows, for those who do not see it.
-        rows: its data; a mark is described by `series + MARK + label`.
-        values: what else the specification needs.
-    """
-    # Vega-Lite ends the process for characters that a page may not hold.
-    values = writable({"rows": rows, **values})
-    drawn = vl_convert.vegalite_to_svg(
-        SPECS.get_template(f"{kind}.json").render(values)
-    )
-    drawn = re.sub(r'<path class="(?:back|fore)ground"[^>]*? d=""[^>]*/>', "", drawn)
-    drawn = re.sub(r'<text[^>]*opacity="0"[^>]*>[^<]*</text>', "", drawn)
-    drawn = re.sub(r' (?:font-family="inherit"|opacity="1")', "", drawn)
-    drawn = re.sub(r' role="graphics-\w+"| aria-roledescription="[^"]*"', "", drawn)
-    drawn = re.sub(
-        rf'aria-label="([^"{MARK}]*){MARK}([^"]*)"',
-        r'data-series="\1" aria-label="\2"',
-        drawn,
-    )
-    drawn = re.sub(r' width="\d+" height="\d+"', "", drawn, count=1)
-    label = f'<svg role="img" aria-label="{html.escape(title)}" '
-    return drawn.replace("<svg ", label, 1)
 
 
 def writable(value: Any) -> Any:
@@ -175,3 +186,90 @@ def writable(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: writable(item) for key, item in value.items()}
     return [writable(item) for item in value] if isinstance(value, list) else value
+
+
+def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
+    """The picture at the top: a point for each system, whose shape is its verdict."""
+    shown, front, points = COSTS[cost], rank.front(cost), []
+    costs = cost_values(rank.result).get(cost, {})
+    for name in filter(rank.scores.__contains__, costs):
+        score, found = rank.scores[name], rank.differences.get(name)
+        spread = score.deviation or 0.0
+        told = f" ({signed(found.difference)})" if found else ", the baseline"
+        price = f"{fixed(costs[name], shown.digits)} {shown.unit}"
+        text = f"{name}: {fixed(score.mean)} {rank.metric}{told}, {shown.name} {price}"
+        point = Point(
+            costs[name],
+            score.mean,
+            name,
+            text,
+            score.mean - spread,
+            score.mean + spread,
+            shape=VERDICTS[rank.verdict(name)][1],
+            is_front=name in front,
+        )
+        points.append(point)
+    if not points:
+        return None
+    title = f"{rank.metric} on {rank.test_set} against {shown.name}"
+    known = [costs[point.series] for point in points]
+    is_log = min(known) > 0 and max(known) / min(known) > WIDE
+    axes = shown.heading, rank.metric
+    return Panel(title, "overview", points, *axes, is_log=is_log)
+
+
+def differences(rank: Ranking) -> Panel | None:
+    """The difference of each system to the baseline, with its interval."""
+    points = []
+    for name, found in rank.differences.items():
+        low, high = found.sentence_low, found.sentence_high
+        label = (
+            f"{name}: {signed(found.difference)} {rank.metric}, interval over "
+            f"sentences {signed(low)} to {signed(high)}"
+        )
+        color, _ = VERDICTS[rank.verdict(name)]
+        points.append(
+            Point(name, found.difference, name, label, low, high, color=color)
+        )
+    title = f"{rank.metric} minus that of {rank.result.baseline}"
+    return Panel(title, "bars", points, title, zero=True) if points else None
+
+
+def curves(result: ComparisonResult) -> Iterator[Panel]:
+    """Validations and loss over the updates, a line for each run.
+
+    Validations are drawn once more from half of the updates on, where lines are close.
+    """
+    half = max((run.updates for run in result.runs), default=0) / 2
+    for field, title in QUANTITIES.items():
+        yield from curve(result, field, title)
+        if field.startswith("validation"):
+            yield from curve(result, field, f"{title}, second half", half)
+
+
+def curve(
+    result: ComparisonResult, field: str, title: str, first: float = 0
+) -> Iterator[Panel]:
+    """A panel of a field of the log from an update on, if any run has it."""
+    points = []
+    for run in result.runs:
+        values = [
+            (point.update, value)
+            for point in run.curve
+            if point.update >= first and (value := getattr(point, field)) is not None
+        ]
+        if values:
+            last = f"{fixed(values[-1][1])} after {values[-1][0]:,} updates"
+            label = f"{run.system}, seed {run.seed}: {last}"
+            points += [
+                Point(x, y, run.system, label, group=str(run.seed))
+                for x, y in thinned(values)
+            ]
+    if points:
+        yield Panel(title, "lines", points, "updates")
+
+
+def thinned(values: Sequence[Any], most: int = 60) -> list[Any]:
+    """Every n-th value and the last: no more than a picture can show."""
+    step = -(-len(values) // most)
+    return [*values[:-1][::step], values[-1]]

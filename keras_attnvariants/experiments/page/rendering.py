@@ -18,9 +18,7 @@ from jinja2 import StrictUndefined
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
-from keras_attnvariants.experiments.page import published
 from keras_attnvariants.experiments.page import ranking
-from keras_attnvariants.experiments.page import result_charts
 from keras_attnvariants.experiments.page.analyses import analyses
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import LEVEL
@@ -72,7 +70,7 @@ def rendered(result: ComparisonResult, sentences: int | None = None) -> str:
             main=ranking.Ranking.main(result),
             main_cost=ranking.main_cost(result),
             costs=ranking.cost_values(result),
-            curves=list(result_charts.curves(result)),
+            curves=list(charts.curves(result)),
             analyses=list(analyses(result)),
             attention=browsable(result, sentences),
             samples=[(s, grouped_texts(s)) for s in result.samples[:sentences]],
@@ -96,9 +94,7 @@ def environment() -> Environment:
     found.globals.update(
         charts=charts,
         english=english,
-        published=published,
         ranking=ranking,
-        result_charts=result_charts,
         COSTS=COSTS,
         LEVEL=LEVEL,
         MOST_ROWS=MOST_ROWS,
