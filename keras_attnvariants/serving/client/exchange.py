@@ -1,20 +1,14 @@
-"""An exchange with a server: address, request, tries, and why there is no answer.
+"""An exchange with a server: its address, tries, and why there is no answer.
 
 Every failure is an exception of its own with a message of one line.
 """
 
 import contextlib
-import itertools
 import random
 import re
-import time
-from collections.abc import Awaitable
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
-from typing import Generic
 from typing import NamedTuple
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -112,7 +106,6 @@ class Connection(NamedTuple):
     Attributes:
         address, model, version, label, headers: as for `Client`.
         max_bytes: bytes of a message in either direction, at most.
-        is_async: whether coroutines ask, or threads.
     """
 
     address: str
@@ -121,22 +114,6 @@ class Connection(NamedTuple):
     label: str | None
     headers: Mapping[str, str]
     max_bytes: int
-    is_async: bool
-
-
-@dataclass(frozen=True)
-class Request(Generic[T]):
-    """Bytes for the server, and how to read the bytes that it answers.
-
-    Attributes:
-        path: method of gRPC, or path of HTTP.
-        body: `None` for a request of HTTP that has none.
-        read: takes the body of the reply; may raise any error of reading.
-    """
-
-    path: str
-    body: bytes | None
-    read: Callable[[bytes], T]
 
 
 def pause_after(
@@ -165,43 +142,13 @@ def pause_after(
     return pause
 
 
-async def answer(
-    server: Any,
-    request: Request[T],
-    sleep: Callable[[float], Awaitable[None]],
-    timeout: float,
-    retries: int,
-) -> T:
-    """The answer to a request, which is sent until somebody is there.
-
-    Args:
-        server: `Server` of `grpc_api` or `rest_api`.
-        request: what to send.
-        sleep: waits for so many seconds.
-        timeout: seconds for all tries and pauses.
-        retries: times that the request is sent again.
-
-    Raises:
-        ServingError: there is none, or it makes no sense.
-    """
-    size = len(request.body or b"")
-    if size > server.max_bytes:
+def check_size(body: bytes, max_bytes: int) -> None:
+    """Raises `MessageTooLargeError` if a request has more bytes than it may have."""
+    if len(body) > max_bytes:
         raise MessageTooLargeError(
-            f"The request has {size:,} bytes, more than `max_message_bytes` "
-            f"({server.max_bytes:,}): send fewer sentences at once"
+            f"The request has {len(body):,} bytes, more than `max_message_bytes` "
+            f"({max_bytes:,}): send fewer sentences at once"
         )
-    end = time.monotonic() + timeout
-    for failed in itertools.count(1):
-        try:
-            body = await server.send(request, max(end - time.monotonic(), 1e-3))
-            break
-        except ServerUnavailableError as error:
-            if failed > retries:
-                raise
-            pause = pause_after(error, failed, timeout, end - time.monotonic())
-        await sleep(pause)
-    with reading(server.address):
-        return request.read(body)
 
 
 @contextlib.contextmanager

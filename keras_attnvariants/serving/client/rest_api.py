@@ -1,6 +1,5 @@
 """A model on TensorFlow Serving over REST."""
 
-import asyncio
 import base64
 import json
 import ssl
@@ -21,10 +20,11 @@ from keras_attnvariants.serving.calls import TensorSpec
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import DeadlineError
 from keras_attnvariants.serving.client.exchange import MessageTooLargeError
-from keras_attnvariants.serving.client.exchange import Request
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
+from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import one_line
+from keras_attnvariants.serving.client.exchange import reading
 from keras_attnvariants.serving.client.exchange import without_password
 
 # The types of JSON in which values come, by the kind of their arrays.
@@ -32,7 +32,7 @@ _JSON_TYPES = {"O": (str,), "b": (bool,), "i": (int,), "f": (float, int)}
 
 
 class Server:
-    """Asks for one model over HTTP, from any thread or from one event loop.
+    """Asks for one model over HTTP, from any thread.
 
     The address may have a path, and a user and a password for a proxy that wants them.
 
@@ -59,10 +59,8 @@ class Server:
         if to.label is not None:
             self._version += f"/labels/{quote(to.label, safe='')}"
         self.max_bytes = to.max_bytes
-        self._is_async = to.is_async
-        library: Any = httpx.AsyncClient if to.is_async else httpx.Client
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        self._client = library(
+        self._client = httpx.Client(
             auth=auth,
             headers={**usual, **to.headers},
             limits=httpx.Limits(),
@@ -71,32 +69,30 @@ class Server:
             verify=ssl.create_default_context(),
         )
 
-    def signatures(self) -> Request[dict[str, Signature]]:
-        """Asks for the signatures."""
-
-        def read(body: bytes) -> dict[str, Signature]:
+    def signatures(self, timeout: float) -> dict[str, Signature]:
+        """The signatures; see `send` for `timeout` and errors."""
+        body = self.send(f"{self._version}/metadata", None, timeout)
+        with reading(self.address):
             found = json.loads(body)["metadata"]["signature_def"]
             return messages.signatures_of(_message("SignatureDefMap", found))
 
-        return Request(f"{self._version}/metadata", None, read)
-
-    def versions(self) -> Request[dict[int, str]]:
-        """Asks for the state of each version."""
-
-        def read(body: bytes) -> dict[int, str]:
+    def versions(self, timeout: float) -> dict[int, str]:
+        """The state of each version; see `send` for `timeout` and errors."""
+        body = self.send(self._model, None, timeout)
+        with reading(self.address):
             found = _message("GetModelStatusResponse", json.loads(body))
             return messages.states_of(found)
 
-        return Request(self._model, None, read)
-
-    def predict(self, call: Call, inputs: Arrays) -> Request[dict[str, Array]]:
-        """Asks for the outputs of a batch; the server sends all that there are."""
+    def predict(self, call: Call, inputs: Arrays, timeout: float) -> dict[str, Array]:
+        """The outputs of a batch; see `send` for `timeout` and errors."""
         value = {
             "signature_name": call.signature.name,
             "inputs": {name: _listed(array) for name, array in inputs.items()},
         }
-
-        def read(body: bytes) -> dict[str, Array]:
+        data = json.dumps(value).encode()
+        body = self.send(f"{self._version}:predict", data, timeout)
+        with reading(self.address):
+            # The server sends all that there are.
             found, specs = json.loads(body)["outputs"], call.signature.outputs
             if len(specs) == 1:  # comes without its name
                 found = dict.fromkeys(specs, found)
@@ -104,31 +100,34 @@ class Server:
                 name: _array(name, found[name], specs[name]) for name in call.outputs
             }
 
-        return Request(f"{self._version}:predict", json.dumps(value).encode(), read)
+    def send(self, url: str, body: bytes | None, timeout: float) -> bytes:
+        """The body of the reply.
 
-    async def send(self, request: Request[Any], timeout: float) -> bytes:
-        """The body of the reply; only if coroutines use it, others work meanwhile.
+        Args:
+            url: address of what is asked.
+            body: what is sent; `None` to ask without.
+            timeout: seconds to wait.
 
         Raises:
             ServingError: there is none in time, or it says that something is wrong.
         """
+        check_size(body or b"", self.max_bytes)
         end = time.monotonic() + timeout
-        method = "GET" if request.body is None else "POST"
-        stream = self._client.stream(
-            method, request.path, content=request.body, timeout=timeout
-        )
-        body = bytearray()
+        method = "GET" if body is None else "POST"
+        found = bytearray()
         try:
-            if self._is_async:
-                async with asyncio.timeout(timeout), stream as reply:
-                    async for chunk in reply.aiter_raw():
-                        self._append(body, chunk)
-            else:
-                with stream as reply:
-                    for chunk in reply.iter_raw():
-                        self._append(body, chunk)
-                        if time.monotonic() > end:
-                            raise TimeoutError
+            with self._client.stream(
+                method, url, content=body, timeout=timeout
+            ) as reply:
+                for chunk in reply.iter_raw():
+                    found += chunk
+                    if len(found) > self.max_bytes:
+                        raise MessageTooLargeError(
+                            f"{self.address}: the reply has more bytes than "
+                            f"`max_message_bytes` ({self.max_bytes:,})"
+                        )
+                    if time.monotonic() > end:
+                        raise TimeoutError
         except (httpx.TimeoutException, TimeoutError) as error:
             raise DeadlineError(
                 f"{self.address}: no reply in {timeout:.3g} seconds"
@@ -139,23 +138,12 @@ class Server:
             what = one_line(str(error)) or type(error).__name__
             raise ServerUnavailableError(f"{self.address}: {what}") from error
         if reply.status_code != 200:
-            raise error_of(self.address, reply.status_code, _reason(bytes(body)))
-        return bytes(body)
+            raise error_of(self.address, reply.status_code, _reason(bytes(found)))
+        return bytes(found)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Ends the connections."""
-        if self._is_async:
-            await self._client.aclose()
-        else:
-            self._client.close()
-
-    def _append(self, body: bytearray, chunk: bytes) -> None:
-        body += chunk
-        if len(body) > self.max_bytes:
-            raise MessageTooLargeError(
-                f"{self.address}: the reply has more bytes than `max_message_bytes` "
-                f"({self.max_bytes:,})"
-            )
+        self._client.close()
 
 
 def _message(kind: str, value: Any) -> Any:
