@@ -37,27 +37,27 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Name = StrEnum("Name", {name: name for name in get_args(Analysis)})
 
 MB = 10**6
-# Sentences before those that are measured: enough to trace most shapes.
+# Sentences before those that are measured: enough for most shapes to be traced.
 WARM_UP = 100
 
 TEXT = (
     "Each analysis in a process of its own, as `kav analyse` makes it, with one model. "
-    "Time is that of the processor, memory what the analysis adds at most to the "
-    "resident memory of the process after the first {warm_up} sentences. A corpus "
-    "with fewer sentences is repeated. Growth is that of the time, divided by that of "
-    "the number of sentences: at most 1, as long as the time is not more than linear."
+    "Time is processor time; memory is the most that the analysis adds to the resident "
+    "memory of the process after the first {warm_up} sentences. A corpus with fewer "
+    "sentences is repeated. Growth is that of the time, divided by that of the number "
+    "of sentences: at most 1, as long as the time is not more than linear."
 )
 
 
 class Cost(NamedTuple):
-    """CPU seconds, and bytes that are added at most."""
+    """CPU seconds, and the largest number of bytes added."""
 
     seconds: float
     memory: int
 
 
 def first(count: int, read: Read) -> Iterator[Any]:
-    """So many items of data, which are repeated if there are fewer.
+    """The given number of items of data, repeated if there are fewer.
 
     Raises:
         ValueError: there are none.
@@ -69,14 +69,14 @@ def first(count: int, read: Read) -> Iterator[Any]:
 
 
 def needed(analysis: Analysis, read: Read) -> Read:
-    """What reads those items only that an analysis does not pass over."""
+    """A reader of the items that an analysis does not skip."""
     if analysis != "agreement":
         return read
     return lambda: (p for p in read() if p.category.startswith(SUBJECT_VERB))
 
 
 def measure(analysis: Analysis, run: Path, data: DataOptions, sentences: int) -> Cost:
-    """What an analysis of so many sentences costs."""
+    """Measures the cost of an analysis of this many sentences."""
     from keras_attnvariants.cli.models import load
 
     systems = {run.name: load(run)}
@@ -122,10 +122,11 @@ def main(
         str | None, typer.Option(help="A corpus with a test.align of its own.")
     ] = None,
     analysis: Annotated[
-        list[Name] | None, typer.Option(help="Which; repeatable (all).")
+        list[Name] | None,
+        typer.Option(help="Name of an analysis; repeatable (default: all)."),
     ] = None,
     sentences: Annotated[
-        list[int], typer.Option(min=1, help="How many; repeatable.")
+        list[int], typer.Option(min=1, help="Number of sentences; repeatable.")
     ] = [1_000, 10_000],  # noqa: B006
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
@@ -133,8 +134,8 @@ def main(
 ) -> None:
     """Time and memory of the analyses of one model.
 
-    Without --contrastive and --alignments, what needs them is left out unless it is
-    asked for. Heat maps, which are always of one sentence, are refused.
+    Without --contrastive and --alignments, the analyses that need them are left out
+    unless asked for. Heat maps, which always show one sentence, are refused.
     """
     corpus = DataOptions(data=data, source=source, target=target, split=split)
     sources: dict[Analysis, DataOptions] = dict.fromkeys(get_args(Analysis), corpus)

@@ -21,10 +21,10 @@ class MultiplyAdds:
     """Multiply-adds of one hypothesis in one step, on average over the steps.
 
     Attributes:
-        projections: of attention, to queries, keys, values and outputs.
-        products: of queries with keys, and of weights with values.
-        feed_forward: of the feed-forward sub-layers.
-        vocabulary: of the projection to logits.
+        projections: those of attention, to queries, keys, values and outputs.
+        products: those of queries with keys, and of weights with values.
+        feed_forward: those of the feed-forward sub-layers.
+        vocabulary: those of the projection to logits.
     """
 
     projections: float
@@ -34,14 +34,14 @@ class MultiplyAdds:
 
     @property
     def total(self) -> float:
-        """The sum of all."""
+        """Sum of all parts."""
         return sum(dataclasses.astuple(self))
 
 
 def decoding_step(
     config: Mapping[str, Any], source_length: int, steps: int
 ) -> MultiplyAdds:
-    """The arithmetic of a step of `Transformer`.
+    """The arithmetic of a decoding step of `Transformer`.
 
     Keys and values of the source, computed once for a sentence, are not included.
 
@@ -77,9 +77,9 @@ def attention(layer, width: int, length: float, is_cross: bool) -> tuple[float, 
 
     Args:
         layer: an attention layer, which need not be built.
-        width: of the model.
-        length: number of tokens that can be seen.
-        is_cross: whether these are the source's, with keys and values made before.
+        width: width of the model.
+        length: number of visible tokens.
+        is_cross: whether these are source tokens, whose keys and values are given.
 
     Raises:
         TypeError: no formula is known for its class.
@@ -120,7 +120,7 @@ def _(layer: PhraseAttention, width, length, is_cross):
 
 
 def multiplied(layer, width: int, is_cross: bool) -> int:
-    """The entries of all matrices; in cross-attention without keys and values."""
+    """Entries of all matrices, except those for keys and values of cross-attention."""
     layer.build((None, None, width), (None, None, width))
     matrices = {
         weight.path.split("/")[-2]: math.prod(weight.shape)

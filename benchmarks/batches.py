@@ -1,4 +1,4 @@
-"""How much of a batch is padding, and how many programs do its shapes need?"""
+"""The share of padding in batches, and the number of programs for their shapes."""
 
 import os
 import tempfile
@@ -35,9 +35,9 @@ def row(corpus: str, batches: str, positions: list[tuple], tokens: int) -> Table
 
     Args:
         corpus: name of the corpus.
-        batches: name of the way.
+        batches: name of this way.
         positions: rows, source and target positions of every batch.
-        tokens: real ones, of source and target.
+        tokens: number of real tokens, source and target together.
     """
     whole = sum(rows * (source + target) for rows, source, target in positions)
     return {

@@ -1,4 +1,4 @@
-"""Can a model learn to copy and to reverse? The least to ask of attention."""
+"""A minimal test of attention: models learn to copy and to reverse sequences."""
 
 import json
 import os
@@ -41,7 +41,7 @@ SIZES = {
 def examples(task: str, count: int, rng: np.random.Generator):
     """Model inputs, labels and weights of random sequences.
 
-    A source ends with the end symbol, so that a model can see where it ends.
+    A source ends with the end symbol, so that a model can tell its length.
     """
     lengths = rng.integers(SHORTEST, LONGEST + 1, (count, 1))
     positions = np.arange(LONGEST)
@@ -58,7 +58,7 @@ def examples(task: str, count: int, rng: np.random.Generator):
 
 
 def closed(sequence: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The sequences cut to their lengths, an end symbol, and padding."""
+    """The sequences, cut to their lengths, with an end symbol and padding."""
     wide = np.pad(sequence, ((0, 0), (0, 1)))
     position = np.arange(wide.shape[1])
     return np.where(position < lengths, wide, 3 * (position == lengths))
@@ -109,7 +109,7 @@ def learn(
     held_out = examples(task, 512, np.random.default_rng(10**6 + seed))
     done, reached = 0, 0.0
     while done < updates and reached < target:
-        # Of its own, because `fit` takes more batches ahead than it uses.
+        # Its own data, because `fit` prefetches more batches than it uses.
         data = batches(task, seed, done)
         model.fit(data, steps_per_epoch=PERIOD, shuffle=False, verbose=0)
         done += PERIOD
@@ -124,9 +124,9 @@ def main(
         typer.Argument(help="Names of presets; all of kav/*/multi30k if none is given"),
     ] = None,
     updates: Annotated[
-        int, typer.Option(min=PERIOD, help="Most updates of a training.")
+        int, typer.Option(min=PERIOD, help="Most updates of a training run.")
     ] = 4000,
-    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Training runs of each model.")] = 3,
     target: Annotated[float, typer.Option(help="Token accuracy to stop at.")] = 0.98,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, a JSON line for each.")

@@ -1,4 +1,4 @@
-"""How fast is beam search, compared with other programs and between variants?
+"""The speed of beam search, compared with other programs and between variants.
 
 Every program decodes in a process of its own, with the same number of threads on the
 same cores. Only one of them works at a time, and all take turns.
@@ -73,12 +73,12 @@ class Work:
     Attributes:
         vocabulary, layers, width, feed_forward, heads: sizes of the model.
         length: tokens of every source sentence.
-        steps: of decoding, which are tokens of every translation.
+        steps: decoding steps, and so tokens of every translation.
         beams: hypotheses of a sentence.
-        runs: number of timed ones.
-        threads: of each program.
-        cores: numbers of those that they may use, separated by commas; the first ones
-            if empty.
+        runs: number of timed runs.
+        threads: threads of each program.
+        cores: numbers of the cores that they may use, separated by commas; if empty,
+            the first ones.
     """
 
     vocabulary: int
@@ -129,7 +129,7 @@ class Work:
 def start_programs(
     stack: ExitStack, work: Work, weights: Path, precisions, peer_python
 ) -> dict[Key, Program]:
-    """All programs, ours first, in all their precisions."""
+    """Starts all programs, ours first, in all their precisions."""
     programs = {(OURS, each): ("ours", sys.executable) for each in precisions}
     for name, (module, environment, supported) in PEERS.items():
         python = peer_python or environments.interpreter(environment)
@@ -210,7 +210,7 @@ Heads = Annotated[int, typer.Option(min=1, help="Heads of learned attention.")]
 Length = Annotated[int, typer.Option(min=1, help="Source tokens of a sentence.")]
 Steps = Annotated[int, typer.Option(min=2, help="Steps, and so target tokens.")]
 Beams = Annotated[int, typer.Option(min=2, help="Hypotheses of a sentence.")]
-Runs = Annotated[int, typer.Option(min=1, help="Timed runs of each.")]
+Runs = Annotated[int, typer.Option(min=1, help="Timed runs of each program.")]
 Threads = Annotated[int, typer.Option(min=1, help="Threads of every program.")]
 Cores = Annotated[
     str, typer.Option(help="Cores to run on, such as 0,1; default: the first ones.")
@@ -223,7 +223,7 @@ def peers(
     precision: Annotated[
         list[DecodingPrecision],
         typer.Option(
-            help="Precisions of ours; outputs are compared with those of the first."
+            help="Our precisions; outputs are compared with those of the first."
         ),
     ] = PRECISIONS,
     batch: Annotated[
@@ -273,7 +273,7 @@ def variants(
         list[str], typer.Argument(help="Names of presets, the baseline first.")
     ] = PRESETS,
     precision: Annotated[
-        DecodingPrecision, typer.Option(help="Of all models.")
+        DecodingPrecision, typer.Option(help="Precision of all models.")
     ] = DecodingPrecision.BFLOAT16,
     batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
     vocabulary: Vocabulary = 32_000,

@@ -51,10 +51,10 @@ class Measured:
     """The outputs and times of one program for one batch.
 
     Attributes:
-        load: seconds from a model on disk to one that can decode.
+        load: seconds from the model on disk to one that can decode.
         first: seconds of the first run.
         ids: all hypotheses of all sentences, `[B][K][N]`.
-        seconds: of the timed runs.
+        seconds: seconds of the timed runs.
     """
 
     load: float
@@ -76,7 +76,7 @@ def same_outputs(ids: list, others: list, tokens: int) -> int:
 def peer_rows(
     measured: Mapping[Key, Measured], batch: int, steps: int
 ) -> list[TableRow]:
-    """One row per program and precision; the first has the outputs to compare to."""
+    """One row per program and precision; outputs are compared to the first."""
     ours = [key for key in measured if key[0] == OURS]
     reference = measured[ours[0]].ids
     rows = []
@@ -119,13 +119,13 @@ def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:
 
 @dataclass
 class VariantTimes:
-    """The times of one variant, and what is known of it.
+    """The times of one variant, with its arithmetic and its published speed.
 
     Attributes:
-        seconds: of the timed runs.
-        encoder_seconds: of the encoder alone, in the same rounds.
+        seconds: seconds of the timed runs.
+        encoder_seconds: seconds of the encoder alone, in the same rounds.
         step: the arithmetic of one decoding step.
-        published: sentences per second in the paper, if it has them.
+        published: sentences per second in the paper, if it gives them.
     """
 
     seconds: list[float]
@@ -135,11 +135,11 @@ class VariantTimes:
 
 
 def variant_rows(variants: Mapping[str, VariantTimes], tokens: int) -> list[TableRow]:
-    """One row per variant; the first is the one that the others are compared to.
+    """One row per variant; the others are compared to the first.
 
     Args:
-        variants: by name.
-        tokens: of the translations of the whole batch.
+        variants: times of the variants by name.
+        tokens: tokens in the translations of the whole batch.
     """
     base = next(iter(variants.values()))
     return [

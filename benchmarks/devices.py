@@ -1,4 +1,4 @@
-"""How much faster do several processes train, on as many cores?"""
+"""The speed-up of training by several processes, on as many cores."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ from keras_attnvariants.tuning.chief import free_address
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-# All sentences are equally long, so there is one shape, which is compiled once.
+# All sentences are equally long, so that one shape is compiled, once.
 SYLLABLES = ["".join(pair) for pair in itertools.product("bcdfghklmnprst", "aeiou")]
 SENTENCES = {"train": 20_000, "validation": 64}
 # Syllables, letters, the mark of a space and the special tokens.
@@ -42,7 +42,7 @@ TEXT = (
 
 
 def write_corpus(folder: Path, words: int) -> Path:
-    """Pairs of sentences with so many words, each a subword."""
+    """Writes pairs of sentences of this many words, each of them one subword."""
     folder.mkdir()
     rng = np.random.default_rng(1)
     for split, count in SENTENCES.items():
@@ -129,13 +129,15 @@ def main(
             min=64, help="Source and target positions of a batch; repeatable."
         ),
     ] = [8192, 24576],  # noqa: B006
-    processes: Annotated[int, typer.Option(min=2, help="As many as cores.")] = 2,
+    processes: Annotated[
+        int, typer.Option(min=2, help="Processes, as many as cores.")
+    ] = 2,
     updates: Annotated[
-        int, typer.Option(min=1, max=100, help="Of each of 4 periods.")
+        int, typer.Option(min=1, max=100, help="Updates in each of 4 periods.")
     ] = 6,
-    layers: Annotated[int, typer.Option(min=1, help="Of each side.")] = 3,
-    width: Annotated[int, typer.Option(min=4, help="Of the model.")] = 256,
-    words: Annotated[int, typer.Option(min=1, help="Of a sentence.")] = 14,
+    layers: Annotated[int, typer.Option(min=1, help="Layers of each side.")] = 3,
+    width: Annotated[int, typer.Option(min=4, help="Width of the model.")] = 256,
+    words: Annotated[int, typer.Option(min=1, help="Words in a sentence.")] = 14,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,

@@ -1,11 +1,11 @@
-"""How fast do models train on an accelerator, beside PyTorch?
+"""The speed of training on an accelerator, beside PyTorch.
 
     python benchmarks/gpu.py --minutes 8 --output gpu.json
 
 It needs Python with Keras, JAX and this package; TensorFlow and SentencePiece are not
 imported. With PyTorch in the same Python, or in that of --peer-python, its Transformer
 is measured as well. Every line is printed, and the file written anew, as soon as it is
-known; what the time does not suffice for is named.
+known; programs for which there is no time left are named.
 """
 
 import importlib.util
@@ -50,7 +50,7 @@ FAMILIES = (
     *("homogeneous-query-k", "heterogeneous-conv-kv", "neural-ngram"),
     *("concatenated-ngram", "local-attention", "lstm"),
 )
-# What users of such a device train in comes first.
+# The precision that users of such a device train in comes first.
 POLICIES = {"bfloat16": "mixed_bfloat16", "float32": "float32"}
 # Dense products per second that the maker states, in units of 10^12, of float32 as JAX
 # computes it (TensorFloat-32) and of bfloat16.
@@ -82,7 +82,7 @@ def product_rate(dtype: str, size: int) -> float:
 
 
 def stated_peak(dtype: str) -> float | None:
-    """What the maker of the device states, in units of 10^12; `None` if not known."""
+    """The rate that the device's maker states, in units of 10^12; `None` if unknown."""
     kind = jax.devices()[0].device_kind
     return next((peak[dtype] for name, peak in PEAKS.items() if name in kind), None)
 
@@ -155,10 +155,10 @@ def update_seconds(model: keras.Model, path: Path, updates: int, runs: int) -> f
 def torch_seconds(
     python: str, task: dict[str, Any], updates: int, runs: int, limit: float
 ) -> float:
-    """The same of PyTorch's model, in a process of its own.
+    """Seconds of an update of PyTorch's model, in a process of its own.
 
     Raises:
-        RuntimeError: it failed, or took longer than the limit, in seconds.
+        RuntimeError: it failed, or took longer than `limit` seconds.
     """
     requests = [{"task": task}, *[{"updates": updates}] * (1 + runs)]
     process = subprocess.Popen(  # noqa: S603
@@ -170,7 +170,7 @@ def torch_seconds(
     )
     text = "".join(f"{json.dumps(request)}\n" for request in requests)
     try:
-        # Its answers have the times between them.
+        # It reports the times with its answers.
         answers, errors = process.communicate(text, timeout=limit)
     except subprocess.TimeoutExpired as error:
         process.kill()
@@ -186,10 +186,10 @@ class Measuring:
 
     Args:
         tokens: target tokens of an update.
-        deadline: of `time.monotonic`.
+        deadline: time to stop at, by `time.monotonic`.
         setting: sizes in one line.
         output: file, or `None`.
-        product_size: of the matrices whose product tells what the device reaches.
+        product_size: size of the matrices whose product shows what the device reaches.
     """
 
     def __init__(
@@ -219,9 +219,9 @@ class Measuring:
         """Measures one program, if there is time.
 
         Args:
-            name: of the program.
+            name: name of the program.
             dtype: its precision.
-            run: gives the seconds of an update, and its operations or `None`.
+            run: returns the seconds of an update, and its operations or `None`.
         """
         if self.left <= 0:
             self.left_out.append(f"{name}, {dtype}")
@@ -251,7 +251,7 @@ class Measuring:
         self.write()
 
     def report(self) -> Report:
-        """What is known so far."""
+        """The report of the results so far."""
         text = TEXT
         if self.left_out:
             text += f" Not measured: {'; '.join(self.left_out)}."
@@ -273,7 +273,7 @@ def torch_python(given: Path | None) -> str | None:
 def torch_task(
     model: keras.Model, batches: Path, sizes: dict[str, int], folder: Path
 ) -> dict[str, Any]:
-    """What PyTorch's model begins with and sees."""
+    """The task of PyTorch's model: initial weights, batches and settings."""
     weights = {
         weight.path.partition("/")[2]: np.asarray(weight) for weight in model.weights
     }
@@ -296,16 +296,16 @@ def main(
     width: Annotated[int, typer.Option(min=4, help="Width of the models.")] = 512,
     layers: Annotated[int, typer.Option(min=1, help="Layers of each side.")] = 6,
     heads: Annotated[int, typer.Option(min=1, help="Heads of attention.")] = 8,
-    vocabulary: Annotated[int, typer.Option(min=20, help="Tokens.")] = 32_000,
+    vocabulary: Annotated[int, typer.Option(min=20, help="Vocabulary size.")] = 32_000,
     rows: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 256,
-    length: Annotated[int, typer.Option(min=1, help="Tokens of each.")] = 32,
+    length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 32,
     updates: Annotated[int, typer.Option(min=1, help="Updates of a run.")] = 20,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 3,
-    minutes: Annotated[float, typer.Option(help="When to end.")] = 8.0,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each program.")] = 3,
+    minutes: Annotated[float, typer.Option(help="Time limit.")] = 8.0,
     family: Annotated[
         list[str] | None, typer.Option(help="Families besides base; default: all.")
     ] = None,
-    product_size: Annotated[int, typer.Option(min=8, help="Of matrices.")] = 8192,
+    product_size: Annotated[int, typer.Option(min=8, help="Size of matrices.")] = 8192,
     peer_python: Annotated[
         Path | None,
         typer.Option(envvar="PEER_PYTHON", help="An interpreter that has PyTorch."),

@@ -1,6 +1,6 @@
-"""What do 8-bit integers gain on this processor, and what does their check cost?
+"""The gain by 8-bit integers on this processor, and the cost of their check.
 
-Those of others are imitated by `TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2`.
+`TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2` imitates processors without VNNI.
 """
 
 import os
@@ -60,7 +60,8 @@ def model_in(precision: str) -> keras.Model:
     model = kav.presets.get(PRESET).build(**SIZES, dtype=policy)
     if precision == "int8":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+            # Keras names the layers that it cannot quantize.
+            warnings.simplefilter("ignore")
             model.quantize("int8")
     return model
 
@@ -72,7 +73,7 @@ def source(batch: int, length: int) -> np.ndarray:
 
 
 def search(model: keras.Model, batch: int, steps: int) -> Callable:
-    """A compiled beam search of so many steps."""
+    """A compiled beam search of the given number of steps."""
     run = kav.backend.jit(
         lambda ids: (
             kav.beam_search(
@@ -85,7 +86,7 @@ def search(model: keras.Model, batch: int, steps: int) -> Callable:
 
 
 def speed_rows(steps: int, runs: int) -> list[TableRow]:
-    """Tokens per second in every precision, at every size of batch."""
+    """Tokens per second in every precision, at every batch size."""
     models = {name: model_in(name) for name in ("float32", "bfloat16", "int8")}
     rows = []
     for batch in BATCHES:
@@ -131,7 +132,7 @@ def check_row(runs: int) -> TableRow:
 
 
 def use_one_thread() -> None:
-    """Leaves TensorFlow one thread, before it computes anything."""
+    """Restricts TensorFlow to one thread, before it computes anything."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
@@ -139,16 +140,18 @@ def use_one_thread() -> None:
 @app.command()
 def main(
     steps: Annotated[int, typer.Option(min=2, help="Tokens of a translation.")] = 30,
-    runs: Annotated[int, typer.Option(min=1, help="Searches of each.")] = 9,
-    requests: Annotated[int, typer.Option(min=1, help="Requests of each.")] = 300,
+    runs: Annotated[int, typer.Option(min=1, help="Searches in each precision.")] = 9,
+    requests: Annotated[
+        int, typer.Option(min=1, help="Requests with the check and without.")
+    ] = 300,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
 ) -> None:
     """Speed of integers beside floats in Python, and the cost of the check of exports.
 
-    The form that is exact on this processor is measured, and named in the table; the
-    check is measured only where exports may multiply integers.
+    The form that is exact on this processor is measured, and named in the table. The
+    check is measured only where exports can multiply integers.
     """
     use_one_thread()
     exact = kav.backend.is_onednn_exact()

@@ -1,9 +1,9 @@
-"""How far is a training after equal CPU time, beside JoeyNMT?
+"""The progress of training after equal CPU time, beside JoeyNMT.
 
 Both train the same Transformer on the same sentences with the same vocabulary, each in
 a process of its own on one thread. What counts is the time that the processor spends on
 a process, from its start: imports, reading the data and compiling included. The
-vocabulary is learned before, and scoring the validation set is not counted.
+vocabulary is learned beforehand, and the time of scoring is not counted.
 """
 
 import json
@@ -38,7 +38,7 @@ TEXT = (
 
 
 def trained(name: str, python: Path | str, task: dict, folder: Path) -> list[dict]:
-    """What a program reports: first its start, then each point.
+    """The reports of a program: first its start, then each point.
 
     Raises:
         RuntimeError: the program failed.
@@ -103,7 +103,7 @@ def main(
     batch_tokens: Annotated[
         int, typer.Option(min=64, help="Source and target positions of a batch.")
     ] = 4096,
-    precision: Annotated[str, typer.Option(help="Of ours, as for kav train.")] = "auto",
+    precision: Annotated[str, typer.Option(help="Precision of ours.")] = "auto",
     threads: Annotated[int, typer.Option(min=1, help="Threads of a program.")] = 1,
     peer_python: Annotated[
         Path | None,

@@ -1,4 +1,4 @@
-"""Do time and memory per token grow with length? Local layers and learned attention."""
+"""Time and memory per token by length, for local layers and learned attention."""
 
 import os
 import sys
@@ -48,7 +48,7 @@ TEXT = (
 
 
 def layer(name: str, side: str, width: int, num_heads: int, n: int):
-    """A built layer of that class, for the encoder or the decoder."""
+    """A built layer of the given class, for the encoder or the decoder."""
     causal = side == "decoder"
     options: dict[str, dict[str, Any]] = {
         "HardCodedAttention": {"offsets": (-1, 0) if causal else (-1, 1)},
@@ -125,12 +125,12 @@ def main(
     n: Annotated[int, typer.Option(min=1, help="Reach of the local layers.")] = 5,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
     jit: Annotated[bool, typer.Option(help="Whether XLA compiles.")] = True,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 7,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each program.")] = 7,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
 ) -> None:
-    """Time and memory per token at two lengths: whose cost is linear in length?
+    """Time and memory per token at two lengths, which show whose cost is linear.
 
     A batch holds the tokens of one long sequence at both lengths. Ratios
     are medians over rounds, in which all programs take turns. Memory is also measured

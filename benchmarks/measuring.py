@@ -1,4 +1,4 @@
-"""What the benchmarks share: timing in turns, ratios, and reports."""
+"""Functions that the benchmarks share: timing in turns, ratios, and reports."""
 
 import dataclasses
 import json
@@ -23,11 +23,11 @@ from rich.table import Table
 from keras_attnvariants.utils.machine import processor
 from keras_attnvariants.utils.machine import versions
 
-# Programs that are compared trace the same code many times, of which it warns.
+# Programs that are compared trace the same code many times; TensorFlow warns of that.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
-# Those that compute.
+# The packages that compute.
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 
 TableRow = dict[str, str | float]
@@ -38,7 +38,7 @@ def in_turns(
     runs: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
-    """Seconds of every run of every program.
+    """Measures the seconds of every run of every program.
 
     All take one turn per round, so that a busy machine slows all of them.
     `time.process_time` as the clock leaves out the time of other programs.
@@ -56,7 +56,7 @@ def in_turns(
 def rounds(
     programs: Mapping[Hashable, Callable[[], float]], runs: int
 ) -> dict[Any, list[float]]:
-    """What every program returns in every round; all take one turn per round."""
+    """The results of every program in every round; all take one turn per round."""
     found: dict[Any, list[float]] = {name: [] for name in programs}
     for _ in track(range(runs), "Measuring", disable=not sys.stdout.isatty()):
         for name, run in programs.items():
@@ -74,11 +74,11 @@ class Report:
     """The outcome of one benchmark.
 
     Attributes:
-        title: what was measured.
-        text: how, and how to read it; one paragraph.
+        title: name of the measurement.
+        text: how it was made, and how to read it; one paragraph.
         setting: sizes, precision and threads, in one line.
-        rows: of the table; all with the same keys, which are its titles. Where there
-            is a `"bar"`, it is what the row has to reach.
+        rows: rows of the table, all with the same keys, which are the titles of its
+            columns. A `"bar"` is the value that the row has to reach.
         judged: the columns that bars are about; the best of them counts.
         at_most: whether bars are upper bounds, and not lower ones.
     """

@@ -1,4 +1,4 @@
-"""How many tokens fit? Memory of a training step by model and batch size."""
+"""Memory of a training step by model and batch size, and the tokens that fit."""
 
 import os
 import statistics
@@ -39,7 +39,7 @@ TEXT = (
 
 
 class Method(StrEnum):
-    """How the memory of a step is measured."""
+    """A way to measure the memory of a step."""
 
     RESIDENT = "resident"
     BUFFERS = "buffers"
@@ -47,7 +47,7 @@ class Method(StrEnum):
 
 METHODS = {
     Method.RESIDENT: (
-        "Memory is that of weights and optimizer, and what a step adds at most to the "
+        "Memory is that of weights and optimizer, and the most that a step adds to the "
         "resident memory of a process of its own (the median of several)."
     ),
     Method.BUFFERS: (
@@ -61,11 +61,11 @@ class Step(NamedTuple):
 
     Attributes:
         model: name of a variant of the paper.
-        sentences: of the batch, source and target.
-        length: tokens of each.
+        sentences: pairs in the batch.
+        length: tokens of each source and of each target.
         policy: dtype policy.
         jit: whether XLA compiles it.
-        sizes: arguments of the model that are not those of the paper.
+        sizes: arguments of the model that differ from the paper's.
     """
 
     model: str
@@ -94,7 +94,7 @@ class Step(NamedTuple):
 
 
 def resident(step: Step) -> int:
-    """Bytes of weights and optimizer, and of what a step needs besides."""
+    """Bytes of weights and optimizer, and of a step in addition."""
     model, optimizer, loss, *batch = step.build()
     model.compile(optimizer, loss, jit_compile=step.jit)
     variables = [*model.variables, *optimizer.variables]
@@ -204,7 +204,7 @@ def main(
     ] = 32_000,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "float32",
     jit: Annotated[bool, typer.Option(help="Whether XLA compiles the step.")] = False,
-    runs: Annotated[int, typer.Option(min=1, help="Processes of each batch.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="Processes for each batch.")] = 1,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,

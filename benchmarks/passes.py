@@ -8,7 +8,7 @@ from keras import ops
 
 import keras_attnvariants as kav
 
-# A single one is too short to be timed.
+# A single step is too short to be timed.
 STEPS = 20
 
 
@@ -17,7 +17,7 @@ def forward(layer, shape, causal: bool, xla: bool) -> Callable[[], Any]:
 
     Args:
         layer: a built attention layer.
-        shape: of the batch.
+        shape: shape of the batch.
         causal: whether it is used in a decoder; in an encoder it gets a mask.
         xla: as in `kav.backend.jit`.
     """
@@ -25,7 +25,7 @@ def forward(layer, shape, causal: bool, xla: bool) -> Callable[[], Any]:
 
 
 def forward_and_backward(layer, shape, causal: bool, xla: bool) -> Callable[[], Any]:
-    """The same, and the gradients with respect to the batch and all weights."""
+    """The output, and the gradients with respect to the batch and all weights."""
     known = {"tensorflow": tensorflow_gradients, "jax": jax_gradients}
     gradients = known[kav.backend.name()](layer, causal)
     upstream = ops.ones(shape, layer.compute_dtype)

@@ -17,7 +17,7 @@ PROCESS = Path("/proc/self")
 
 
 def in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Runs a function of a module in a new process, in which `peak` is exact."""
+    """Runs a function of a module in a new process, where `peak` is exact."""
     os.environ.update(ALLOCATOR)
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
@@ -37,13 +37,13 @@ def peak(run: Callable[[], Any]) -> int:
 
 
 def forget_peak() -> int:
-    """Lets the peak be what is in use now, and returns that, in bytes."""
+    """Resets the peak to the memory in use now, and returns that, in bytes."""
     ctypes.CDLL(None).malloc_trim(0)
     (PROCESS / "clear_refs").write_text("5")
     return resident("VmRSS")
 
 
 def resident(field: str) -> int:
-    """Bytes of memory, from a field of the kernel's account of this process."""
+    """Bytes of memory, from a field of the kernel's status of this process."""
     status = (PROCESS / "status").read_text()
     return 1024 * int(re.search(rf"{field}:\s+(\d+) kB", status)[1])

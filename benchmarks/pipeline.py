@@ -1,4 +1,4 @@
-"""Does training ever wait for data? The pipeline compared with batches in memory."""
+"""The time that training waits for data: the pipeline against batches in memory."""
 
 import os
 import statistics
@@ -97,7 +97,7 @@ def main(
         int, typer.Option(min=1, help="Source and target positions of a batch.")
     ] = 2048,
     policy: Annotated[str, typer.Option(help="Dtype policy.")] = "mixed_bfloat16",
-    updates: Annotated[int, typer.Option(min=1, help="Updates of a round.")] = 20,
+    updates: Annotated[int, typer.Option(min=1, help="Updates in a round.")] = 20,
     runs: Annotated[int, typer.Option(min=1, help="Timed rounds.")] = 15,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")

@@ -40,7 +40,7 @@ TEXT = (
 
 
 def write_tokens(folder: Path, pairs: int) -> None:
-    """Token files with the lengths of some newspaper text, block by block."""
+    """Writes token files with the lengths of some newspaper text, block by block."""
     random = np.random.default_rng(pairs)
     ends = [0, 0]
     files = [(folder / side).with_suffix(".offsets") for side in ("source", "target")]
@@ -60,7 +60,7 @@ def write_tokens(folder: Path, pairs: int) -> None:
 
 
 def tokens_of(folder: Path) -> Any:
-    """A corpus whose tokens are in a folder already."""
+    """A corpus whose tokens are already in a folder."""
     from keras_attnvariants.data.pipeline import TokenizedCorpus
     from keras_attnvariants.data.token_files import TokenFile
 
@@ -76,7 +76,7 @@ def tokens_of(folder: Path) -> Any:
 
 
 def measure(folder: Path, batch_tokens: int, from_middle: bool) -> dict[str, Any]:
-    """What it takes to make the first batch, and what the next ones are.
+    """Measures the time and memory of the first batch, and digests some batches.
 
     Returns:
         Seconds, CPU seconds, seconds of planning, bytes, and a digest of some batches
@@ -99,7 +99,7 @@ def measure(folder: Path, batch_tokens: int, from_middle: bool) -> dict[str, Any
         "batches": plan.num_batches,
     }
     if not from_middle:
-        # What follows half an epoch, without the time that the half takes.
+        # The batches of the middle, without the time to get there.
         dataset = tokens.training_dataset(batch_tokens, seed=1, start_step=middle)
     digest = hashlib.sha256()
     for inputs, *rest in dataset.take(COMPARED).as_numpy_iterator():
@@ -136,19 +136,20 @@ def rows_of(pairs: int, batch_tokens: int, folder: Path | None) -> list[TableRow
 @app.command()
 def main(
     pairs: Annotated[
-        list[int] | None, typer.Option(min=1, help="Pairs of a corpus; repeatable.")
+        list[int] | None,
+        typer.Option(min=1, help="Sentence pairs of a corpus; repeatable."),
     ] = None,
     batch_tokens: Annotated[
         int, typer.Option(min=1, help="Source and target positions of a batch.")
     ] = 4096,
     folder: Annotated[
-        Path | None, typer.Option(help="Where the token files are for a while.")
+        Path | None, typer.Option(help="Folder for temporary token files.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
 ) -> None:
-    """Memory and time to the first batch; by default of 1, 10 and 50 million pairs."""
+    """Memory and time to the first batch; by default for 1, 10 and 50 million pairs."""
     sizes = pairs or [10**6, 10**7, 5 * 10**7]
     rows = [row for size in sizes for row in rows_of(size, batch_tokens, folder)]
     setting = f"batches of {batch_tokens:,} positions"

@@ -30,7 +30,7 @@ The goals of the project, and what was measured. The tables below say how.
 
 
 def bars(records: list[dict]) -> list[str]:
-    """Lines of the summary's table: all rows that have a bar, from all reports."""
+    """Lines of the summary: all rows that have a bar, from all reports."""
     rows = [
         {
             "measurement": record["title"],
@@ -59,7 +59,7 @@ def reached(value: float, bar: float, record: dict) -> bool:
 
 
 def label(row: dict) -> str:
-    """What distinguishes a row: its texts and its batch, or else its first column."""
+    """The name of a row: its texts and its batch, or else its first column."""
     texts = [value for value in row.values() if isinstance(value, str)]
     size = [f"batch {row['batch']}"] if isinstance(row.get("batch"), int) else []
     words = [*size, *(text for text in texts if " of " not in text)]
@@ -105,9 +105,9 @@ def section(record: dict) -> str:
 
 
 def updated(page: str, records: list[dict]) -> str:
-    """A page with the reports in the places of those with their titles.
+    """A page in which the reports replace those of the same titles.
 
-    Other reports stay as they are. Those that the page does not have come first.
+    Other reports on the page stay as they are. New ones come first.
     """
     sections, rows = read(page)
     new = {record["title"]: section(record) for record in records}
@@ -128,7 +128,7 @@ def read(page: str) -> tuple[dict[str, str], list[str]]:
 
 
 def measurement(row: str) -> str:
-    """The title of the report that a row of the summary is from."""
+    """The title of the report from which a row of the summary is taken."""
     return row.split("|")[1].strip()
 
 

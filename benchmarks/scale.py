@@ -1,8 +1,8 @@
-"""What would a large corpus take on many devices? Figures on paper.
+"""Estimates of the time that a large corpus takes on many devices.
 
-The operations, the bytes of gradients and the tokens per second of the input pipeline
-are counted and measured here. What devices do is what their makers state, times a share
-that is assumed.
+The operations and the bytes of gradients are counted here, and the tokens per second of
+the input pipeline are measured. The speed of a device is what its maker states, times
+an assumed share.
 """
 
 import os
@@ -30,17 +30,17 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 PAIRS = 4_500_000
 SOURCE, TARGET = 28.5, 29.6
 PADDING = 0.1  # of positions; 0.098 is measured on news in docs/PERFORMANCE.md
-SHARE = 0.3  # of the stated peak that training reaches: assumed
-BATCHES = (25_000, 400_000)  # target tokens of an update
+SHARE = 0.3  # share of the stated peak that training reaches: assumed
+BATCHES = (25_000, 400_000)  # target tokens in an update
 
 
 class Machine(NamedTuple):
     """Several devices of a kind, as their maker states them.
 
     Attributes:
-        devices: how many.
-        peak: operations per second of one, in bfloat16.
-        bandwidth: bytes per second that one sends to its neighbour.
+        devices: number of devices.
+        peak: operations per second of one device, in bfloat16.
+        bandwidth: bytes per second that a device sends to its neighbour.
     """
 
     devices: int
@@ -83,13 +83,13 @@ def token_flops(model: keras.Model) -> float:
 
 
 def exchange_seconds(size: int, machine: Machine) -> float:
-    """Seconds in which a ring of devices adds up gradients of so many bytes."""
+    """Seconds in which a ring of devices adds up gradients of this many bytes."""
     others = (machine.devices - 1) / machine.devices
     return 2 * others * size / machine.bandwidth
 
 
 def model_rows(models: dict[str, keras.Model]) -> list[TableRow]:
-    """What is counted of each model."""
+    """A row for each model: operations and bytes."""
     return [
         {
             "model": name,
@@ -102,7 +102,7 @@ def model_rows(models: dict[str, keras.Model]) -> list[TableRow]:
 
 
 def machine_rows(models: dict[str, keras.Model]) -> list[TableRow]:
-    """An epoch of each model on each machine, with each batch."""
+    """An epoch of each model on each machine, for each batch size."""
     rows: list[TableRow] = []
     for name in ("base", "big"):
         flops, size = token_flops(models[name]), gradient_bytes(models[name])

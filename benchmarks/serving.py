@@ -1,4 +1,4 @@
-"""How light and how fast are exported models, compared with CTranslate2?
+"""The speed and memory of exported models, compared with CTranslate2.
 
 Every program decodes in a process of its own, on one thread. They take turns, and what
 counts is the time that the processor spends on a program, not that of the clock.
@@ -95,14 +95,14 @@ class Form(StrEnum):
 
 
 def made_up_shortlist(vocabulary: int, common: int) -> Shortlist:
-    """So many common tokens, and 50 random proposals for each source token."""
+    """A number of common tokens, and 50 random proposals for each source token."""
     rng = np.random.default_rng(2)
     first = max(model.SPECIAL_IDS) + 1
     proposals = rng.integers(first, vocabulary, (vocabulary, 50), "int32")
     return Shortlist(np.arange(first, first + common, dtype="int32"), proposals)
 
 
-# A shortlist has one token of so many.
+# A shortlist has one token in 16.
 SHORTLIST_SHARE = 16
 FORMS = [Form.SHORTLISTED, Form.BFLOAT16, Form.INT8, Form.INT8_WEIGHTS]
 BATCHES = [1, 8, 64]
@@ -136,7 +136,7 @@ def never_predict(tokens: Sequence[int], made: keras.Model) -> None:
 def export(
     variant: str, form: Form, work: Work, weights: Path, max_tokens: int
 ) -> Path:
-    """The folder of an exported model, for token ids only."""
+    """Exports a model, for token ids only, and returns its folder."""
     made = build(variant, weights, work.sizes)
     folder = weights.parent / f"{weights.stem}-{variant}-{form.name}"
     options = {"beam_size": work.beams, "max_tokens": max_tokens}
@@ -147,7 +147,7 @@ def export(
 def start_programs(
     stack: ExitStack, work: Work, weights: Path, exports: Mapping[Key, Path], peer: str
 ) -> dict[Key, Program]:
-    """All programs; CTranslate2 first, if there is an interpreter for it."""
+    """Starts all programs, CTranslate2 first if there is an interpreter for it."""
     options = work.options | {"weights": str(weights)}
     programs = {}
     if peer:
@@ -163,7 +163,7 @@ def decode(program: Program, sources: list[list[int]], steps: int) -> float:
     """The processor's seconds of one decoding.
 
     Raises:
-        RuntimeError: a translation has another length than is measured.
+        RuntimeError: a translation does not have the length that is measured.
     """
     ids = program.decode(sources, steps)
     lengths = {sum(token != 0 for token in row[0]) for row in ids}
@@ -222,10 +222,10 @@ def speed(
     size: Annotated[list[Size], typer.Option(help="Widths of the models.")] = WIDTHS,
     variant: Annotated[
         list[str],
-        typer.Option(help="base, or of a preset kav/VARIANT/bible or …/multi30k."),
+        typer.Option(help="base, or VARIANT of kav/VARIANT/bible or …/multi30k."),
     ] = VARIANTS,
     precision: Annotated[
-        list[Form], typer.Option(help="Of the exported models.")
+        list[Form], typer.Option(help="Precisions of the exports.")
     ] = FORMS,
     batch: Annotated[
         list[int], typer.Option(min=1, help="Sentences in a request.")
@@ -241,7 +241,7 @@ def speed(
         Path | None,
         typer.Option(envvar="PEER_PYTHON", help="An interpreter with CTranslate2."),
     ] = None,
-    title: Annotated[str, typer.Option(help="Of the table.")] = TITLE,
+    title: Annotated[str, typer.Option(help="Title of the table.")] = TITLE,
     bars: Annotated[bool, typer.Option(help="Whether rows have bars.")] = True,
     output: Output = None,
 ) -> None:
@@ -276,7 +276,7 @@ def variants(
     ] = None,
     output: Output = None,
 ) -> None:
-    """The same for one variant of each kind, packed, in bfloat16 and width 256."""
+    """Tokens per second for one variant of each kind, in bfloat16 and width 256."""
     speed(
         size=[Size.SMALL],
         variant=ALL_VARIANTS,
@@ -295,7 +295,7 @@ def variants(
 
 
 def seconds_of(*command: str) -> float:
-    """The processor's seconds of a Python process, that of its children included."""
+    """The processor's seconds of a Python process, including its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(  # noqa: S603
         [sys.executable, *command], check=True, capture_output=True, cwd=REPOSITORY
@@ -326,11 +326,11 @@ def quickstart(folder: Path, form: Form) -> tuple[Path, Path]:
 @app.command()
 def start(
     precision: Annotated[
-        Form, typer.Option(help="Of the exported model.")
+        Form, typer.Option(help="Precision of the export.")
     ] = Form.BFLOAT16,
     output: Output = None,
 ) -> None:
-    """What the exported model of the quickstart takes until its first translation."""
+    """Time and memory of the quickstart's exported model to its first translation."""
     text = " ".join(WORDS[:9])
     kav_translate = ("-m", "keras_attnvariants", "translate", text)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

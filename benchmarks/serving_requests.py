@@ -1,4 +1,4 @@
-"""Does an exported model stay as it is? Memory and times of many mixed requests."""
+"""Memory and times of many mixed requests to an exported model."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def export(folder: Path, precision: str, options: dict[str, Any]) -> tuple[Path,
 
 
 def send(path: Path, vocabulary: int, threads: int, requests: int) -> dict[str, Any]:
-    """What `peers.mixed` measures in a process of its own."""
+    """The measurements of `peers.mixed`, in a process of its own."""
     options = {
         "path": str(path),
         "vocabulary": vocabulary,
@@ -109,12 +109,12 @@ def rows_of(threads: int, found: dict[str, Any]) -> list[TableRow]:
 
 
 def slowest(cells: Sequence[Sequence[float]]) -> float:
-    """The most that a request takes longer than the median of its kind."""
+    """The largest ratio of a request's time to the median of its kind."""
     return max(float(max(each) / np.median(each)) for each in cells)
 
 
 def percentiles(cells: Sequence[Sequence[float]]) -> str:
-    """Those of all requests that are usual, in milliseconds."""
+    """The usual percentiles of all requests, in milliseconds."""
     p50, p95, p99 = np.percentile(1e3 * np.concatenate(cells), [50, 95, 99])
     return f"p50 {p50:.0f}, p95 {p95:.0f}, p99 {p99:.0f} ms"
 
@@ -124,12 +124,14 @@ def main(
     threads: Annotated[
         list[int], typer.Option(min=1, help="Threads that send requests at once.")
     ] = [1, 8],  # noqa: B006
-    requests: Annotated[int, typer.Option(min=501, help="After the warm-up.")] = 2000,
+    requests: Annotated[
+        int, typer.Option(min=501, help="Requests after the warm-up.")
+    ] = 2000,
     precision: Annotated[
-        DecodingPrecision, typer.Option(help="Of the model.")
+        DecodingPrecision, typer.Option(help="Precision of the export.")
     ] = DecodingPrecision.BFLOAT16,
     width: Annotated[
-        int | None, typer.Option(min=8, help="Of the model; default: its own.")
+        int | None, typer.Option(min=8, help="Width of the model; default: its own.")
     ] = None,
     output: Output = None,
 ) -> None:

@@ -51,7 +51,7 @@ START_TEXT = (
 
 
 def start_bars(tensorflow: float) -> dict[str, float]:
-    """What must not be exceeded, given the seconds of TensorFlow's import."""
+    """Upper bounds of each measurement, given the seconds of TensorFlow's import."""
     cold = 1.3 * tensorflow + 1
     return {
         "graph, MB": 5.0,
@@ -65,7 +65,7 @@ def start_bars(tensorflow: float) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Exported:
-    """What one program takes before it is warm.
+    """Time and memory of one program before it is warm.
 
     Attributes:
         path: folder of the exported model; `None` for another program's.
@@ -79,7 +79,7 @@ class Exported:
     memory: int
 
     def columns(self) -> TableRow:
-        """As columns of a table."""
+        """The same as columns of a table."""
         size = self.path and (self.path / "saved_model.pb").stat().st_size / 1e6
         return {
             "operators per step": self.path and operators_per_step(self.path),
@@ -97,7 +97,7 @@ def speed_rows(
     seconds: Mapping[Key, list[float]],
     exported: Mapping[Key, Exported],
 ) -> list[TableRow]:
-    """One row per program and form; bars are in those of the fastest of a kind."""
+    """One row per program and form; the fastest form of each kind has the bar."""
     rows = []
     for key, own in seconds.items():
         rivals = [other for other in seconds if kind(other) == kind(key)]
@@ -120,5 +120,5 @@ def speed_rows(
 
 
 def kind(key: Key) -> tuple[str, bool]:
-    """The variant, and whether its translations have the tokens of a shortlist only."""
+    """The variant, and whether its translations are limited to a shortlist."""
     return key[0], "shortlist" in key[1]

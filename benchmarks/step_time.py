@@ -1,4 +1,4 @@
-"""What does a variant cost in training, compared with learned attention?"""
+"""The cost of variants in training, compared with learned attention."""
 
 import os
 import statistics
@@ -29,7 +29,7 @@ BASELINE = "kav/base/multi30k"
 AGAIN = "the baseline again"
 VOCABULARY = 8000
 
-# Of recurrent cross-attention, by length.
+# Bars for recurrent cross-attention, by length.
 BARS = {32: 1.15, 128: 1.3, 512: 1.3}
 
 TEXT = (
@@ -79,7 +79,7 @@ def full_batch(batch: int, length: int):
 
 
 def is_recurrent(name: str) -> bool:
-    """Whether the cross-attention of a preset is a recurrence."""
+    """Whether the cross-attention of a preset is recurrent."""
     if name not in kav.presets.names():
         return False
     return "RecurrentCrossAttention" in kav.presets.get(name).attention
@@ -88,7 +88,7 @@ def is_recurrent(name: str) -> bool:
 def measured(
     mode: Mode, models: dict[str, str], sizes: dict[str, int], batch, runs: int
 ) -> dict[str, list[float]]:
-    """Seconds of the updates of the models, which are presets by name, in a mode."""
+    """Seconds of the updates of presets by name, in a mode."""
     trainers = {}
     for name in track(models, f"Compiling, {mode}", disable=not sys.stdout.isatty()):
         preset = kav.presets.get(models[name])
@@ -127,7 +127,7 @@ def main(
     mode: Annotated[
         list[Mode], typer.Option(help="Precision and compiler; may be repeated.")
     ] = [Mode.FLOAT32_XLA, Mode.BFLOAT16],  # noqa: B006
-    runs: Annotated[int, typer.Option(min=1, help="Timed updates of each.")] = 15,
+    runs: Annotated[int, typer.Option(min=1, help="Timed updates of each model.")] = 15,
     output: Annotated[
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
@@ -136,7 +136,7 @@ def main(
 
     Every model has the same width, depth, batch and precision; feed-forward layers are
     four times as wide as the model, the vocabulary has 8,000 tokens. Updates of the
-    models take turns; the baseline takes two, which shows what the noise is.
+    models take turns; the baseline takes two, which shows the noise.
     """
     names = presets or [
         name

@@ -1,4 +1,4 @@
-"""How fast do models train, compared with PyTorch on equal weights and batches?"""
+"""The speed of training, compared with PyTorch on equal weights and batches."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def torch_names(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def feed_forward(weights, path: str, target: str) -> dict[str, np.ndarray]:
-    """The four weights of a feed-forward layer, found by one of them."""
+    """The four weights of a feed-forward layer, given one of them."""
     stem = path.removesuffix("intermediate/kernel")
     return {
         f"{target}inner.weight": weights[path].T,
@@ -157,7 +157,7 @@ def prepare(folder: Path, vocabulary: int, batch: int, length: int) -> Path:
 def rows_of(
     seconds: dict[str, list[float]], tokens: int, losses: dict[str, list[float]]
 ) -> list[TableRow]:
-    """A row per program; PyTorch's fastest of a precision has the bar."""
+    """A row per program; PyTorch's fastest in each precision has the bar."""
     medians = {name: float(np.median(times)) for name, times in seconds.items()}
     best = min((name for name in medians if name in OURS), key=medians.get)
     barred = {}
@@ -191,7 +191,7 @@ def main(
     batch: Annotated[int, typer.Option(min=1, help="Sentences in a batch.")] = 64,
     length: Annotated[int, typer.Option(min=1, help="Tokens in a sentence.")] = 32,
     updates: Annotated[int, typer.Option(min=1, help="Updates of a run.")] = 4,
-    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each.")] = 7,
+    runs: Annotated[int, typer.Option(min=1, help="Timed runs of each program.")] = 7,
     threads: Annotated[int, typer.Option(min=1, help="Threads of every program.")] = 1,
     cores: Annotated[
         str, typer.Option(help="Cores to run on, such as 0,1; default: the first.")

@@ -2,11 +2,11 @@
 
     python -m benchmarks.workers --trials 12 --seconds 14
 
-A trial before them tells how many updates take so long. Both searches have the same
-trials and workers in processes of their own, which have the cores of the machine
-between them. "With start" counts from the call to its end, "under way" from the first
-trial to the end of the last, as in a long search. CPU says how many cores a search
-kept busy: one worker that uses both already leaves a second one little to gain.
+A first trial tells how many updates take this long. Both searches have the same trials,
+and workers in processes of their own, which share the cores of the machine. "With
+start" counts from the call to its end, "under way" from the beginning of the first
+trial to the end of the last, as in a long search. CPU says how many cores a search kept
+busy: if one worker already uses both, a second one has little to gain.
 """
 
 import argparse
@@ -33,7 +33,7 @@ class Measured(NamedTuple):
 
 
 def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width: int):
-    """A search over learning rates; its trials all take equally long."""
+    """A search over learning rates, whose trials all take equally long."""
     preset = toy_preset(hidden_dim=width, intermediate_dim=2 * width, num_layers=2)
     rates = kav.tuning.Range(1e-3, 1e-1, log=True)
     return kav.tuning.search(
@@ -49,7 +49,7 @@ def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width
 
 
 def measure(search: kav.tuning.Search, workers: int) -> Measured:
-    """Runs a search with workers in processes of their own."""
+    """Runs a search with workers in processes of their own, and measures it."""
     start, cpu = time.time(), children_seconds()
     search.run(workers, chief=free_address())
     end = time.time()
@@ -64,7 +64,7 @@ def measure(search: kav.tuning.Search, workers: int) -> Measured:
 def updates_in(
     seconds: float, corpus: kav.data.Corpus, folder: Path, width: int
 ) -> int:
-    """Updates of a trial that takes so long, from one of 200 in this process."""
+    """The number of updates in this many seconds, from a trial of 200 here."""
     start = time.time()
     result = make(corpus, folder, 1, 200, width).run()
     whole = time.time() - start
@@ -76,7 +76,7 @@ def updates_in(
 
 
 def children_seconds() -> float:
-    """CPU seconds of all processes of ours that have ended."""
+    """CPU seconds of all child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -85,8 +85,10 @@ def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=12, help="trials (12)")
-    parser.add_argument("--seconds", type=float, default=14, help="of a trial (14)")
-    parser.add_argument("--width", type=int, default=32, help="of the model (32)")
+    parser.add_argument(
+        "--seconds", type=float, default=14, help="length of a trial (14)"
+    )
+    parser.add_argument("--width", type=int, default=32, help="width of the model (32)")
     options = parser.parse_args()
     measured = {}
     with tempfile.TemporaryDirectory() as name:

@@ -11,7 +11,7 @@ VERSIONS = {"ctranslate2": version("ctranslate2")}
 
 
 def folder(options) -> Path:
-    """Where the converted model is."""
+    """Folder of the converted model."""
     return Path(options["weights"] + ".ct2")
 
 
@@ -44,7 +44,7 @@ def convert(options) -> None:
 
 
 def vocabulary(size: int) -> list[str]:
-    """Words that are their ids, but for the special ones."""
+    """Words that are their own ids, except the special ones."""
     special = ["<blank>", "<unk>", "<s>", "</s>"]
     return special + [str(i) for i in range(len(special), size)]
 

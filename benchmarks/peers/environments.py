@@ -15,17 +15,17 @@ FOLDER = Path(__file__).resolve().parents[1] / "environments"
 
 REQUIREMENTS = {
     "ctranslate2": ("ctranslate2==4.8.5", "numpy==2.4.6"),
-    # With the NumPy and the protobuf that it asks for.
+    # With the versions of NumPy and protobuf that it requires.
     "joeynmt": (
         *("joeynmt==2.3.0", "torch==2.13.0", "sentencepiece==0.2.0"),
-        "importlib-metadata==10.2.0",  # which it imports and does not ask for
+        "importlib-metadata==10.2.0",  # which it imports and does not require
     ),
     "torch": ("torch==2.13.0", "transformers==5.23.0", "numpy==2.4.6"),
 }
 
 
 def interpreter(name: str) -> Path:
-    """The Python of an environment, which is made unless it is there as required."""
+    """The Python of an environment, which is made unless it exists as required."""
     folder = FOLDER / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     complete = folder / "requirements.txt"

@@ -1,4 +1,4 @@
-"""JoeyNMT, as a program that trains and says how far it is after given CPU seconds.
+"""JoeyNMT, as a program that trains and reports its progress by CPU seconds.
 
     python joey_training.py TASK.json
 
@@ -19,7 +19,7 @@ from joeynmt.prediction import prepare
 
 
 def configuration(task) -> dict:
-    """JoeyNMT's configuration of the task."""
+    """JoeyNMT's configuration for the task."""
     sizes, data = task["sizes"], Path(task["data"])
 
     def side(language: str) -> dict:
@@ -70,7 +70,7 @@ def configuration(task) -> dict:
             "label_smoothing": task["label_smoothing"],
             "normalization": "tokens",
             "batch_type": "token",
-            # It counts the longer side of a pair, and we both.
+            # It counts the longer side of a pair; we count both.
             "batch_size": task["batch_tokens"] // 2,
             "epochs": 10**6,
             "logging_freq": 10**6,
@@ -110,13 +110,13 @@ class Trainee(training.TrainManager):
             self.points.pop(0)
             self.report(used)
         if not self.points:
-            raise KeyboardInterrupt  # which it takes for the end
+            raise KeyboardInterrupt  # which JoeyNMT treats as the end
         self.tokens += batch.ntokens
         self.updates += 1
         return super()._train_step(batch)
 
     def report(self, used: float) -> None:
-        """Print where the training stands."""
+        """Prints the progress of the training."""
         start = time.process_time()
         loss, tokens = self.score()
         self.not_counted += time.process_time() - start

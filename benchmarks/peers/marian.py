@@ -29,7 +29,7 @@ KINDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
 
 
 def folder(options) -> Path:
-    """Where the converted model is."""
+    """Folder of the converted model."""
     return Path(options["weights"] + ".marian")
 
 
@@ -119,5 +119,5 @@ class Engine:
         )
 
     def ids(self, found) -> list:
-        """Without the token that starts all."""
+        """The hypotheses, without the token that starts each of them."""
         return found[:, 1:].unflatten(0, (-1, self.beams)).tolist()

@@ -23,26 +23,26 @@ import tensorflow as tf
 from peak import resident
 from tensorflow.core.protobuf import config_pb2
 
-WIDTHS = (8, 16, 24, 32, 48, 64)  # buckets of exports for the lengths below
+WIDTHS = (8, 16, 24, 32, 48, 64)  # length buckets of exports, for the lengths below
 LONGEST = 60
 LARGEST_BATCH = 8
-EARLY = 500  # requests before memory has to stay as it is
+EARLY = 500  # requests after which memory must not grow
 
 
 def lengths_of(draw: np.random.Generator) -> np.ndarray:
-    """Tokens of each source of a request; at least one has as many as are drawn."""
+    """Lengths of the sources of a request; one of them has the length drawn first."""
     longest = draw.integers(1, LONGEST + 1)
     others = draw.integers(1, longest + 1, draw.integers(0, LARGEST_BATCH))
     return np.array([longest, *others], "int32")
 
 
 def cell(lengths: np.ndarray) -> tuple[int, int]:
-    """What requests of about the same cost have in common: width and sentences."""
+    """Width and number of sentences: equal in requests of about the same cost."""
     return next(w for w in WIDTHS if w >= max(lengths)), len(lengths)
 
 
 def loaded(path: str) -> Callable[[np.ndarray, np.ndarray], list[np.ndarray]]:
-    """What translates ids `[n, length]` with their lengths `[n]`."""
+    """A function that translates ids `[n, length]` with their lengths `[n]`."""
     config = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1
     )

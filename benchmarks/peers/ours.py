@@ -16,12 +16,12 @@ POLICIES = {
 
 
 def folder(options) -> str:
-    """Where the model is saved in the precision that is asked for."""
+    """Folder of the model, saved in the requested precision."""
     return f"{options['weights']}.{options['precision']}"
 
 
 def convert(options) -> None:
-    """Saves the model as this package saves models, unless it is one by preset."""
+    """Saves the model as this package saves models, unless a preset makes it."""
     keras.config.set_dtype_policy(POLICIES[options["precision"]])
     if "weights" in options:
         made = model.read(options["weights"], options["sizes"])
@@ -52,13 +52,13 @@ class Engine:
         return sources
 
     def search(self, inputs, steps: int) -> list[np.ndarray]:
-        """Ids `[B, K, N]`; for 0 steps what decoding needs of the source."""
+        """Ids `[B, K, N]`; for 0 steps, what decoding needs from the source."""
         if steps not in self.compiled:
             self.compiled[steps] = kav.backend.jit(self.program(steps), xla=self.xla)
         return [np.asarray(x) for x in keras.tree.flatten(self.compiled[steps](inputs))]
 
     def program(self, steps: int):
-        """The function to compile. The last of the steps can only give EOS."""
+        """The function to compile. The last step can only give EOS."""
         if steps == 0:
             return lambda ids: self.model.encode(ids)
         lengths = {"min_length": steps - 1, "max_length": steps}

@@ -17,15 +17,16 @@ class Program:
 
     Args:
         python: the interpreter of its environment.
-        module: one beside this that has a class `Engine`.
-        options: of the engine. `threads` and `cores` are also told to the libraries
-            by environment variables, the same for all programs.
+        module: a module beside this one that has a class `Engine`.
+        options: options of the engine. `threads` and `cores` are also passed to the
+            libraries by environment variables, the same for all programs.
 
     Attributes:
-        load_seconds: from the converted model on disk to one that can decode.
-        cpu_seconds: of loading or, after that, of the last decoding; of all threads.
+        load_seconds: seconds from the model on disk to one that can decode.
+        cpu_seconds: CPU seconds of loading or, after that, of the last decoding, in all
+            threads.
         memory: bytes, the most in use so far beyond those of the imported program.
-        versions: of its packages.
+        versions: versions of its packages.
 
     Raises:
         RuntimeError: the process ended before it had answered.
@@ -63,7 +64,7 @@ class Program:
     def decode(self, sources: list[list[int]], steps: int) -> list:
         """Ids of all hypotheses `[B][K][steps]`."""
         request = {"sources": sources, "steps": steps}
-        # Of a process that has ended, `answer` tells why.
+        # If the process has ended, `answer` says why.
         with suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()

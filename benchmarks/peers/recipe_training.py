@@ -1,4 +1,4 @@
-"""Our recipe, as a program that trains and says how far it is after given CPU seconds.
+"""Our recipe, as a program that trains and reports its progress by CPU seconds.
 
     python recipe_training.py TASK.json
 
@@ -53,7 +53,7 @@ class Reporter(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def report(self, used, tokens):
-        """Print where the training stands."""
+        """Prints the progress of the training."""
         start = time.process_time()
         loss, scored = self.score()
         self.not_counted += time.process_time() - start
@@ -80,7 +80,7 @@ def main(task) -> None:
     corpus = kav.data.load_corpus(*data, cache_dir=task["cache"])
     tokenizer = kav.Tokenizer.load(task["tokenizer"])
     tokens = kav.data.TokenizedCorpus(corpus, tokenizer)
-    # Shapes of its own, so that no pair is too long for those of the training.
+    # Its own shapes, so that no pair is too long for those of the training.
     plan = tokens.plan("validation", 4096, None)
     validation = tokens._dataset(
         tf.data.Dataset.range(plan.num_batches), "validation", plan

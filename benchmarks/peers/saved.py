@@ -1,4 +1,4 @@
-"""An exported model, as a program that decodes, with TensorFlow and without ours."""
+"""An exported model, as a program that decodes, with TensorFlow alone."""
 
 import tensorflow as tf
 
@@ -6,13 +6,13 @@ VERSIONS = {"tensorflow": tf.__version__}
 
 
 def convert(options) -> None:
-    """Imports what a model of texts needs; it is exported before this process."""
+    """Imports what a model of texts needs; it was exported by another process."""
     if "text" in options:
         import tensorflow_text  # noqa: F401
 
 
 class Engine:
-    """An exported model: its signature for token ids, or that for a given text."""
+    """An exported model: its signature for token ids, or the one for a given text."""
 
     def __init__(self, options):
         self.loaded = tf.saved_model.load(options["path"])

@@ -1,6 +1,6 @@
-"""A Transformer in PyTorch that trains as it is told on standard input.
+"""A Transformer in PyTorch that trains as requested on standard input.
 
-It runs in an environment of its own, which has PyTorch and NumPy and nothing of ours.
+It runs in an environment of its own, which has PyTorch and NumPy and not this package.
 Every line of standard input is a JSON object, and gets one back:
 
     {"task": {…}}    what to train; returns {"parameters": …, "version": …}
@@ -20,19 +20,19 @@ from torch.nn import functional
 
 @dataclasses.dataclass
 class Task:
-    """What to train, and how.
+    """A training task: model, data and settings.
 
     Attributes:
         data: an `.npz` with the initial weights under the names that the modules here
             have, and `source`, `target` and `labels` `[batches, B, T]`.
-        sizes: of the model.
+        sizes: sizes of the model.
         dropout: rate on embeddings and on the output of every sub-layer.
-        smoothing: of the labels.
-        learning_rate: of Adam.
+        smoothing: label smoothing.
+        learning_rate: learning rate of Adam.
         bfloat16: whether products are computed in bfloat16, by autocast.
         compile: whether `torch.compile` compiles the model and its loss.
-        threads: that compute.
-        device: that computes, `"cpu"` or `"cuda"`.
+        threads: number of threads.
+        device: `"cpu"` or `"cuda"`.
     """
 
     data: str

@@ -34,9 +34,9 @@ def serve(engine, lines, answer) -> None:
 
 
 def main() -> None:
-    """Loads a program, says how long that took, and serves."""
+    """Loads a program, reports how long that took, and serves."""
     name, options = sys.argv[1], json.loads(sys.argv[2])
-    # What libraries print must not be taken for an answer.
+    # The output of libraries must not be taken for an answer.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     if hasattr(os, "sched_setaffinity"):
