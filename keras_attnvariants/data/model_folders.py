@@ -34,10 +34,11 @@ CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.model"
 
-# Limits of a size, of which none is larger in any model, and of the numbers in a table
-# of positions, which is in no weights file.
+# Limits of a size, of which none is larger in any model, and of the numbers that it may
+# take in memory, such as those of a table of positions or of the state of a search, if
+# the weights file has fewer.
 LARGEST_SIZE = 1 << 20
-LARGEST_TABLE = 1 << 24
+LARGEST_STATE = 1 << 24
 
 # Arguments of layers of Keras that, as texts, are files which the layers read.
 FILES = ("vocabulary", "filepath")
@@ -184,7 +185,7 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
             raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
         with fitting(folder):
             # Two numbers of a model in 4 bits are one of the file.
-            if model.count_params() > 2 * numbers:
+            if model.count_params() > numbers * (1 if quantization is None else 2):
                 raise ValueError(
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
@@ -224,6 +225,9 @@ def describing(folder: Path) -> Iterator[None]:
 def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
     """Raises before a model is built that takes long, or has too large a size.
 
+    A size is that of an array in the file, or small: searches keep vectors of the width
+    of the model for positions, heads and windows, each for all hypotheses.
+
     Args:
         config: the result of `keras.saving.serialize_keras_object` for the model.
         arrays: number of arrays in its weights file.
@@ -234,16 +238,18 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
         if isinstance(value, int):
             name = [part for part in path if isinstance(part, str)][-1]
             largest[name] = max(abs(value), largest.get(name, 0))
+    largest.pop("seed", None)
+    width, beams = (largest.get(name, 1) for name in ("hidden_dim", "beam_size"))
     for name, value in largest.items():
-        if value > LARGEST_SIZE and name != "seed":
+        if value > LARGEST_SIZE:
             raise ValueError(f"`{name}` is {value:,}, over {LARGEST_SIZE:,}")
         if "layers" in name and value > arrays:
             raise ValueError(f"`{name}` is {value:,}, and there are {arrays} arrays")
-    table = largest.get("max_length", 1) * largest.get("hidden_dim", 1)
-    if table > max(numbers, LARGEST_TABLE):
-        raise ValueError(
-            f"`max_length` times `hidden_dim` is {table:,}, over {LARGEST_TABLE:,}"
-        )
+        if value * width > numbers and value * width * beams > LARGEST_STATE:
+            raise ValueError(
+                f"`{name}` is {value:,}: times `hidden_dim` and `beam_size`, {width:,} "
+                f"and {beams:,}, that is over {LARGEST_STATE:,}"
+            )
 
 
 def check_files(config: dict[str, Any]) -> None:

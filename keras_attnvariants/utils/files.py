@@ -25,8 +25,13 @@ LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
+# Windows has none of these flags; there they ask for nothing, so that this file can be
+# imported.
+_DIRECTORY, _NO_LINK, _AT_ONCE = (
+    getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK")
+)
 # How a folder is opened unless a link is in its place.
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+FOLDER = os.O_RDONLY | _DIRECTORY | _NO_LINK
 # Errors if a link, a pipe or a folder is in the place of what is opened.
 ODD = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
@@ -62,7 +67,7 @@ def open_plain(
     path = Path(path)
     reached = below or path.parent
     *folders, name = path.relative_to(reached).parts or (path.name,)
-    place = os.open(reached, os.O_RDONLY | os.O_DIRECTORY)
+    place = os.open(reached, os.O_RDONLY | _DIRECTORY)
     try:
         for folder in folders:
             reached /= folder
@@ -71,7 +76,7 @@ def open_plain(
             place = inner
         reached /= name
         # A pipe would wait for its other end.
-        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+        flags |= _NO_LINK | _AT_ONCE
         descriptor = os.open(name, flags, 0o666, dir_fd=place)
     except OSError as error:
         if error.errno in ODD:

@@ -229,7 +229,9 @@ def rewrite_config(directory, change):
         {"hidden_dim": 4 * 10**8},
         {"num_layers": 10**9},
         {"max_length": 10**9},
+        {"max_length": 1 << 20},
         {"search_settings": {"beam_size": 10**9}},
+        {"search_settings": {"beam_size": 1000, "extra_length": 1 << 20}},
         {"vocabulary_size": 10**6, "hidden_dim": 10**5},
     ],
     ids=str,
@@ -243,7 +245,14 @@ def test_a_model_larger_than_its_weights_is_not_built(copy, change):
         load_model(copy)
 
 
-@pytest.mark.parametrize("offset", [10**9, -(10**9)])
+def test_a_model_half_larger_than_its_weights_is_not_allocated(copy):
+    size = json.loads((copy / "config.json").read_text())["config"]["vocabulary_size"]
+    rewrite_config(copy, {"vocabulary_size": size + size // 2})
+    with pytest.raises(ValueError, match="parameters, and .* numbers in the file"):
+        load_model(copy)
+
+
+@pytest.mark.parametrize("offset", [10**9, -(10**9), 10**6])
 def test_a_window_larger_than_any_is_not_built(copy, offset):
     text = (copy / "config.json").read_text()
     config = json.loads(text)
@@ -251,7 +260,7 @@ def test_a_window_larger_than_any_is_not_built(copy, offset):
     [layer] = [place for place in places if "offsets" in place["config"]]
     layer["config"]["offsets"] = [0, offset]
     rewrite_config(copy, {"encoder_attention": places})
-    with pytest.raises(ValueError, match="`offsets` is 1,000,000,000, over"):
+    with pytest.raises(ValueError, match="`offsets` is 1,0[0,]*[,:].* over"):
         load_model(copy)
 
 

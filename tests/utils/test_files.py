@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import importlib.util
 import os
 import stat
 from pathlib import Path
@@ -93,6 +94,16 @@ def test_only_plain_files_are_opened(tmp_path, kind):
     if kind != "folder":
         replace_file(path, b"[]")
         assert read_json(path) == []
+
+
+def test_the_file_is_imported_where_flags_are_missing(monkeypatch):
+    for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
+        monkeypatch.delattr(os, flag)
+    spec = importlib.util.spec_from_file_location("files_of_windows", files.__file__)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.FOLDER == os.O_RDONLY
+    assert files.FOLDER != os.O_RDONLY
 
 
 def test_a_file_of_objects_or_of_junk_is_no_file_of_arrays(tmp_path):
