@@ -19,9 +19,9 @@ from keras_attnvariants.training.several_devices import several_devices
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
-from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
+from keras_attnvariants.training.validation import TimeLimit
 
 __all__ = [
     "DifferentProcessesError",

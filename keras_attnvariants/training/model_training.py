@@ -6,6 +6,7 @@ from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
@@ -27,18 +28,22 @@ from keras_attnvariants.training.several_devices import folder_of
 from keras_attnvariants.training.several_devices import locked
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
-from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import on_corpus
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.training.training_loop import TrainingLoop
+from keras_attnvariants.training.validation import TimeLimit
 from keras_attnvariants.training.validation import Translate
 from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.training.validation import begun_limit
 from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data import TokenizedCorpus
 
 
 def train(
@@ -152,14 +157,6 @@ def train(
         return result
 
 
-def begun_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
-    """The limit of time among the callbacks, which counts from now on at the latest."""
-    limit = next((c for c in callbacks if isinstance(c, TimeLimit)), None)
-    if limit is not None:
-        limit.tick()
-    return limit
-
-
 def train_preset(
     preset: Preset,
     corpus: Corpus,
@@ -224,45 +221,16 @@ def train_preset(
     model, tokenizer = kav.training.load_run("runs/hc-sa")
     ```
     """
-    # Imports TensorFlow.
-    from keras_attnvariants.data import TokenizedCorpus
-
     begun_limit(callbacks)
     run_dir = Path(run_dir)
-    subwords, sizes, settings = (dict(x or {}) for x in (subwords, sizes, settings))
-    positions = preset.training.batch_tokens if batch_tokens is None else batch_tokens
-    check_integer("batch_tokens", positions)
-    check_optional_integer("vocabulary_size", vocabulary_size)
     check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
     check_integer("samples", samples, minimum=0)
-    keep_programs(default_cache() / "programs")
-    # Before the tokenizer is trained, which may take minutes.
-    preset.check(vocabulary_size, **sizes)
-    saved = in_first_process(lambda: read_settings(run_dir))
-    if precision == "auto":
-        precision = in_first_process(lambda: run_precision(saved))
-    data = {"batch_tokens": positions, "seed": seed}
-    config = TrainingConfig(
-        precision=precision,
-        data=describe_data(preset, corpus, subwords) | data,
-        **preset_settings(preset, corpus) | settings,
+    data = {"batch_tokens": batch_tokens, "seed": seed}
+    given = {"precision": precision, **(settings or {}), "data": data}
+    model, tokens, config = built(
+        preset, corpus, run_dir, vocabulary_size, subwords or {}, sizes or {}, given
     )
-    tokenizer = run_tokenizer(
-        run_dir,
-        saved,
-        corpus,
-        vocabulary_size or preset.options["vocabulary_size"],
-        subwords,
-        may_shrink=vocabulary_size is None,
-    )
-    tokens = TokenizedCorpus(corpus, tokenizer)
-    given = settings if batch_tokens is None else {**settings, **data}
-    config = on_corpus(config, preset, tokens, given)
-    positions = config.data["batch_tokens"]
-    if "length_ratio" in preset.options:
-        sizes.setdefault("length_ratio", tokens.length_ratio())
-    keras.utils.set_random_seed(seed)
-    model = preset.build(tokenizer.vocabulary_size, dtype=precision, **sizes)
+    positions, tokenizer = config.data["batch_tokens"], tokens.tokenizer
     validation_data = None
     if "validation" in corpus.splits:
         validation_data = tokens.validation_dataset(positions, seed=seed)
@@ -280,3 +248,49 @@ def train_preset(
         callbacks=callbacks,
         verbose=verbose,
     )
+
+
+def built(
+    preset: Preset,
+    corpus: Corpus,
+    run_dir: Path,
+    vocabulary_size: int | None,
+    subwords: Mapping[str, Any],
+    sizes: Mapping[str, Any],
+    given: dict[str, Any],
+) -> tuple[keras.Model, "TokenizedCorpus", TrainingConfig]:
+    """The model of a run of a preset, its corpus in tokens, and its settings.
+
+    All that may be wrong with the arguments is told before a tokenizer is trained,
+    which may take minutes.
+
+    Args:
+        preset, corpus, run_dir, vocabulary_size, subwords, sizes: as in `train_preset`.
+        given: fields of `TrainingConfig`, with the arguments `precision`, and in its
+            `data` `batch_tokens` and `seed`, of `train_preset`.
+    """
+    # Imports TensorFlow.
+    from keras_attnvariants.data import TokenizedCorpus
+
+    positions, seed = given["data"]["batch_tokens"], given["data"]["seed"]
+    check_optional_integer("batch_tokens", positions)
+    check_optional_integer("vocabulary_size", vocabulary_size)
+    keep_programs(default_cache() / "programs")
+    preset.check(vocabulary_size, **sizes)
+    saved = in_first_process(lambda: read_settings(run_dir))
+    if given["precision"] == "auto":
+        given["precision"] = in_first_process(lambda: run_precision(saved))
+    data = {"batch_tokens": positions or preset.training.batch_tokens, "seed": seed}
+    given["data"] = describe_data(preset, corpus, subwords) | data
+    config = TrainingConfig(**preset_settings(preset, corpus) | given)
+    size = vocabulary_size or preset.options["vocabulary_size"]
+    may_shrink = vocabulary_size is None
+    tokenizer = run_tokenizer(run_dir, saved, corpus, size, subwords, may_shrink)
+    tokens = TokenizedCorpus(corpus, tokenizer)
+    chosen = [*given, *(["batch_tokens"] if positions else [])]
+    config = on_corpus(config, preset, tokens, chosen)
+    if "length_ratio" in preset.options:
+        sizes = {"length_ratio": tokens.length_ratio(), **sizes}
+    keras.utils.set_random_seed(seed)
+    model = preset.build(tokenizer.vocabulary_size, dtype=config.precision, **sizes)
+    return model, tokens, config

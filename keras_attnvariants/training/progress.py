@@ -17,7 +17,7 @@ from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.optimizers import learning_rate
-from keras_attnvariants.training.time_limit import TimeLimit
+from keras_attnvariants.training.validation import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_file

@@ -35,8 +35,8 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
-from keras_attnvariants.training.time_limit import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
+from keras_attnvariants.training.validation import TimeLimit
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import replace_file
