@@ -92,11 +92,11 @@ class Table:
         Returns:
             The figure.
         """
-        from keras_attnvariants.evaluation.curves import save_png
+        from keras_attnvariants.evaluation.curves import save_picture
 
         figure = self.figure()
         if path is not None:
-            save_png(figure, Path(path))
+            save_picture(figure, Path(path))
         return figure
 
     def panels(self) -> list[Panel]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -226,12 +228,12 @@ class CorporaOptions(ReadingOptions):
             self.source_tag or (),
         )
 
-    def example(self) -> list[str]:
-        """The options of other commands for the first corpus."""
+    def show_next(self, run: Path) -> None:
+        """Prints the commands that score a run and translate with it."""
         languages = ["--source", self.source[0], "--target", self.target[0]]
-        return ["--data", self.data[0], *languages, *self.tag()]
-
-    def tag(self) -> list[str]:
-        """The option of other commands for the tag of the first corpus, if any."""
         tag = self.source_tag[0] if self.source_tag else ""
-        return ["--source-tag", tag] if tag else []
+        tags = ["--source-tag", tag] if tag else []
+        model = ["--model", str(run)]
+        score = ["kav", "evaluate", *model, "--data", self.data[0], *languages, *tags]
+        use = ["kav", "translate", *model, *tags, "A sentence."]
+        typer.echo(f"Next: {shlex.join(score)}\n      {shlex.join(use)}")

@@ -158,31 +158,32 @@ def show_result(result: Any, folder: Path) -> None:
 def plot(
     runs: list[Path] = argument("Folders of runs."),
     output: Path = option(
-        "Name of the two files, without .png and .html.", Path("curves")
+        "Name of the two pictures, without .png and .svg.", Path("curves")
     ),
 ) -> None:
     """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
 
-    Writes a picture (.png) and a page that needs no other file (.html).
+    Writes a picture twice (.png and .svg), and prints the best values.
 
     [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
     """
     check_extra("A picture", "plot", ("matplotlib",))
     for run in runs:
         check_place("runs", run, RUN)
-    picture, page = (
-        output.with_name(output.name + suffix) for suffix in (".png", ".html")
-    )
-    for path in (picture, page):
+    paths = [output.with_name(output.name + suffix) for suffix in (".png", ".svg")]
+    for path in paths:
         check_output_file(path)
     import_tensorflow()
+    from rich.console import Console
+
     from keras_attnvariants.evaluation.curves import draw_curves
-    from keras_attnvariants.evaluation.curves import save_page
-    from keras_attnvariants.evaluation.curves import save_png
+    from keras_attnvariants.evaluation.curves import save_picture
+    from keras_attnvariants.evaluation.curves import summary
     from keras_attnvariants.training.progress import read_log
 
     events = {str(run): read_log(run / "log.jsonl") for run in runs}
     figure = draw_curves(events)
-    save_png(figure, picture)
-    save_page(figure, events, page)
-    typer.echo(f"{picture}\n{page}")
+    Console().print(summary(events))
+    for path in paths:
+        save_picture(figure, path)
+        typer.echo(path)

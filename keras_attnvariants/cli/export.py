@@ -36,9 +36,16 @@ Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphOptions:
-    """Limits of an exported graph."""
+class GraphOptions(SearchOptions):
+    """What an exported graph computes, and its limits."""
 
+    precision: Precision = option(
+        "auto: float32 or bfloat16, whichever is faster on this machine. int8: "
+        "multiplies 8-bit integers, the fastest, on servers with AVX512-VNNI or "
+        "AVX-VNNI. int8-weights: stores them only, the smallest, on any server. In "
+        "float32 a translation does not depend on the others of its request.",
+        "auto",
+    )
     n_best: int | None = option(
         "Translations that the signature nbest returns; default: the beam size.", min=1
     )
@@ -58,6 +65,12 @@ class GraphOptions:
         "vocabulary, but at least 500.",
         min=1,
     )
+    signatures: list[str] | None = option(
+        "A signature to write besides serving_default; once for each. Default: all but "
+        "translate_with and sample.",
+        None,
+        "--signature",
+    )
 
 
 @command
@@ -68,14 +81,6 @@ def export(
     version: int | None = option(
         "Default: one more than the newest in the folder.", min=1
     ),
-    search: SearchOptions,
-    precision: Precision = option(
-        "auto: float32 or bfloat16, whichever is faster on this machine. int8: "
-        "multiplies 8-bit integers, the fastest, on servers with AVX512-VNNI or "
-        "AVX-VNNI. int8-weights: stores them only, the smallest, on any server. In "
-        "float32 a translation does not depend on the others of its request.",
-        "auto",
-    ),
     graph: GraphOptions,
     ids_only: bool = option(
         "Token ids in and out: loads without TensorFlow Text.", False
@@ -84,12 +89,6 @@ def export(
         "Folder for what it takes to run TensorFlow Serving: Compose and Kubernetes "
         "files, model configuration, a proxy with limits. Files that exist there are "
         "kept."
-    ),
-    signatures: list[str] | None = option(
-        "A signature to write besides serving_default; once for each. Default: all but "
-        "translate_with and sample.",
-        None,
-        "--signature",
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
@@ -109,19 +108,12 @@ def export(
     from keras_attnvariants.serving.exporting import new_version
 
     new_version(output, version)
-    limits = given(graph)
+    options = given(graph)
     if graph.shortlist is not None:
-        limits["shortlist"] = kav.data.Shortlist.load(graph.shortlist)
+        options["shortlist"] = kav.data.Shortlist.load(graph.shortlist)
     loaded, tokenizer = load(model)
-    path = kav.serving.export(
-        loaded,
-        None if ids_only else tokenizer,
-        output,
-        precision=precision,
-        signatures=signatures or None,
-        version=version,
-        **given(search) | limits,
-    )
+    written_for = None if ids_only else tokenizer
+    path = kav.serving.export(loaded, written_for, output, version=version, **options)
     show(path)
     if deployment is not None:
         for file in kav.serving.write_deployment(path, deployment):

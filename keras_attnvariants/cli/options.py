@@ -31,8 +31,6 @@ IMPORTS = option(
     "--import",
     metavar="MODULE",
 )
-TrainingPrecision = Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"]
-TRAINING_PRECISION = option("auto: the faster one on this machine.", "auto")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +75,9 @@ class UpdateOptions:
     warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
     patience: int | None = option(
         "Stop after so many validations without a better one.", min=1
+    )
+    precision: Literal["auto", "float32", "mixed_bfloat16", "mixed_float16"] = option(
+        "auto: the faster one on this machine.", "auto"
     )
 
 

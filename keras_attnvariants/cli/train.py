@@ -2,9 +2,7 @@
 
 import contextlib
 import dataclasses
-import inspect
 import os
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +18,7 @@ from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
-from keras_attnvariants.cli.options import TRAINING_PRECISION
 from keras_attnvariants.cli.options import SizeOptions
-from keras_attnvariants.cli.options import TrainingPrecision
 from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
@@ -92,17 +88,24 @@ class TrainingOptions(UpdateOptions):
     )
     save_every: int | None = option("Updates between two saved states (500).", min=1)
 
-    def settings(self) -> dict[str, Any]:
-        """Those that were given, by the names of the fields of `TrainingConfig`."""
+    def settings(self, alignments: list[str] | None) -> dict[str, Any]:
+        """Those that were given, by the names of the fields of `TrainingConfig`.
+
+        Raises:
+            ValueError: one needs alignments.
+        """
         from keras_attnvariants.training import NoamSchedule
 
-        others = ("batch_tokens", "minutes", "dropout", "learning_rate", "warmup_steps")
-        settings = given(self, *others)
-        peak, steps = self.learning_rate, self.warmup_steps
-        if (peak, steps) != (None, None):
-            rise = 1000 if steps is None else steps
-            settings["learning_rate"] = NoamSchedule.from_peak(peak or 1e-3, rise)
-        return settings
+        found = given(self, "batch_tokens", "minutes", "dropout", "precision")
+        for name, value in found.items():
+            if name.startswith("alignment_") and not any(alignments or ()):
+                raise ValueError(
+                    f"{flag(name)} needs --alignments. Received: {value} without"
+                )
+        peak, rise = found.pop("learning_rate", None), found.pop("warmup_steps", None)
+        if peak or rise:
+            found["learning_rate"] = NoamSchedule.from_peak(peak or 1e-3, rise or 1000)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,36 +167,42 @@ class DeviceOptions:
             yield
 
 
-@command
-def train(
-    *,
-    corpora: CorporaOptions,
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The run, and what joins it."""
+
     run: Path = option(
         "Folder of the run. If it holds a run already, that run is continued.", ...
-    ),
-    preset: str = option("Which model; `kav presets` lists them.", "kav/hc-sa/bible"),
-    sizes: SizeOptions,
-    subwords: SubwordOptions,
-    training: TrainingOptions,
-    precision: TrainingPrecision = TRAINING_PRECISION,
+    )
+    preset: str = option("Which model; `kav presets` lists them.", "kav/hc-sa/bible")
     seed: int = option(
         "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
-    ),
-    validate_every: int = option("Updates between two validations.", 500, min=1),
+    )
+    validate_every: int = option("Updates between two validations.", 500, min=1)
     bleu_sentences: int | None = option(
         "Number of validation sentences to translate in each validation. The best "
         "model is then that of highest BLEU instead of lowest loss. Default: 200 for "
         "information, when they take less than 5 % of the time.",
         min=0,
-    ),
+    )
     samples: int = option(
         "Number of validation sentences whose translations are shown.", 2, min=0
-    ),
+    )
     callback: list[str] | None = option(
         "package.module:function that returns Keras callbacks. May be repeated."
-    ),
+    )
+    imports: list[str] | None = IMPORTS
+
+
+@command
+def train(
+    *,
+    corpora: CorporaOptions,
+    run: RunOptions,
+    sizes: SizeOptions,
+    subwords: SubwordOptions,
+    training: TrainingOptions,
     on: DeviceOptions,
-    imports: list[str] | None = IMPORTS,
 ) -> None:
     """Train a translation model on a parallel corpus, or on several.
 
@@ -203,46 +212,38 @@ def train(
     [bold]Example:[/bold] kav train --data multi30k --source en --target de
     --run runs/multi30k --preset kav/hc-sa/multi30k
     """
-    check_output_folder("--run", run)
-    import_modules(imports)
+    check_output_folder("--run", run.run)
+    import_modules(run.imports)
     import keras_attnvariants as kav
 
-    callbacks = [made for factory in callback or () for made in load_callbacks(factory)]
-    settings = training.settings()
-    for name, value in settings.items():
-        if name.startswith("alignment_") and not any(corpora.alignments or ()):
-            raise ValueError(
-                f"{flag(name)} needs --alignments. Received: {value} without"
-            )
+    settings = training.settings(corpora.alignments)
+    callbacks = [made for name in run.callback or () for made in load_callbacks(name)]
     if training.minutes is not None:
         callbacks.insert(0, kav.training.TimeLimit(training.minutes))
+    model = given(sizes, "vocabulary_size")
+    if training.dropout is not None:
+        model["dropout"] = training.dropout
     with named_by_options(), on.devices_to_use():
-        chosen = kav.presets.get(preset)
-        model = given(sizes, "vocabulary_size")
-        if training.dropout is not None:
-            model["dropout"] = training.dropout
-        chosen.check(sizes.vocabulary_size, **model)
+        preset = kav.presets.get(run.preset)
+        preset.check(sizes.vocabulary_size, **model)
         corpus = corpora.load()
         typer.echo(corpus.report)
         kav.training.train_preset(
-            chosen,
+            preset,
             corpus,
-            run,
+            run.run,
             vocabulary_size=sizes.vocabulary_size,
             subwords=given(subwords),
             batch_tokens=training.batch_tokens,
             sizes=model,
-            settings=settings | {"validate_every": validate_every},
-            precision=precision,
-            seed=seed,
-            bleu_sentences=bleu_sentences,
-            samples=samples,
+            settings=settings | {"validate_every": run.validate_every},
+            precision=training.precision,
+            seed=run.seed,
+            bleu_sentences=run.bleu_sentences,
+            samples=run.samples,
             callbacks=callbacks,
         )
-        model_of = ["--model", str(run)]
-        score = shlex.join(["kav", "evaluate", *model_of, *corpora.example()])
-        use = ["kav", "translate", *model_of, *corpora.tag(), "A sentence."]
-        typer.echo(f"Next: {score}\n      {shlex.join(use)}")
+        corpora.show_next(run.run)
 
 
 @contextlib.contextmanager
@@ -250,9 +251,8 @@ def named_by_options() -> Iterator[None]:
     """Context in which a refusal to resume a run names the options of `kav train`."""
     from keras_attnvariants.training import DifferentSettingsError
 
-    options = {name: flag(name) for name in inspect.signature(train).parameters}
-    options["backend"] = "the environment variable KERAS_BACKEND"
-    for group in (SizeOptions, SubwordOptions, TrainingOptions):
+    options = {"backend": "the environment variable KERAS_BACKEND"}
+    for group in (RunOptions, SizeOptions, SubwordOptions, TrainingOptions):
         for field in dataclasses.fields(group):
             options[field.metadata.get("sets", field.name)] = flag(field.name)
     try:
@@ -262,20 +262,19 @@ def named_by_options() -> Iterator[None]:
 
 
 def load_callbacks(factory: str) -> list[Any]:
-    """The callbacks that a function returns.
+    """The callbacks that a function without arguments, or a class of them, makes.
 
     Args:
         factory: `package.module:function`, found as Python finds modules, or in the
-            working directory. The function takes no arguments and returns one Keras
-            callback or a list of them; a class of callbacks will do.
+            working directory.
 
     Raises:
         ValueError: there is no such function, or it returns something else.
     """
     import keras
 
-    module, _, function = factory.partition(":")
-    if not module or not function:
+    _, _, function = factory.partition(":")
+    if not function or factory.startswith(":"):
         raise ValueError(
             f"`--callback` must be `package.module:function`. Received: {factory}"
         )

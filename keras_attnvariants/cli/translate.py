@@ -5,6 +5,7 @@ from pathlib import Path
 
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import SamplingOptions
@@ -81,18 +82,66 @@ class FileOptions:
         return None if self.shard is None else Shard.parse(self.shard)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServedOptions(SystemOptions):
+    """The system that translates: a model, an exported one, or one on a server."""
+
+    server: str | None = option(
+        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
+        "or /labels/stable if it shall not be the newest. An address that begins with "
+        "http:// is one of REST."
+    )
+
+    def check_search(self, is_drawn: bool, no_repeat_ngram: int) -> None:
+        """Raises unless there is one system, which has such a search.
+
+        Raises:
+            ValueError: a server is to draw or to avoid repetitions, or an exported
+                model to do both; or as for `check`.
+            FileNotFoundError: as for `check`.
+        """
+        systems = (self.model, self.saved_model, self.server)
+        if sum(system is not None for system in systems) != 1:
+            raise ValueError("Give one of --model, --saved-model and --server.")
+        self.check()
+        if self.server is not None and (is_drawn or no_repeat_ngram):
+            raise ValueError(
+                "--sample and --no-repeat-ngram apply to --model and --saved-model: "
+                "ask a server by `kav.serving.Client.predict`. "
+                f"Received: {self.server}"
+            )
+        if self.saved_model is not None and is_drawn and no_repeat_ngram:
+            raise ValueError(
+                "--sample and --no-repeat-ngram go together with --model only: an "
+                "exported model has a signature for each. "
+                f"Received: {self.saved_model}"
+            )
+
+    def translator(
+        self, search: SearchOptions, no_repeat_ngram: int, drawn: SamplingOptions | None
+    ) -> Translate:
+        """The function that translates lists of texts.
+
+        Raises:
+            ValueError: as for `translators`, or the server has no address.
+        """
+        if self.server is None:
+            [found] = self.translators(search, no_repeat_ngram, drawn).values()
+            return found
+        # Without TensorFlow here.
+        from keras_attnvariants.serving.client import Client
+        from keras_attnvariants.serving.client.exchange import parse_place
+
+        return Client(**parse_place(self.server)).translate
+
+
 @command
 def translate(
     *,
     texts: list[str] | None = argument(
         "Sentences; without any, one per line of standard input.", None
     ),
-    systems: SystemOptions,
-    server: str | None = option(
-        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
-        "or /labels/stable if it shall not be the newest. An address that begins with "
-        "http:// is one of REST."
-    ),
+    systems: ServedOptions,
     files: FileOptions,
     search: SearchOptions,
     no_repeat_ngram: int = option(
@@ -105,49 +154,29 @@ def translate(
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
-    model, saved_model = systems.model, systems.saved_model
-    drawn = sampling if sampling.sample else None
-    if sum(system is not None for system in (model, saved_model, server)) != 1:
-        raise ValueError("Give one of --model, --saved-model and --server.")
-    if model is None and (given(search) or imports):
+    if systems.model is None and (given(search) or imports):
         raise ValueError(
             "--beam-size, --length-penalty and --import apply to --model: an exported "
             "model has its own."
         )
     if texts and files.input:
         raise ValueError("Give either sentences or --input.")
-    systems.check()
-    check_search(saved_model, server, drawn, no_repeat_ngram)
-    settings: Settings = {
-        "--server": None,
-        "--shard": files.shard,
-        "--beam-size": search.beam_size,
-        "--length-penalty": search.length_penalty,
-        "--no-repeat-ngram": no_repeat_ngram,
-        "--source-tag": systems.source_tag,
-        "--sample": None if drawn is None else repr(drawn),
-        "--precision": systems.precision,
-    }
-    if server is not None:
-        # Without TensorFlow here.
-        from keras_attnvariants.serving.client import Client
-        from keras_attnvariants.serving.client.exchange import parse_place
-        from keras_attnvariants.serving.client.exchange import without_password
-
-        settings["--server"] = without_password(server)
-    with sentences(texts, files.input, files.part) as source:
-        if files.output is not None:
-            settings |= origin(model, saved_model, files.input)
-        with output_to(files.output, settings, files.resume) as writer:
-            rest = source._replace(texts=writer.rest(source.texts))
-            if server is not None:
-                system: Translate = Client(**parse_place(server)).translate
-            else:
-                if imports:
-                    import_modules(imports)
-                found = systems.translators(search, no_repeat_ngram, drawn)
-                [system] = found.values()
-            translate_all(system, rest, writer)
+    systems.check_search(sampling.sample, no_repeat_ngram)
+    drawn = sampling if sampling.sample else None
+    settings: Settings = {}
+    if files.output is not None:
+        chosen = vars(search) | vars(sampling) | {"no_repeat_ngram": no_repeat_ngram}
+        settings = {flag(name): value for name, value in chosen.items()}
+        settings |= origin(systems, files)
+    with (
+        sentences(texts, files.input, files.part) as source,
+        output_to(files.output, settings, files.resume) as writer,
+    ):
+        rest = source._replace(texts=writer.rest(source.texts))
+        if imports:
+            import_modules(imports)
+        system = systems.translator(search, no_repeat_ngram, drawn)
+        translate_all(system, rest, writer)
 
 
 def translate_all(system: Translate, source: Source, writer: LineWriter) -> None:
@@ -165,40 +194,21 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
             progress.update(writer.lines, source.stream.done)
 
 
-def check_search(
-    saved_model: Path | None,
-    server: str | None,
-    sampling: SamplingOptions | None,
-    no_repeat_ngram: int,
-) -> None:
-    """Raises if a system does not have such a search.
-
-    Raises:
-        ValueError: a server is to draw or to avoid repetitions, or an exported model
-            to do both.
-    """
-    if server is not None and (sampling or no_repeat_ngram):
-        raise ValueError(
-            "--sample and --no-repeat-ngram apply to --model and --saved-model: ask a "
-            f"server by `kav.serving.Client.predict`. Received: {server}"
-        )
-    if saved_model is not None and sampling and no_repeat_ngram:
-        raise ValueError(
-            "--sample and --no-repeat-ngram go together with --model only: an exported "
-            f"model has a signature for each. Received: {saved_model}"
-        )
-
-
-def origin(
-    model: Path | None, saved_model: Path | None, input: Path | None
-) -> Settings:
-    """Digests of the model and of the sentences, by option."""
-    folders = {"--model": model, "--saved-model": saved_model}
+def origin(systems: ServedOptions, files: FileOptions) -> Settings:
+    """The system and the sentences by option; files by their digests."""
     found: Settings = {
-        f"{option} with sha256": model_digest(folder)
-        for option, folder in folders.items()
-        if folder is not None
+        "--server": None,
+        "--source-tag": systems.source_tag,
+        "--precision": systems.precision,
+        "--shard": files.shard,
     }
-    if input is not None and input.is_file():
-        found["--input with sha256"] = file_entry(input.resolve())["sha256"]
+    if systems.server is not None:
+        from keras_attnvariants.serving.client.exchange import without_password
+
+        found["--server"] = without_password(systems.server)
+    for name, folder in vars(systems).items():
+        if isinstance(folder, Path):
+            found[f"{flag(name)} with sha256"] = model_digest(folder)
+    if files.input is not None and files.input.is_file():
+        found["--input with sha256"] = file_entry(files.input.resolve())["sha256"]
     return found

@@ -19,9 +19,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
-from keras_attnvariants.cli.options import TRAINING_PRECISION
 from keras_attnvariants.cli.options import SizeOptions
-from keras_attnvariants.cli.options import TrainingPrecision
 from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
@@ -92,15 +90,29 @@ class Subject:
             OSError: a file cannot be read.
         """
         from keras_attnvariants import presets
+        from keras_attnvariants.tuning import SearchSpace
+        from keras_attnvariants.tuning import named_space
 
         if self.from_locality is not None:
+            if self.preset or sizes:
+                raise ValueError(
+                    "--from-locality has the preset and the sizes of its run: leave "
+                    f"out --preset and sizes. Received: {self.preset or sizes}"
+                )
             return self._propose(self.from_locality, corpus)
         preset = presets.get(self.preset or PRESET)
         for name in sizes:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
         preset = dataclasses.replace(preset, options={**preset.options, **sizes})
-        return preset, load_space(str(self.space), preset)
+        path = Path(str(self.space))
+        if path.suffix != ".toml":
+            return preset, named_space(str(path), preset)
+        try:
+            values = tomllib.loads(path.read_text("utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is no TOML: {error}") from error
+        return preset, SearchSpace.from_dict(values)
 
     def _propose(self, run: Path, corpus: "Corpus") -> tuple["Preset", "SearchSpace"]:
         from rich.console import Console
@@ -119,31 +131,11 @@ class Subject:
         return proposal.preset, proposal.space
 
 
-def load_space(spec: str, preset: Any) -> Any:
-    """A search space from a TOML file, or by its name.
-
-    Raises:
-        ValueError: the file is no TOML or describes no space, or the name is unknown.
-        OSError: the file cannot be read.
-    """
-    from keras_attnvariants.tuning import SearchSpace
-    from keras_attnvariants.tuning import named_space
-
-    path = Path(spec)
-    if path.suffix != ".toml":
-        return named_space(spec, preset)
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no TOML: {error}") from error
-    return SearchSpace.from_dict(values)
-
-
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions:
     """The budget of every trial."""
 
-    PANEL: ClassVar[str] = "Budget of every trial (one of these)"
+    PANEL: ClassVar[str] = "Budget of every trial (one of the first three)"
 
     updates: int | None = option("Updates.", min=1)
     minutes: float | None = option(
@@ -151,6 +143,9 @@ class BudgetOptions:
     )
     tokens: int | None = option(
         "Source and target positions of all updates together.", min=1
+    )
+    validations: int = option(
+        "Validations of a trial; in Hyperband, its epochs.", 9, min=1
     )
 
 
@@ -191,6 +186,37 @@ class ParallelOptions:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class TrialOptions:
+    """The trials of a search.
+
+    Raises:
+        ValueError: an option lacks another.
+    """
+
+    method: Literal["random", "bayesian", "hyperband"] = option(
+        "Choice of the points of a space.", "random"
+    )
+    objective: Literal["loss", "bleu"] = option(
+        "Score of a trial, on the validation split.", "loss"
+    )
+    trials: int | None = option(
+        "Number of trials; by default all points of a space of up to 20, else 20. "
+        "Hyperband decides it by itself.",
+        min=1,
+        sets="max_trials",
+    )
+    seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
+    seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)
+    bleu_sentences: int | None = option(
+        "Validation sentences to translate, for bleu (200).", min=1
+    )
+
+    def __post_init__(self) -> None:
+        if self.bleu_sentences is not None and self.objective != "bleu":
+            raise ValueError("--bleu-sentences needs --objective bleu.")
+
+
 @command
 def tune(
     *,
@@ -200,29 +226,10 @@ def tune(
         ...,
     ),
     subject: Subject,
-    method: Literal["random", "bayesian", "hyperband"] = option(
-        "Choice of the points of a space.", "random"
-    ),
-    objective: Literal["loss", "bleu"] = option(
-        "Score of a trial, on the validation split.", "loss"
-    ),
-    trials: int | None = option(
-        "Number of trials; by default all points of a space of up to 20, else 20. "
-        "Hyperband decides it by itself.",
-        min=1,
-    ),
+    trials: TrialOptions,
     budget: BudgetOptions,
-    validations: int = option(
-        "Validations of a trial; in Hyperband, its epochs.", 9, min=1
-    ),
-    seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1),
-    seed: int = option("Of the points that are tried.", 1, min=1, max=2**31),
     sizes: SizeOptions,
     training: UpdateOptions,
-    bleu_sentences: int | None = option(
-        "Validation sentences to translate, for bleu (200).", min=1
-    ),
-    precision: TrainingPrecision = TRAINING_PRECISION,
     csv: Path | None = option("File for the table of all trials."),
     parallel: ParallelOptions,
     imports: list[str] | None = IMPORTS,
@@ -237,37 +244,24 @@ def tune(
     --search runs/offsets --space you2020/offsets --updates 6000
     """
     check_output_folder("--search", search)
-    if bleu_sentences is not None and objective != "bleu":
-        raise ValueError("--bleu-sentences needs --objective bleu.")
     if csv is not None and parallel.worker is not None:
         raise ValueError("--csv is for the chief: a worker has no table.")
-    model, patience = given(sizes), training.patience
-    if subject.from_locality is not None and (subject.preset or model):
-        raise ValueError(
-            "--from-locality has the preset and the sizes of its run: leave out "
-            f"--preset and sizes. Received: {subject.preset or model}"
-        )
     import_modules(imports)
     import keras_attnvariants as kav
 
-    limit = kav.tuning.Budget(**vars(budget), validations=validations)
+    limit = kav.tuning.Budget(**vars(budget))
     loaded = corpus.load()
-    preset, space = subject.explore(loaded, model)
+    preset, space = subject.explore(loaded, given(sizes))
     prepared = kav.tuning.search(
         preset,
         loaded,
-        space.with_training(**given(training, "patience")),
+        space.with_training(**given(training, "patience", "precision")),
         search,
         budget=limit,
-        objective=objective,
-        method=method,
-        max_trials=trials,
-        seeds=range(1, seeds + 1),
-        seed=seed,
-        settings={} if patience is None else {"patience": patience},
-        bleu_sentences=bleu_sentences or 200,
-        precision=precision,
+        settings={} if training.patience is None else {"patience": training.patience},
+        precision=training.precision,
         imports=imports or (),
+        **given(trials) | {"seeds": range(1, trials.seeds + 1)},
     )
     if parallel.worker is not None:
         return prepared.join(str(parallel.chief), parallel.worker)

@@ -1,11 +1,8 @@
-"""Learning curves of runs: as a picture, and as a page that needs no other file.
+"""Learning curves of runs as a picture, and their best values as a table.
 
 Needs matplotlib, which only those who draw have to install.
 """
 
-import html
-import io
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +12,8 @@ from typing import NamedTuple
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from rich.table import Table
+from rich.text import Text
 
 from keras_attnvariants.utils.progress import clock
 
@@ -24,6 +23,8 @@ Events = Sequence[Mapping[str, Any]]
 INK = "0.25"
 COLORS = ("#4a78a8", "#c44e52", "#55a868", "#8172b3", "#cc8b3c", "#64b5cd")
 DOTS_PER_INCH = 110
+# Without the date of drawing, equal figures are equal files.
+METADATA = {".svg": {"Date": None}}
 
 
 class Plot(NamedTuple):
@@ -114,54 +115,29 @@ def decorate(axis: Any, title: str, across: str = "updates", up: str = "") -> No
     axis.spines[["left", "bottom"]].set_color("0.8")
 
 
-def save_png(figure: Figure, path: Path) -> None:
-    """Saves a figure as a picture."""
+def save_picture(figure: Figure, path: Path) -> None:
+    """Saves a figure in the format that the end of its name says, such as `.png`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=DOTS_PER_INCH)
-
-
-def save_page(figure: Figure, runs: Mapping[str, Events], path: Path) -> None:
-    """Saves a figure and a table of the runs as one HTML file."""
-    drawing = io.StringIO()
-    # Text as text: the page can be searched, and copied from.
+    # Text as text: it can be searched, and copied from.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "curves"}):
-        figure.savefig(drawing, format="svg", metadata={"Date": None})
-    svg = drawing.getvalue()
-    lines = [row_of("th", ("run", *SUMMARY))]
-    lines += [row_of("td", (name, *summary(run))) for name, run in runs.items()]
-    page = PAGE.format(
-        title=html.escape(", ".join(runs)),
-        table="\n".join(lines),
-        svg=svg[svg.index("<svg") :],
-    )
-    path.write_text(page, "utf-8")
+        figure.savefig(path, dpi=DOTS_PER_INCH, metadata=METADATA.get(path.suffix))
 
 
-def row_of(tag: str, cells: Iterable[str]) -> str:
-    """One row of a table in HTML."""
-    escaped = (f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells)
-    return f"<tr>{''.join(escaped)}</tr>"
-
-
-SUMMARY = (
-    "updates",
-    "time",
-    "lowest validation loss",
-    "highest validation BLEU",
-    "tokens per second",
-)
-
-
-def summary(events: Events) -> tuple[str, ...]:
-    """The progress of a run for people to read, as `SUMMARY` names it."""
-    _, speeds = series(events, "tokens_per_second")
-    return (
-        f"{max(event['step'] for event in events):,}",
-        clock(max(event.get("seconds", 0.0) for event in events)),
-        best(events, "val_loss", min, 3),
-        best(events, "val_bleu", max, 2),
-        f"{sorted(speeds)[len(speeds) // 2]:,.0f}" if speeds else "–",
-    )
+def summary(runs: Mapping[str, Events]) -> Table:
+    """The progress of runs, a row each, for `rich`."""
+    table = Table("run", "updates", "time", "lowest loss", "highest BLEU", "tokens/s")
+    for name, events in runs.items():
+        _, speeds = series(events, "tokens_per_second")
+        table.add_row(
+            Text(name),
+            f"{max(event['step'] for event in events):,}",
+            clock(max(event.get("seconds", 0.0) for event in events)),
+            best(events, "val_loss", min, 3),
+            best(events, "val_bleu", max, 2),
+            f"{sorted(speeds)[len(speeds) // 2]:,.0f}" if speeds else "–",
+        )
+    table.caption = "Loss and BLEU are those of validations"
+    return table
 
 
 def best(events: Events, name: str, choose: Any, decimals: int) -> str:
@@ -171,23 +147,3 @@ def best(events: Events, name: str, choose: Any, decimals: int) -> str:
         return "–"
     value = choose(values)
     return f"{value:.{decimals}f} at {steps[values.index(value)]:,}"
-
-
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>Learning curves: {title}</title>
-<style>
-body {{ font: 15px sans-serif; color: #333; max-width: 62em; margin: 2em auto; }}
-th, td {{ text-align: left; padding-right: 1.2em; }}
-svg {{ width: 100%; height: auto; }}
-</style>
-</head>
-<body>
-<h1>Learning curves</h1>
-<table>{table}</table>
-{svg}
-</body>
-</html>
-"""

@@ -108,12 +108,13 @@ def test_nothing_trained_yet(kav, tmp_path, corpus_folder):
     assert (folder / "results.json").is_file()
 
 
-def test_a_picture_and_a_page(kav, run_folder, tmp_path):
+def test_two_pictures_and_a_table(kav, run_folder, tmp_path):
     output = stdout(kav("plot", run_folder, "--output", tmp_path / "two.runs"))
-    written = [tmp_path / "two.runs.png", tmp_path / "two.runs.html"]
-    assert output.splitlines() == [str(path) for path in written]
+    written = [tmp_path / "two.runs.png", tmp_path / "two.runs.svg"]
+    assert output.splitlines()[-2:] == [str(path) for path in written]
+    assert "lowest loss" in output and "updates" in output
     assert written[0].read_bytes().startswith(b"\x89PNG")
-    assert str(run_folder) in written[1].read_text("utf-8")
+    assert "</svg>" in written[1].read_text("utf-8")
 
 
 def test_a_damaged_log(kav, tmp_path):

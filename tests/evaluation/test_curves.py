@@ -1,10 +1,10 @@
-"""Learning curves: what is drawn, and what the page says."""
+"""Learning curves: what is drawn, and what the table says."""
 
+import io
 import math
-import re
-from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from keras_attnvariants.evaluation import curves
 
@@ -60,21 +60,31 @@ def test_nothing_to_plot():
         curves.draw_curves({"a run": []})
 
 
-def test_the_page_needs_no_other_file(tmp_path):
-    runs = {"<b>&1": log(bleu=True), "b": log()}
-    path = tmp_path / "curves.html"
-    curves.save_page(curves.draw_curves(runs), runs, path)
-    page = path.read_text("utf-8")
-    assert not re.search(r'(src|href)="(?!#)|<script|url\((?!#)|@import', page)
-    assert "&lt;b&gt;&amp;1" in page and "<b>" not in page
-    body = page[page.index("<body>") : page.index("</body>") + 7]
-    ElementTree.fromstring(body)  # noqa: S314 (every tag is closed)
-    text = re.sub(r"<svg.*</svg>", "", page, flags=re.S)
-    for value in ("1,000", "4:10", "25.00 at 1,000", "2.278 at 1,000", "5,550", "–"):
+def test_the_best_values_are_a_table():
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(curves.summary({"[b]&1": log(bleu=True), "b": log()}))
+    text = console.export_text()
+    for value in (
+        "[b]&1",
+        "1,000",
+        "4:10",
+        "25.00 at 1,000",
+        "2.278 at 1,000",
+        "5,550",
+    ):
         assert value in text
+
+
+def test_text_in_a_drawing_is_text(tmp_path):
+    paths = [tmp_path / name for name in ("one.svg", "two.svg")]
+    for path in paths:
+        curves.save_picture(curves.draw_curves({"<b>&1": log(), "b": log()}), path)
+    text = paths[0].read_text("utf-8")
+    assert "&lt;b&gt;&amp;1" in text and "learning rate" in text
+    assert text == paths[1].read_text("utf-8")
 
 
 def test_the_picture(tmp_path):
     path = tmp_path / "new" / "curves.png"
-    curves.save_png(curves.draw_curves({"a": log()}), path)
+    curves.save_picture(curves.draw_curves({"a": log()}), path)
     assert path.read_bytes().startswith(b"\x89PNG")
