@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.data import sources
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 1
 _REPORT = "report.json"
+# Part of a path, and of no name of a registered corpus.
+_PATH = re.compile(rf"/|{re.escape(os.sep)}|\.(tsv|gz)$")
 
 
 @dataclass(frozen=True)
@@ -172,21 +175,63 @@ def load_corpus(
     cache = Path(cache_dir) if cache_dir else default_cache()
     languages = (source_language, target_language)
     found = _find(spec, languages, cache)
-    _check_alignments(alignments, Path(spec), unique)
-    for file in found.inputs:
-        remembered(
-            file, f"UTF-8 but for {share}", lambda file: check_text_file(file, share)
-        )
+    found.check(share, alignments, unique)
     settings = [_CLEANING_VERSION, languages, max_characters]
     # Without the option, the name of the folder is that of a corpus without a choice.
     settings += ["unique"] if unique else []
     digest = fingerprint(found.inputs, *settings)
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
+    cached_folder(
+        folder, lambda into: found.clean(into, cleaner, max_characters, unique)
+    )
+    reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
+    kept = None
+    if alignments is not None:
+        shards, path = found.splits["train"], Path(alignments)
+        kept = cached_alignments(folder, shards, path, max_characters)
+    return Corpus(
+        found.name,
+        *languages,
+        folder=folder,
+        splits={r.split: _files(folder, r.split, languages) for r in reports},
+        reports={r.split: r for r in reports},
+        notes=found.notes,
+        alignments=kept,
+    )
 
-    def write(into: FolderWriter) -> None:
+
+class _Found(NamedTuple):
+    """A corpus before it is cleaned: its files, and its pairs by split."""
+
+    name: str
+    languages: tuple[str, str]
+    inputs: Sequence[Path]
+    splits: Mapping[str, Sequence[Shard]]
+    notes: tuple[str, ...] = ()
+
+    def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
+        """Raises unless it is text and can have the alignments; see `load_corpus`."""
+        [first, *_] = self.splits.get("train", [None])
+        if alignments is not None and (unique or not isinstance(first, ParallelFiles)):
+            raise ValueError(
+                "`alignments` have a line for each pair of two files of a split "
+                "'train', one for each language: leave none out with `unique`. "
+                f"Received: {alignments} with {self.name}"
+            )
+
+        def check_text(file: Path) -> None:
+            check_text_file(file, max_invalid)
+
+        for file in self.inputs:
+            remembered(file, f"UTF-8 but for {max_invalid}", check_text)
+
+    def clean(
+        self, into: FolderWriter, cleaner: Cleaner, max_characters: int, unique: bool
+    ) -> None:
+        """Writes the cleaned splits and their reports; see `load_corpus`."""
         jobs = []
-        for split, shards in found.splits.items():
-            files = _files(into.path, split, languages)
+        for split, shards in self.splits.items():
+            files = _files(into.path, split, self.languages)
             trains = split.startswith("train")
             # The lines of a table have no numbers that tests could refer to.
             keeps = not trains and isinstance(shards[0], ParallelFiles)
@@ -198,37 +243,9 @@ def load_corpus(
             if report.written == 0:
                 raise ValueError(
                     f"Split {report.split!r} holds no usable pair ({report}). "
-                    f"Received: {', '.join(map(str, found.inputs))}"
+                    f"Received: {', '.join(map(str, self.inputs))}"
                 )
         into.write_json(_REPORT, [asdict(report) for report in reports])
-
-    cached_folder(folder, write)
-    reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
-    corpus = Corpus(
-        name=found.name,
-        source_language=source_language,
-        target_language=target_language,
-        folder=folder,
-        splits={r.split: _files(folder, r.split, languages) for r in reports},
-        reports={r.split: r for r in reports},
-        notes=found.notes,
-    )
-    if alignments is None:
-        return corpus
-    corpus.files("train")
-    kept = cached_alignments(
-        folder, found.splits["train"], Path(alignments), max_characters
-    )
-    return replace(corpus, alignments=kept)
-
-
-class _Found(NamedTuple):
-    """A corpus before it is cleaned: its files, and its pairs by split."""
-
-    name: str
-    inputs: Sequence[Path]
-    splits: Mapping[str, Sequence[Shard]]
-    notes: tuple[str, ...] = ()
 
 
 def _find(
@@ -238,10 +255,10 @@ def _find(
     path = Path(spec)
     if path.is_file():
         table = {split: [TableSplit(path, languages, split)] for split in SPLITS}
-        return _Found(path.name.split(".")[0], [path], table)
+        return _Found(path.name.split(".")[0], languages, [path], table)
     if path.is_dir():
         name, folder = path.resolve().name, path
-    elif isinstance(spec, str) and not _looks_like_path(spec):
+    elif isinstance(spec, str) and not _PATH.search(spec):
         name, folder = spec, sources.fetch(spec, languages, cache)
     else:
         raise FileNotFoundError(
@@ -249,29 +266,7 @@ def _find(
         )
     splits, notes = find_splits(folder, languages)
     inputs = [file for shards in splits.values() for files in shards for file in files]
-    return _Found(name, inputs, splits, notes)
-
-
-def _looks_like_path(spec: str) -> bool:
-    return "/" in spec or os.sep in spec or spec.endswith((".tsv", ".gz"))
-
-
-def _check_alignments(
-    alignments: os.PathLike[str] | str | None, path: Path, unique: bool
-) -> None:
-    """Raises if a corpus cannot have alignments."""
-    if alignments is None:
-        return
-    if path.is_file():
-        raise ValueError(
-            "Alignments need a corpus of two files, one for each language. "
-            f"Received: {alignments} with {path}"
-        )
-    if unique:
-        raise ValueError(
-            "`alignments` have a line for each pair: leave none out with `unique`. "
-            f"Received: {alignments}"
-        )
+    return _Found(name, languages, inputs, splits, notes)
 
 
 def _files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:

@@ -117,17 +117,10 @@ class Tokenizer:
         """
         # Late: learning a vocabulary of a corpus makes a tokenizer.
         from keras_attnvariants.data.vocabularies import learn_subwords
+        from keras_attnvariants.data.vocabularies import subword_options
 
-        model = learn_subwords(
-            files_or_texts,
-            vocabulary_size,
-            model_type,
-            character_coverage,
-            max_sentences,
-            tags,
-            may_shrink,
-        )
-        return cls(model)
+        options = subword_options(vocabulary_size, model_type, character_coverage, tags)
+        return cls(learn_subwords(files_or_texts, options, max_sentences, may_shrink))
 
     @classmethod
     def load(cls, path_or_bytes: os.PathLike[str] | str | bytes) -> Tokenizer:

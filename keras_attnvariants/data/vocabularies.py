@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -31,7 +32,17 @@ from keras_attnvariants.utils.folders import FolderWriter
 
 # Each thread sums for itself, so the number of threads changes the result.
 _TRAINING_THREADS = 4
-_ERRORS_ONLY = 2
+# What all vocabularies of this package have in common; 2 is for errors only.
+_OPTIONS: dict[str, Any] = {
+    "byte_fallback": False,
+    "max_sentence_length": 1 << 16,
+    "num_threads": _TRAINING_THREADS,
+    "pad_id": PAD_ID,
+    "unk_id": UNK_ID,
+    "bos_id": BOS_ID,
+    "eos_id": EOS_ID,
+    "minloglevel": 2,
+}
 FILE = "tokenizer.model"
 # How SentencePiece says which size the text allows.
 _TOO_HIGH = re.compile(r"too high .* <= (\d+)", re.DOTALL)
@@ -58,10 +69,58 @@ def check_tag(tag: str) -> str:
     return tag
 
 
-def _checked_inputs(
+def sentences_of(inputs: Iterable[Path | str]) -> Iterator[str]:
+    """The sentences of texts, and of files with one a line, that are not empty."""
+    for item in inputs:
+        lines = [item] if isinstance(item, str) else read_text_lines(item)
+        yield from (line for line in lines if line.strip())
+
+
+def subword_options(
+    vocabulary_size: int,
+    model_type: str,
+    character_coverage: float,
+    tags: Sequence[str],
+) -> dict[str, Any]:
+    """Options of SentencePiece; see `Tokenizer.train` for arguments and errors."""
+    # The four special pieces and one more.
+    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
+    check_choice("model_type", model_type, ("unigram", "bpe"))
+    if not 0.9 <= character_coverage <= 1.0:
+        raise ValueError(
+            "`character_coverage` must be between 0.9 and 1.0. "
+            f"Received: {character_coverage}"
+        )
+    options = {
+        "vocab_size": vocabulary_size,
+        "model_type": model_type,
+        "character_coverage": character_coverage,
+        **_OPTIONS,
+    }
+    # An empty list would be a list of one empty symbol.
+    if tags:
+        options["user_defined_symbols"] = [SPACE + check_tag(tag) for tag in tags]
+    return options
+
+
+def learn_subwords(
     files_or_texts: Iterable[os.PathLike[str] | str],
-) -> list[Path | str]:
-    """The files, which are text in UTF-8, and the texts to learn from."""
+    options: Mapping[str, Any],
+    max_sentences: int,
+    may_shrink: bool,
+) -> bytes:
+    """A SentencePiece model.
+
+    Args:
+        files_or_texts, max_sentences, may_shrink: as for `Tokenizer.train`.
+        options: from `subword_options`.
+
+    Raises:
+        TypeError, FileNotFoundError, ValueError: as `Tokenizer.train`.
+    """
+    # Late: whoever only trains on batches of ids does not need it.
+    import sentencepiece
+
     if isinstance(files_or_texts, str):
         raise TypeError(
             "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
@@ -71,66 +130,17 @@ def _checked_inputs(
     for item in inputs:
         if isinstance(item, Path):
             check_text_file(item, max_invalid=0)
-    return inputs
-
-
-def _sentences(inputs: list[Path | str]) -> Iterator[str]:
-    for item in inputs:
-        lines = [item] if isinstance(item, str) else read_text_lines(item)
-        yield from (line for line in lines if line.strip())
-
-
-def learn_subwords(
-    files_or_texts: Iterable[os.PathLike[str] | str],
-    vocabulary_size: int,
-    model_type: str,
-    character_coverage: float,
-    max_sentences: int,
-    tags: Sequence[str],
-    may_shrink: bool,
-) -> bytes:
-    """A SentencePiece model; see `Tokenizer.train` for arguments and errors."""
-    # Late: whoever only trains on batches of ids does not need it.
-    import sentencepiece
-
-    # The four special pieces and one more.
-    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
-    check_choice("model_type", model_type, ("unigram", "bpe"))
-    if not 0.9 <= character_coverage <= 1.0:
-        raise ValueError(
-            "`character_coverage` must be between 0.9 and 1.0. "
-            f"Received: {character_coverage}"
-        )
-    symbols = [SPACE + check_tag(tag) for tag in tags]
-    # An empty list would be a list of one empty symbol.
-    more: dict[str, Any] = {"user_defined_symbols": symbols} if symbols else {}
-    inputs = _checked_inputs(files_or_texts)
-    count = sum(1 for _ in _sentences(inputs))
+    count = sum(1 for _ in sentences_of(inputs))
     if count == 0:
         raise ValueError(
             f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
         )
-    stride = -(-count // max_sentences)
-    options: dict[str, Any] = {
-        "vocab_size": vocabulary_size,
-        "model_type": model_type,
-        "character_coverage": character_coverage,
-        "byte_fallback": False,
-        "max_sentence_length": 1 << 16,
-        "num_threads": _TRAINING_THREADS,
-        "pad_id": PAD_ID,
-        "unk_id": UNK_ID,
-        "bos_id": BOS_ID,
-        "eos_id": EOS_ID,
-        "minloglevel": _ERRORS_ONLY,
-        **more,
-    }
 
     def train(**changed: Any) -> bytes:
         model = io.BytesIO()
-        sentences = islice(_sentences(inputs), 0, None, stride)
+        sentences = islice(sentences_of(inputs), 0, None, -(-count // max_sentences))
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences, model_writer=model, **options | changed
+            sentence_iterator=sentences, model_writer=model, **options, **changed
         )
         return model.getvalue()
 
@@ -145,7 +155,7 @@ def learn_subwords(
             reason = TOO_LARGE.format(int(largest[1]))
         raise ValueError(
             f"SentencePiece cannot learn this vocabulary. {reason} Received: "
-            f"vocabulary_size={vocabulary_size}, {count} sentences"
+            f"vocabulary_size={options['vocab_size']}, {count} sentences"
         ) from error
 
 
