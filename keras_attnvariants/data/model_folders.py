@@ -40,6 +40,10 @@ TOKENIZER = "tokenizer.model"
 LARGEST_SIZE = 1 << 20
 LARGEST_STATE = 1 << 24
 
+# What is wrong with a folder.
+UNBUILT = f"{CONFIG} describes no model that can be built"
+UNFIT = f"{CONFIG} and the weights beside it do not fit"
+
 # Arguments of layers of Keras that, as texts, are files which the layers read.
 FILES = ("vocabulary", "filepath")
 
@@ -141,10 +145,10 @@ def read_model(folder: Path) -> LoadedModel:
 
     check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
-    with fitting(folder):
+    with told(folder, UNFIT):
         arrays, numbers = contents(weights)
     model = build_model(folder, arrays, numbers)
-    with fitting(folder):
+    with told(folder, UNFIT):
         load_weights_file(model, weights)
         # Keras ignores arrays that a model has no place for.
         if arrays != len(model.weights):
@@ -175,58 +179,56 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
     # Its values are quantized, so it has to have some.
     quantization = config["config"].pop("quantization", None)
     try:
-        with fitting(folder):
-            check_integers(config, arrays, numbers)
-        with describing(folder):
-            check_files(config)
-        with describing(folder), keras.StatelessScope(initialize_variables=False):
-            model = templates.deserialize(config)
-        if not isinstance(model, keras.Model):
-            raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
-        with fitting(folder):
+        with told(folder, UNBUILT):
+            check_config(config, arrays, numbers)
+            with keras.StatelessScope(initialize_variables=False):
+                model = templates.deserialize(config)
+            if not isinstance(model, keras.Model):
+                raise TypeError(f"it is a {type(model).__name__}")
+        with told(folder, UNFIT):
             # Two numbers of a model in 4 bits are one of the file.
             if model.count_params() > numbers * (1 if quantization is None else 2):
                 raise ValueError(
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
                 )
-        with describing(folder), keras.StatelessScope():
+        with told(folder, UNBUILT), keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
-    except RecursionError as error:
-        raise DamagedFolderError(
-            f"{CONFIG} is nested too deeply. Received: {folder}"
-        ) from error
     finally:
         forget_variables_without_values()
     if quantization is not None:
-        with describing(folder):
+        with told(folder, UNBUILT):
             model.quantize(quantization)
     return model
 
 
 @contextlib.contextmanager
-def describing(folder: Path) -> Iterator[None]:
-    """Context in which an error means that the configuration describes no model."""
+def told(folder: Path, problem: str) -> Iterator[None]:
+    """Context in which an error is that of a folder, in one line.
+
+    Raises:
+        DamagedFolderError: names the problem, the reason and the folder.
+    """
     try:
         yield
-    except RecursionError:
-        raise
+    except RecursionError as error:
+        raise DamagedFolderError(
+            f"{CONFIG} is nested too deeply. Received: {folder}"
+        ) from error
     # Layers raise errors of all kinds for values that nobody passes.
     except Exception as error:
         is_wrapped = isinstance(error, TypeError)
         cause = templates.first_cause(error) if is_wrapped else error
         reason = " ".join(str(cause).split())[:500]
-        raise DamagedFolderError(
-            f"{CONFIG} describes no model that can be built ({reason}). "
-            f"Received: {folder}"
-        ) from error
+        raise DamagedFolderError(f"{problem} ({reason}). Received: {folder}") from error
 
 
-def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
-    """Raises before a model is built that takes long, or has too large a size.
+def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
+    """Raises before a layer is built that takes long, is too large or reads a file.
 
-    A size is that of an array in the file, or small: searches keep vectors of the width
-    of the model for positions, heads and windows, each for all hypotheses.
+    A size is that of an array in the file of weights, or small: searches keep vectors
+    of the width of the model for positions, heads and windows, for all hypotheses.
+    Layers that read files are refused by Keras too, unless somebody has allowed them.
 
     Args:
         config: the result of `keras.saving.serialize_keras_object` for the model.
@@ -235,9 +237,14 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
     """
     largest: dict[str, int] = {}
     for path, value in keras.tree.flatten_with_path(config):
+        name = [part for part in path if isinstance(part, str)][-1]
         if isinstance(value, int):
-            name = [part for part in path if isinstance(part, str)][-1]
             largest[name] = max(abs(value), largest.get(name, 0))
+        elif isinstance(value, str) and path[-1] in FILES:
+            raise ValueError(
+                f"`{name}` names the file {value!r}, and a model folder must not name "
+                "files outside: save the model without this layer"
+            )
     largest.pop("seed", None)
     width, beams = (largest.get(name, 1) for name in ("hidden_dim", "beam_size"))
     for name, value in largest.items():
@@ -249,22 +256,6 @@ def check_integers(config: dict[str, Any], arrays: int, numbers: int) -> None:
             raise ValueError(
                 f"`{name}` is {value:,}: times `hidden_dim` and `beam_size`, {width:,} "
                 f"and {beams:,}, that is over {LARGEST_STATE:,}"
-            )
-
-
-def check_files(config: dict[str, Any]) -> None:
-    """Raises before a layer is built that would read a file.
-
-    Keras refuses such layers too, unless somebody has allowed them in the process.
-
-    Args:
-        config: the result of `keras.saving.serialize_keras_object` for the model.
-    """
-    for path, value in keras.tree.flatten_with_path(config):
-        if path[-1] in FILES and isinstance(value, str):
-            raise ValueError(
-                f"`{path[-1]}` names the file {value!r}, and a model folder must not "
-                "name files outside: save the model without this layer"
             )
 
 
@@ -285,19 +276,6 @@ def contents(weights: io.BytesIO) -> tuple[int, int]:
         if any(array.external for array in arrays):
             raise ValueError("arrays must be in the file itself, not in others")
         return len(arrays), sum(math.prod(array.shape) for array in arrays)
-
-
-@contextlib.contextmanager
-def fitting(folder: Path) -> Iterator[None]:
-    """Context in which an error means that weights and configuration do not fit."""
-    try:
-        yield
-    except (ValueError, KeyError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"The weights in {folder} do not fit the configuration beside them. "
-            f"Received: {reason}"
-        ) from error
 
 
 def load_tokenizer(folder: Path) -> Tokenizer | None:

@@ -240,7 +240,7 @@ def test_a_model_larger_than_its_weights_is_not_built(copy, change):
     rewrite_config(copy, change)
     with (
         within_memory(megabytes=400),
-        pytest.raises(ValueError, match="do not fit the configuration.*Received: "),
+        pytest.raises(ValueError, match="config.json .*(built|fit) .*Received: "),
     ):
         load_model(copy)
 
@@ -286,7 +286,7 @@ def test_a_load_builds_the_model_once(saved, monkeypatch):
 
 def test_a_refused_model_is_not_allocated_later(copy):
     rewrite_config(copy, {"vocabulary_size": 10**9})
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="vocabulary_size"):
         load_model(copy)
     with within_memory(megabytes=400), keras.StatelessScope():
         pass
@@ -442,7 +442,7 @@ def test_weights_of_another_model_are_refused(tmp_path, change):
     weights = (tmp_path / "other" / "model.weights.h5").read_bytes()
     (tmp_path / "one" / "model.weights.h5").write_bytes(weights)
     sign(tmp_path / "one", "model.weights.h5")
-    with pytest.raises(ValueError, match="do not fit the configuration.*Received: "):
+    with pytest.raises(ValueError, match="weights beside it do not fit.*Received: "):
         load_model(tmp_path / "one")
 
 
@@ -450,7 +450,7 @@ def test_truncated_weights_are_refused(copy):
     weights = (copy / "model.weights.h5").read_bytes()
     (copy / "model.weights.h5").write_bytes(weights[: len(weights) // 2])
     sign(copy, "model.weights.h5")
-    with pytest.raises(ValueError, match="do not fit the configuration.*Received: "):
+    with pytest.raises(ValueError, match="weights beside it do not fit.*Received: "):
         load_model(copy)
 
 
