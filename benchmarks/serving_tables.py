@@ -1,15 +1,25 @@
 """Tables of the measurements of exported models: rows, bars and explanations."""
 
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from decoding_tables import CTRANSLATE2
 from measuring import TableRow
 from measuring import ratio
 
-from keras_attnvariants.serving.graphs import operators_per_step
+from keras_attnvariants.serving.graphs import Graph
+from keras_attnvariants.serving.graphs import called_functions
+from keras_attnvariants.serving.graphs import read_saved_model
+
+# The operators of loops.
+LOOPS = frozenset({"While", "StatelessWhile"})
+# They take no time: arguments, constants, and names of other outputs.
+FREE = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder"})
 
 # A variant, or another program, and its precision.
 Key = tuple[str, str]
@@ -122,3 +132,37 @@ def speed_rows(
 def kind(key: Key) -> tuple[str, bool]:
     """The variant, and whether its translations are limited to a shortlist."""
     return key[0], "shortlist" in key[1]
+
+
+def operators_per_step(path: Path) -> int:
+    """The number of operators that a decoding step runs, with those of its functions.
+
+    Constants and `Identity` are not counted. TensorFlow may fuse some of the operators
+    when it loads the graph.
+
+    Args:
+        path: folder of one version.
+
+    Returns:
+        Those of the longest loop body without a loop in it; 0 if there is none.
+    """
+    functions = Graph(read_saved_model(path).meta_graphs[0]).functions
+    bodies = {
+        node.attr["body"].func.name
+        for nodes in functions.values()
+        for node in nodes
+        if node.op in LOOPS
+    }
+    found = [list(inlined(functions[name], functions)) for name in bodies]
+    lengths = [len(names) for names in found if LOOPS.isdisjoint(names)]
+    return max(lengths, default=0)
+
+
+def inlined(nodes: Iterable[Any], functions: dict[str, Any]) -> Iterator[str]:
+    """The operators of nodes, with those of functions in the place of their calls."""
+    for node in nodes:
+        called = called_functions(node, functions)
+        if node.op in LOOPS or (not called and node.op not in FREE):
+            yield node.op
+        for name in called:
+            yield from inlined(functions[name], functions)

@@ -127,8 +127,7 @@ def show(path: Path) -> None:
     """Prints what was written: its size, and its signatures."""
     info = json.loads((path / "assets.extra" / "model_info.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    steps = info["operators_per_step"]
-    typer.echo(f"{path} ({size / 1e6:.1f} MB, {steps} operators per decoding step)")
+    typer.echo(f"{path} ({size / 1e6:.1f} MB)")
     computed = info["precision"]
     stored = ", 8-bit integers" if computed["quantization"] else ""
     typer.echo(f"  computes in {computed['dtype']}{stored}")
@@ -257,8 +256,8 @@ async def run(
     from mlserver.settings import ModelParameters
 
     from keras_attnvariants.backend.private import web_application
-    from keras_attnvariants.serving.mlserver_http import MAX_BYTES
-    from keras_attnvariants.serving.mlserver_http import protect
+    from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
+    from keras_attnvariants.serving.mlserver_requests import protect
     from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
 
     # In this process: TensorFlow uses all cores by itself.

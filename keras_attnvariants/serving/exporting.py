@@ -56,14 +56,16 @@ from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models.positions import limited_positions
 from keras_attnvariants.serving.folders import versions
 from keras_attnvariants.serving.graphs import operators
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import share_nodes
 from keras_attnvariants.serving.graphs import unservable
+from keras_attnvariants.serving.graphs import write_saved_model
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
 from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
-from keras_attnvariants.serving.shared_nodes import share_nodes
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.version_files import write_batching
@@ -164,8 +166,10 @@ def write_version(
         for name, signature in signatures.items()
     }
     tf.saved_model.save(builder.resources(), str(folder), functions)
-    declare_shapes(folder, signatures)
-    share_nodes(folder)
+    saved = read_saved_model(folder)
+    declare_shapes(saved, signatures)
+    share_nodes(saved)
+    write_saved_model(folder, saved)
     if missing := unservable(set().union(*operators(folder).values())):
         raise ValueError(
             "`model` must use only operators that TensorFlow Serving has. "

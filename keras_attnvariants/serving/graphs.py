@@ -1,8 +1,9 @@
-"""The graphs of SavedModels: read, walked and written; nothing is loaded or run."""
+"""The graphs of SavedModels: read, walked, made smaller; nothing is loaded or run."""
 
 import contextlib
 import os
 import tomllib
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
+from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attnvariants.serving.folders import GRAPH
@@ -27,7 +29,7 @@ TEXT_OPERATORS = _SETS["text"]
 LOADING = _SETS["loading"]
 SAVING = _SETS["saving"]
 PYTHON_OPERATORS = _SETS["python"]
-LOOPS = _SETS["loops"]
+TOKENIZER = "SentencepieceOp"
 
 
 @contextlib.contextmanager
@@ -67,9 +69,13 @@ def read_saved_model(path: str | os.PathLike[str]) -> Any:
 
 
 def write_saved_model(path: str | os.PathLike[str], saved: Any) -> None:
-    """Replaces `saved_model.pb` in the folder of one version."""
+    """Replaces `saved_model.pb` in the folder of one version.
+
+    `fingerprint.pb`, a checksum of the file before, is removed: loaders do without.
+    """
     data = saved.SerializeToString(deterministic=True)
     (Path(path) / GRAPH).write_bytes(data)
+    (Path(path) / "fingerprint.pb").unlink(missing_ok=True)
 
 
 class Graph:
@@ -168,38 +174,94 @@ def tokenizer_models(path: str | os.PathLike[str]) -> set[bytes]:
     nodes = (
         node for graph in graphs for name in graph.names for node in graph.content(name)
     )
-    return {node.attr["model"].s for node in nodes if node.op == "SentencepieceOp"}
+    return {node.attr["model"].s for node in nodes if node.op == TOKENIZER}
 
 
-def operators_per_step(path: str | os.PathLike[str]) -> int:
-    """The number of operators that a decoding step runs, with those of its functions.
+def share_nodes(saved: Any) -> None:
+    """Keeps one of equal nodes, and used ones only, in each function of a SavedModel.
 
-    Constants and `Identity` are not counted. TensorFlow may fuse some of the operators
-    when it loads the graph.
+    The graph gets smaller, and computes the same. Every use of a Python number or of a
+    dynamic shape traces nodes of its own, so that two thirds of the nodes of a decoding
+    graph are constants and sizes, of few values. TensorFlow would find that out
+    whenever it loads the graph. Shapes that it infers again are left out too.
 
     Args:
-        path: folder of one version.
-
-    Returns:
-        Those of the longest loop body without a loop in it; 0 if there is none.
+        saved: the content of `saved_model.pb`, which is changed.
     """
-    functions = Graph(read_saved_model(path).meta_graphs[0]).functions
-    bodies = {
-        node.attr["body"].func.name
-        for nodes in functions.values()
-        for node in nodes
-        if node.op in LOOPS
+    for graph in saved.meta_graphs:
+        share_tokenizers(graph.graph_def)
+        for function in graph.graph_def.library.function:
+            share_in_function(function)
+
+
+def share_tokenizers(graph: Any) -> None:
+    """Lets nodes of a `GraphDef` call the functions that make the same tokenizers.
+
+    A tokenizer holds its vocabulary, often the largest part of a small graph. Python
+    makes it by a function without inputs and with one output, and servers by a node
+    outside of functions.
+    """
+    makers = {
+        content(node): function.signature.name
+        for function in graph.library.function
+        for node in function.node_def
+        if node.op == TOKENIZER
+        and not function.signature.input_arg
+        and [x.type for x in function.signature.output_arg] == [types_pb2.DT_RESOURCE]
     }
-    found = [list(inlined(functions[name], functions)) for name in bodies]
-    lengths = [len(names) for names in found if LOOPS.isdisjoint(names)]
-    return max(lengths, default=0)
+    for node in graph.node:
+        if node.op == TOKENIZER and (maker := makers.get(content(node))):
+            node.op = "StatefulPartitionedCall"
+            node.attr.clear()
+            node.attr["Tin"].list.SetInParent()
+            node.attr["Tout"].list.type.append(types_pb2.DT_RESOURCE)
+            node.attr["f"].func.name = maker
 
 
-def inlined(nodes: Iterable[Any], functions: dict[str, Any]) -> Iterator[str]:
-    """The operators of nodes, with those of functions in the place of their calls."""
-    for node in nodes:
-        called = called_functions(node, functions)
-        if node.op in LOOPS or (not called and node.op not in _SETS["free"]):
-            yield node.op
-        for name in called:
-            yield from inlined(functions[name], functions)
+def share_in_function(function: Any) -> None:
+    """Keeps one of equal nodes and used ones only in a `FunctionDef`, and no shapes."""
+    first: dict[Hashable, str] = {}
+    replaced: dict[str, str] = {}
+    kept = {}
+    for node in function.node_def:
+        node.input[:] = [redirected(source, replaced) for source in node.input]
+        # TensorFlow infers them again.
+        node.attr.pop("_output_shapes", None)
+        key = content(node) if is_pure(node) else node.name
+        replaced[node.name] = first.setdefault(key, node.name)
+        if replaced[node.name] == node.name:
+            kept[node.name] = node
+    used = {name for name, node in kept.items() if not is_pure(node)}
+    for outputs in (function.ret, function.control_ret):
+        # A list, since writing into a protobuf map changes its order.
+        for name, source in list(outputs.items()):
+            outputs[name] = redirected(source, replaced)
+            used.add(node_of(outputs[name]))
+    # Nodes come after those that they take their inputs from.
+    for name in reversed(kept):
+        if name in used:
+            used.update(map(node_of, kept[name].input))
+    del function.node_def[:]
+    function.node_def.extend(node for name, node in kept.items() if name in used)
+
+
+def is_pure(node: Any) -> bool:
+    """Whether a node does nothing but compute its outputs from its inputs.
+
+    One with a control input waits for it, perhaps because it runs in a branch.
+    """
+    waits = any(source.startswith("^") for source in node.input)
+    return not waits and (node.op in PURE or node.op in ("Const", "Identity"))
+
+
+def content(node: Any) -> Hashable:
+    """The properties that two nodes must share to be merged."""
+    attributes: Iterable[tuple[str, Any]] = sorted(node.attr.items())
+    values = ((name, value.SerializeToString()) for name, value in attributes)
+    return node.op, node.device, tuple(node.input), *values
+
+
+def redirected(source: str, replaced: dict[str, str]) -> str:
+    """`source`, `"^node"` or `"node:output:0"`, from the node that is kept."""
+    node = node_of(source)
+    return source.replace(node, replaced.get(node, node), 1)

@@ -8,7 +8,6 @@ written into the signature afterwards, where clients read it.
 """
 
 import inspect
-import os
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -21,8 +20,6 @@ import tensorflow as tf
 
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding.constraints import LONGEST
-from keras_attnvariants.serving.graphs import read_saved_model
-from keras_attnvariants.serving.graphs import write_saved_model
 from keras_attnvariants.utils.typing import Tensor
 
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
@@ -218,23 +215,19 @@ def after(checks: Iterable[Any], values: Iterable[Tensor]) -> tuple[Tensor, ...]
         return tuple(tf.identity(value) for value in values)
 
 
-def declare_shapes(
-    path: str | os.PathLike[str], signatures: dict[str, Signature]
-) -> None:
+def declare_shapes(saved: Any, signatures: dict[str, Signature]) -> None:
     """Writes the shapes of all inputs into the signatures of a SavedModel.
 
     Args:
-        path: folder of one version that nobody reads yet.
+        saved: the content of `saved_model.pb`, which is changed.
         signatures: those of the SavedModel, by name.
     """
-    saved = read_saved_model(path)
     for graph in saved.meta_graphs:
         for name, signature in signatures.items():
             declared = graph.signature_def[name].inputs
             for i in signature.inputs:
                 shape = tf.TensorShape(i.shape).as_proto()
                 declared[i.name].tensor_shape.CopyFrom(shape)
-    write_saved_model(path, saved)
 
 
 class GraphTokenizer:

@@ -17,9 +17,9 @@ from mlserver.types import InferenceRequest
 from mlserver.types import InferenceResponse
 from mlserver.types import MetadataTensor
 
-from keras_attnvariants.serving.mlserver_http import MAX_BYTES
+from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
+from keras_attnvariants.serving.mlserver_requests import Turns
 from keras_attnvariants.serving.saved import SavedTranslator
-from keras_attnvariants.serving.turns import Turns
 from keras_attnvariants.utils.checks import check_positive
 
 INPUT, OUTPUT = "text", "translations"

@@ -21,7 +21,6 @@ from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.folders import INFO
-from keras_attnvariants.serving.graphs import operators_per_step
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
@@ -81,7 +80,6 @@ def write_info(
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
         "options": asdict(options),
         "precision": precision._asdict(),
-        "operators_per_step": operators_per_step(folder),
         "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {name: signature_info(each) for name, each in signatures.items()},
     }

@@ -25,7 +25,7 @@ import numpy as np
 
 from keras_attnvariants.serving.folders import newest_version
 from keras_attnvariants.serving.folders import read_info
-from keras_attnvariants.serving.mlserver_http import MAX_BYTES
+from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
 from tests.faults.serving import export_tiny
 from tests.faults.serving import random_texts
 

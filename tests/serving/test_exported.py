@@ -1,7 +1,5 @@
 """Exported models, whose decoding steps have constants as weights."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -19,7 +17,6 @@ from keras_attnvariants.serving import operators
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
-from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.precision import wide_model
 from keras_attnvariants.serving.verification import ProcessorError
@@ -79,8 +76,6 @@ def test_an_export_multiplies_with_constants_and_translates_as_here(
     ids = np.asarray(found["ids"])
     np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
     np.testing.assert_allclose(found["scores"], expected.scores[:, 0], rtol=0.02)
-    info = json.loads((path / INFO).read_text())
-    assert info["operators_per_step"] > 100
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import write_saved_model
 from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import SOURCE_IDS
 from keras_attnvariants.serving.inputs import TEXT
@@ -33,7 +34,9 @@ def folder(signatures, tmp_path_factory):
         for name, signature in signatures.items()
     }
     tf.saved_model.save(tf.Module(), str(path), graphs)
-    declare_shapes(path, signatures)
+    saved = read_saved_model(path)
+    declare_shapes(saved, signatures)
+    write_saved_model(path, saved)
     return path
 
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from keras_attnvariants.serving.mlserver_http import MAX_BYTES
-from keras_attnvariants.serving.mlserver_http import Guard
+from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
+from keras_attnvariants.serving.mlserver_requests import Guard
 
 WHOLE = [{"type": "http.request", "body": b"a"}]
 

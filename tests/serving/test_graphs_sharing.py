@@ -13,9 +13,11 @@ from keras_attnvariants import presets
 from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving.shared_nodes import redirected
-from keras_attnvariants.serving.shared_nodes import share_in_function
-from keras_attnvariants.serving.shared_nodes import share_nodes
+from keras_attnvariants.serving.graphs import read_saved_model
+from keras_attnvariants.serving.graphs import redirected
+from keras_attnvariants.serving.graphs import share_in_function
+from keras_attnvariants.serving.graphs import share_nodes
+from keras_attnvariants.serving.graphs import write_saved_model
 from tests.serving.tools import FIRST_IS_FAST
 
 STRING = tf.string.as_datatype_enum
@@ -26,6 +28,13 @@ def graph_of(path: Path):
     saved = saved_model_pb2.SavedModel()
     saved.ParseFromString((path / "saved_model.pb").read_bytes())
     return saved.meta_graphs[0].graph_def
+
+
+def share(path: Path) -> None:
+    """Shares the nodes of a SavedModel, in its file."""
+    saved = read_saved_model(path)
+    share_nodes(saved)
+    write_saved_model(path, saved)
 
 
 def constants(nodes) -> list[bytes]:
@@ -92,7 +101,7 @@ def test_sharing_changes_no_result(tmp_path):
 
     tf.saved_model.save(tf.Module(), str(tmp_path), {"serving_default": function})
     before = [len(f.node_def) for f in graph_of(tmp_path).library.function]
-    share_nodes(tmp_path)
+    share(tmp_path)
     after = [len(f.node_def) for f in graph_of(tmp_path).library.function]
     assert sum(after) < sum(before)
     loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
@@ -105,7 +114,7 @@ def test_sharing_twice_is_sharing_once(exported, tmp_path):
         (exported["hc-sa"] / "saved_model.pb").read_bytes()
     )
     before = graph_of(tmp_path)
-    share_nodes(tmp_path)
+    share(tmp_path)
     assert graph_of(tmp_path) == before
 
 
@@ -117,7 +126,7 @@ def test_equal_nodes_are_one_and_unused_ones_are_gone(tmp_path):
         return {"y": tf.reshape(x, [rows, -1]) + tf.reshape(x, [again, -1])}
 
     tf.saved_model.save(tf.Module(), str(tmp_path), {"serving_default": function})
-    share_nodes(tmp_path)
+    share(tmp_path)
     functions = graph_of(tmp_path).library.function
     operators = [[node.op for node in f.node_def] for f in functions]
     [found] = [Counter(names) for names in operators if "Shape" in names]

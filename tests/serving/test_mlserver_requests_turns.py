@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from keras_attnvariants.serving.turns import MAX_BYTES
-from keras_attnvariants.serving.turns import Turns
+from keras_attnvariants.serving.mlserver_requests import TURN_BYTES
+from keras_attnvariants.serving.mlserver_requests import Turns
 
-LONG = MAX_BYTES // 4
+LONG = TURN_BYTES // 4
 
 
 class Translator:
