@@ -33,7 +33,7 @@ class Head(NamedTuple):
 
 
 class Reading(maps.Reading):
-    """How a model reads the sentence, for the layers of one class.
+    """The attention weights of a model on the sentence, for the layers of one class.
 
     Args:
         folder: the model folder, as `save_model` writes it.
@@ -137,7 +137,7 @@ def grams(order: int) -> str:
 
 
 def ngrams(reading: Reading) -> list[Panel]:
-    """How much the output of the first layer changes when a token is zeroed.
+    """The change in the output of the first layer when a token is zeroed.
 
     These layers have no weights to draw. The change is measured by its norm, relative
     to the largest change in the row.

@@ -34,7 +34,7 @@ console = Console(highlight=False)
 
 def main(
     minutes: Annotated[
-        float, typer.Option(help="Of training at most; the rest takes about four.")
+        float, typer.Option(help="Limit of training; the rest takes about four.")
     ] = 14.0,
     sentences: Annotated[
         int | None,

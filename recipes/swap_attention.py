@@ -3,7 +3,7 @@
     python recipes/swap_attention.py
 
 The model decides whether a sequence holds a token twice in a row, a question of
-neighbours. Once it has `keras.layers.MultiHeadAttention`, once heads that look at
+neighbours. It has first `keras.layers.MultiHeadAttention`, then heads that look at
 fixed distances: the call is the same, so nothing else changes.
 """
 
@@ -31,7 +31,7 @@ def build_model(attention: keras.layers.Layer) -> keras.Model:
 
 
 def make_data(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Sequences, half of them with two equal neighbours, and what is to be said."""
+    """Sequences, half of them with two equal neighbours, and their labels."""
     rng = np.random.default_rng(seed)
     ids = rng.integers(1, TOKENS, (count, LENGTH)).astype("int32")
     for place in range(1, LENGTH):

@@ -9,7 +9,7 @@ import pytest
 
 
 def chromium(width: int, height: int) -> Iterator[Any]:
-    """A browser with a page of this size and a log of what it loads: a fixture's body.
+    """A browser with a page of this size and a log of what it loads; a fixture's body.
 
     Skips the test where one of the programs is missing.
     """
@@ -32,7 +32,7 @@ def chromium(width: int, height: int) -> Iterator[Any]:
 
 def resize(driver: Any, width: int, height: int) -> None:
     """Makes the page as wide and as high as this."""
-    # A window cannot be as narrow as a telephone: the page can.
+    # A window cannot be as narrow as a telephone, but the page can.
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", metrics | {"mobile": width < 500}
@@ -40,7 +40,7 @@ def resize(driver: Any, width: int, height: int) -> None:
 
 
 def requests_of(driver: Any) -> list[str]:
-    """What the page asked for since the last call."""
+    """Requests of the page since the last call."""
     messages = [
         json.loads(entry["message"])["message"]
         for entry in driver.get_log("performance")

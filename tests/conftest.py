@@ -1,4 +1,4 @@
-"""What every test shares: quiet TensorFlow, fixed seeds, the development corpora."""
+"""Setup of all tests: quiet TensorFlow, fixed seeds, the development corpora."""
 
 import atexit
 import gc
@@ -11,7 +11,7 @@ from collections.abc import Generator
 from collections.abc import Iterator
 from pathlib import Path
 
-# Imports and collected tests are no garbage: to search them takes a fifth of the time.
+# Imports and collected tests are not garbage: searching them takes a fifth of the time.
 gc.disable()
 
 # Read by Keras and TensorFlow when they are first imported, so set before that.
@@ -19,7 +19,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
-# What one process has compiled, other workers and the processes of tests load.
+# Workers and the processes of tests load what another process has compiled.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     COMPILED = tempfile.mkdtemp(prefix="compiled-")
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
@@ -34,7 +34,7 @@ from hypothesis import settings  # noqa: E402
 from tests.forks import Forks  # noqa: E402
 from tests.forks import with_tensorflow  # noqa: E402
 
-# Here, so that the process that parallel workers report to has it too.
+# It stands here so that the process that parallel workers report to has it too.
 pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -51,7 +51,7 @@ settings.load_profile("suite")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Search for garbage from here on, and only among what tests make."""
+    """Searches for garbage from here on, and only among what tests make."""
     try:
         return (yield)
     finally:
@@ -61,7 +61,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the files so that parallel workers end at the same time.
+    """Orders the files so that parallel workers end at the same time.
 
     Files of long tests come first and those of few tests last; each is left whole.
     """
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def in_folder(item: pytest.Item, name: str) -> bool:
-    """Whether a test is in a folder of the tests."""
+    """Whether a test is in one of the folders of tests."""
     return item.path.is_relative_to(REPOSITORY / "tests" / name)
 
 
@@ -97,16 +97,16 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(autouse=True, scope="module")
 def new_kernels() -> None:
-    """Let TensorFlow forget the kernels of the operations of another file."""
+    """Lets TensorFlow forget the kernels of the operations of another file."""
     keras.utils.set_random_seed(20)
 
 
 @pytest.fixture(autouse=True)
 def same_start(new_kernels) -> Iterator[None]:
-    """Start every test from the same seeds and leave Keras as it was found.
+    """Starts every test from the same seeds and leaves Keras as it was found.
 
-    TensorFlow would forget its kernels at each seed, for operations with a state of
-    their own. No test has them.
+    Setting its seed, TensorFlow would also forget its kernels, for the sake of stateful
+    random operations, which no test uses.
     """
     policy = keras.config.dtype_policy()
     with unittest.mock.patch("tensorflow.random.set_seed"):

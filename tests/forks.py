@@ -1,8 +1,8 @@
 """Programs in processes forked from one that has imported what they need.
 
-To import TensorFlow takes seconds, and a fork of a process that has imported it none.
-All else is as if `python -m MODULE ARGUMENTS` had been started: the process has an
-environment and an output of its own, and ends, or is killed, by itself.
+Importing TensorFlow takes seconds; forking a process that has imported it takes none.
+All else is as if `python -m MODULE ARGUMENTS` had been started: the process has its own
+environment and output, and ends or is killed without the others.
 
     with with_tensorflow() as forks:
         process = forks.start("keras_attnvariants", "compare", path)
@@ -22,7 +22,7 @@ import warnings
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Seconds between two looks at a process that somebody waits for.
+# Seconds between two checks of a process that is waited for.
 LOOK = 0.02
 
 
@@ -30,7 +30,7 @@ class Forks:
     """A process that imports modules, and forks one that runs a program when asked.
 
     Args:
-        modules: what it imports; nothing in them may start a thread.
+        modules: modules that it imports; none of them may start a thread.
         environment: variables of the process and of those that it forks.
     """
 
@@ -64,22 +64,22 @@ class Forks:
         return Fork(self, pid, output)
 
     def ask(self, *request):
-        """What the process answers."""
+        """Sends a request to the process, and returns its answer."""
         self._server.stdin.write(f"{json.dumps(request)}\n")
         self._server.stdin.flush()
         return json.loads(self._server.stdout.readline())
 
 
 def with_tensorflow():
-    """Processes that have imported TensorFlow and what trains.
+    """Processes that have imported TensorFlow and the toy trainings.
 
-    They say on standard error only what a user would read.
+    They write to standard error only what a user would read.
     """
     return Forks("tests.training.toy", TF_CPP_MIN_LOG_LEVEL="3")
 
 
 def with_jax():
-    """Processes that have imported JAX, for Keras, and what trains."""
+    """Processes that have imported JAX, for Keras, and the toy trainings."""
     return Forks("tests.training.on_devices", KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 
 
@@ -124,7 +124,7 @@ class Fork:
 
 
 def serve():
-    """Does what standard input asks for; returns, in a new process, its program."""
+    """Serves requests on standard input; returns, in a new process, its program."""
     running = set()
     try:
         for line in sys.stdin:
@@ -169,7 +169,7 @@ def main():
     program = serve()
     if program is not None:
         sys.argv[:] = program
-        # What a program imports has been imported before it runs.
+        # The modules of a program have been imported before it runs.
         warnings.filterwarnings("ignore", ".*found in sys.modules", RuntimeWarning)
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
 

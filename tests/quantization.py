@@ -1,4 +1,4 @@
-"""Quantizing in tests, where there are many objects beside the model."""
+"""Quantization in tests, where many objects exist besides the model."""
 
 import contextlib
 import gc
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quantizing() -> Iterator[None]:
-    """Spares searches for garbage, and warnings of what has nothing to quantize.
+    """Avoids searches for garbage, and warnings of layers that cannot be quantized.
 
-    Keras searches all objects after every layer. What there is by the end is not
+    Keras searches all objects after every layer. Those that exist at the end are not
     searched again either.
     """
     with unittest.mock.patch.object(gc, "collect"), warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Which cases of a test stand for all of them in the fast tests."""
+"""Selection of the cases that stand for all of a test in the fast tests."""
 
 from collections.abc import Collection
 from collections.abc import Iterable

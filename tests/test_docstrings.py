@@ -10,6 +10,11 @@ import pytest
 import keras_attnvariants as kav
 
 PACKAGE = Path(kav.__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+
+FOLDERS = [PACKAGE / folder for folder in kav._FOLDERS] + [
+    REPOSITORY / folder for folder in ("benchmarks", "docs", "recipes", "tests")
+]
 
 DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
@@ -17,24 +22,31 @@ DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 OPENINGS = re.compile(r"(How|Of|That|What|Where) ")
 
 # "seed: of the draws." for "seed: seed of the draws."
-DESCRIPTIONS = re.compile(r" +[*`\w]+(, [*`\w]+)*: of ")
+DESCRIPTIONS = re.compile(r" +[*`\w]+(, [*`\w]+)*: (of|that) ")
+
+# `help="of the draws"` for `help="seed of the draws"`.
+HELP = re.compile(r"(of|that) ", re.IGNORECASE)
 
 
 def wrong_docstrings(source: str) -> Iterator[str]:
-    """The lines of docstrings that begin like an answer to a question."""
+    """Lines that begin like an answer to a question, in docstrings and help texts."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, DOCUMENTED):
             first, *others = (ast.get_docstring(node) or "").split("\n")
             if OPENINGS.match(first):
                 yield first
             yield from filter(DESCRIPTIONS.match, others)
+        elif isinstance(node, ast.keyword) and node.arg == "help":
+            text = ast.unparse(node.value).strip("'\"")
+            if HELP.match(text):
+                yield text
 
 
-@pytest.mark.parametrize("folder", kav._FOLDERS)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_docstrings_begin_with_a_noun_or_a_verb(folder):
     wrong = [
-        f"{path.relative_to(PACKAGE)}: {line.strip()}"
-        for path in sorted((PACKAGE / folder).rglob("*.py"))
+        f"{path.relative_to(folder)}: {line.strip()}"
+        for path in sorted(folder.rglob("*.py"))
         for line in wrong_docstrings(path.read_text("utf-8"))
     ]
     assert wrong == []
@@ -48,8 +60,10 @@ def test_a_wrong_docstring_is_found():
 
             Args:
                 seed, other: of the draws.
+                third: that is drawn.
                 kind: one of two.
             """
+            parser.add_argument("--seed", help="of the draws")
     '''
     found = [
         line.strip() for line in wrong_docstrings(source.replace("\n        ", "\n"))
@@ -58,4 +72,6 @@ def test_a_wrong_docstring_is_found():
         "Of one file.",
         "What a search finds.",
         "seed, other: of the draws.",
+        "third: that is drawn.",
+        "of the draws",
     ]

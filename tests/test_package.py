@@ -10,7 +10,7 @@ import keras_attnvariants as kav
 
 
 def run_python(code: str) -> str:
-    """What a fresh interpreter prints."""
+    """The output of a program in a fresh interpreter."""
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

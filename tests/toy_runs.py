@@ -27,7 +27,7 @@ def corpus_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus_cache(tmp_path_factory) -> Path:
-    """Where cleaned corpora go."""
+    """Cache folder for cleaned corpora."""
     return tmp_path_factory.mktemp("cache")
 
 

@@ -50,7 +50,7 @@ class LineWriter:
     """Writes a line per translation to a stream.
 
     Attributes:
-        lines: that are written.
+        lines: number of lines written.
     """
 
     def __init__(self, file: IO[str]) -> None:

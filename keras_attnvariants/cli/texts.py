@@ -74,7 +74,7 @@ class Source(NamedTuple):
     Attributes:
         texts: one sentence each; read as they are needed.
         first: how many are read before the first translation.
-        stream: that they come from; `None` for arguments.
+        stream: where they come from; `None` for arguments.
         size: bytes of all texts; `None` if it is not known.
     """
 

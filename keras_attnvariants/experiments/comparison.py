@@ -117,7 +117,7 @@ class Comparison:
             only: names of systems; by default all are trained.
             minutes: after which runs save their states and end. A later call goes on.
             score_only: whether to train nothing, and to score what is there.
-            command: that makes the results, for their origin.
+            command: command that makes the results, for their origin.
 
         Raises:
             ValueError: a package is missing, a setting is wrong, or a system does not

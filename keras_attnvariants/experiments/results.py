@@ -89,7 +89,7 @@ class RunResult:
         cpu_seconds: the same, of the processors together.
         tokens_per_second: target tokens in training, median over the log.
         memory_mib: largest resident memory of its process.
-        validation_loss: that of the model that translated; `None` without validation.
+        validation_loss: loss of the model that translated; `None` if not validated.
         curve: its log.
     """
 
@@ -173,7 +173,7 @@ class Origin:
     """The origin of the results.
 
     Attributes:
-        command: that makes them.
+        command: command that makes them.
         comparison: the text of its file.
         versions: versions of the software, by name.
         hardware: the machine, by property.

@@ -85,7 +85,7 @@ def import_named(option: str, place: str) -> Any:
     """A module of the user, found as Python finds modules or in the working directory.
 
     Args:
-        option: that names it, or the key of a file.
+        option: option that names it, or the key of a file.
         place: the module, or `module:name` for what is in it.
 
     Raises:

@@ -7,7 +7,7 @@ PAD, UNK, BOS, EOS = range(4)
 
 
 class Words:
-    """One token a word, in the order in which words come."""
+    """One token per word, numbered in the order of first occurrence."""
 
     pad_id, unk_id, bos_id, eos_id = PAD, UNK, BOS, EOS
 
@@ -56,10 +56,10 @@ class KnownWeights:
 
 
 class KnownProbabilities:
-    """Gives every token the same probability wherever it is.
+    """Gives every token the same probability at every position.
 
     Args:
-        log_probs: of the tokens, `[V]`.
+        log_probs: log probabilities of the tokens, `[V]`.
     """
 
     pad_id, bos_id, eos_id, max_length = PAD, BOS, EOS, 64

@@ -33,7 +33,7 @@ MODULES = (
 
 
 def base_of(cls) -> str:
-    """The registered variant that a class derives from."""
+    """The registered variant from which a class is derived."""
     return next(base.__name__ for base in cls.__mro__[1:] if is_registered(base))
 
 
@@ -43,10 +43,10 @@ def is_registered(cls) -> bool:
 
 @contextmanager
 def registered(layer: Broken) -> Iterator[Case]:
-    """Registers a layer with the reference of the class it derives from, for a while.
+    """Registers a layer temporarily, with the reference of the class it derives from.
 
     Yields:
-        Its case.
+        The case of the layer.
     """
     name, known = layer.cls.__name__, dict(keras.saving.get_custom_objects())
     reference.REFERENCES[name] = reference.REFERENCES[base_of(layer.cls)]
@@ -70,7 +70,7 @@ def checks(layer: Broken):
 
 
 def is_meant(check, layer: Broken) -> bool:
-    """Whether a test has cases like that of the layer."""
+    """Whether a test has cases of the layer's role."""
     wanted = base_of(layer.cls), layer.role, layer.dtype
     return any(
         (case.variant, case.role, case.dtype) == wanted
@@ -104,7 +104,7 @@ def fails(check, case: Case) -> bool:
 
 
 def all_arguments(check, case: Case, folder: Path) -> list[dict]:
-    """Arguments of a test; steps are compiled, and all else where it must be."""
+    """Arguments of a test; steps are compiled, and the rest only where necessary."""
     wanted = inspect.signature(check).parameters
     is_compiled = check.__name__ == "test_step_equals_call" or backend.name() == "jax"
     known = {

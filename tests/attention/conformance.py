@@ -26,7 +26,7 @@ DTYPES = ("float32", "mixed_bfloat16", "mixed_float16")
 # Half precision rounds inputs, weights and every intermediate result.
 TOLERANCES = {"float32": 1e-5, "mixed_bfloat16": 2e-2, "mixed_float16": 2e-2}
 # Where products of bfloat16 round their partial sums as well, a product of 16 terms is
-# four times as far off, one of 256 five times; the sign at a ReLU can change with it.
+# four times as far off, one of 256 five times; that can change the sign at a ReLU.
 TOLERANCE_OF_ROUNDED_SUMS = 5e-2
 
 
@@ -90,7 +90,7 @@ class Case:
         return layer(query, value, **{"use_causal_mask": self.causal, **kwargs})
 
     def call_with_scores(self, layer, query, value, **kwargs):
-        """Output and scores; where there are no weights, those of no head at all."""
+        """Output and scores; the scores of a layer without weights have no heads."""
         if self.has_scores:
             kwargs["return_attention_scores"] = True
             return self.call(layer, query, value, **kwargs)
@@ -110,7 +110,7 @@ class Case:
             pytest.skip("has no attention weights")
 
     def forward(self, layer, query, value, **kwargs):
-        """The same on arrays, in one compiled program where eager is slow."""
+        """The same on arrays, in one compiled program where eager execution is slow."""
         value = value if self.role == "cross" else query
         kwargs = {"use_causal_mask": self.causal, **kwargs}
         return forward(layer, query, value, **kwargs)
@@ -186,7 +186,7 @@ def speed(case, mode="xla"):
 
 
 def is_first(case):
-    """Whether no example before fits the role."""
+    """Whether no earlier example fits the role."""
     return case.example == all_examples(case.variant, case.role)[0]
 
 
@@ -202,7 +202,7 @@ def cases_and_modes(*dtypes, roles=attention.registry.ROLES):
 
 
 def tells_more(case, mode):
-    """Whether a case in this mode shows anything that no other one does.
+    """Whether a case in this mode shows anything that no other case does.
 
     Every example is compiled in float32, and casts are those of its eager run: one
     compiled example in half precision is enough. JAX compiles eager operations too.
@@ -222,7 +222,7 @@ def forward(layer, *arrays, **kwargs):
 
 @functools.cache
 def built(case):
-    """The case's layer with random weights (biases too); tests must not change it."""
+    """The case's layer with random weights and biases; tests must not change it."""
     layer = case.layer()
     layer.build((None, None, WIDTH), (None, None, WIDTH))
     randomize(layer)
@@ -279,7 +279,7 @@ def expected_weights(case):
 
 
 def has_finer(weights, dtype):
-    """Whether some numbers of a float32 array are none of a narrower dtype."""
+    """Whether some float32 numbers are not representable in a narrower dtype."""
     rounded = to_numpy(ops.cast(ops.cast(weights, dtype), "float32"))
     return bool((rounded != weights).any())
 

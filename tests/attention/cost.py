@@ -1,4 +1,4 @@
-"""Memory and work of a function, read off the program that it is traced to."""
+"""Memory and work of a function, read from its traced program."""
 
 import math
 
@@ -10,7 +10,7 @@ from keras_attnvariants import backend
 WIDTH = 8
 LENGTH = 4096
 
-# What passes tensors on in a graph of TensorFlow, and computes none.
+# Operations of a TensorFlow graph that pass tensors on without computing any.
 FREE = {"Placeholder", "Identity", "NoOp", "ReadVariableOp", "Const"}
 
 
@@ -39,7 +39,8 @@ def work(function, *arrays):
     """Number of elements of all tensors that a program computes.
 
     A product of matrices counts by its result: only a program that multiplies by a
-    matrix of its own length, which it has to compute as well, does more for each.
+    matrix of its own length does more work per element, and it has to compute that
+    matrix as well.
     """
     return sum(tensor_sizes(function, *arrays))
 
@@ -58,7 +59,7 @@ def tensor_sizes(function, *arrays):
         found = [op for op in operations(graph) if op.type not in FREE]
         assert not [op.type for op in found if "While" in op.type], "hides its cost"
         outputs = [output for op in found for output in op.outputs]
-        # Gradients compute the axes of a sum, whose number is not known beforehand.
+        # Gradients compute the axes of a sum; their number is not known beforehand.
         outputs = [o for o in outputs if o.shape.rank != 1 or o.dtype != tf.int32]
         shapes = [output.shape for output in outputs]
         assert all(shape.is_fully_defined() for shape in shapes)

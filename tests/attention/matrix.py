@@ -1,6 +1,6 @@
-"""Prints the conformance matrix: what passed, by variant, role, dtype and mode.
+"""Prints the conformance matrix: tests passed, by variant, role, dtype and mode.
 
-Below it stands what does not apply to a variant, and why.
+A list of what does not apply to a variant, and why, follows the matrix.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ skipped: Counter[tuple[str, str, str]] = Counter()
 
 
 def pytest_collection_modifyitems(items):
-    """Note on every test of a case which cell of the matrix it belongs to."""
+    """Notes on every test of a case the cell of the matrix that it belongs to."""
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         case = parameters.get("case")
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_logreport(report):
-    """Count the outcome of a test in its cell."""
+    """Counts the outcome of a test in its cell."""
     cell = dict(report.user_properties).get(PROPERTY)
     if cell is not None and (report.when == "call" or report.failed):
         outcomes.setdefault(tuple(cell), Counter())[report.outcome] += 1
@@ -67,7 +67,7 @@ def missing_roles():
 
 
 def skipped_tests():
-    """Reasons that single tests gave, with their number."""
+    """Reasons given by single tests, with their counts."""
     for (name, role, reason), count in sorted(skipped.items()):
         yield [name, role, reason, str(count)]
 

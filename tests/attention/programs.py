@@ -1,8 +1,8 @@
-"""One program per case, and what it gives for the inputs of the conformance tests.
+"""One program per case, and its results for the inputs of the conformance tests.
 
 A program computes at once everything that the tests look at (output with and without
-scores, scores, gradients), so that XLA compiles each case only once. What it gave, and
-what the references gave, is kept: several tests compare with the same numbers.
+scores, scores, gradients), so that XLA compiles each case only once. Its results and
+those of the references are kept: several tests compare with the same numbers.
 """
 
 import functools
@@ -28,7 +28,7 @@ from tests.reference.differences import directional_derivative
 PROJECTION = normal(np.random.default_rng(99), BATCH, LENGTH, WIDTH)
 DIRECTIONS = 3
 ORDER = np.array([2, 0, 1])
-# After which position the inputs of each sentence change: every one has its turn.
+# Positions after which the inputs of each sentence change, so that each is tested.
 CUTS = {"later": (0, 1, 2), "latest": (3, 0, 1)}
 
 

@@ -1,4 +1,4 @@
-"""Operations on neighbours: bands, delays, n-grams and who sees them."""
+"""Operations on neighbours: bands, delays, and n-grams with their visibility."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_an_ngram_is_complete_if_all_tokens_are():
 def test_a_query_sees_an_ngram_if_it_sees_its_tokens(
     order, with_missing, causal, pattern
 ):
-    """With missing ones, those before the sentence or in padding need not be seen."""
+    """With missing tokens, those before the sentence or in padding may be hidden."""
     real = lengths_mask([LENGTH, 3], LENGTH)
     real[0, :1] = False  # padding on the left
     may_see = np.random.default_rng(1).random((2, LENGTH, LENGTH)) < 0.7

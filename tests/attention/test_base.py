@@ -1,4 +1,4 @@
-"""The contract: what the base class does with what a variant returns."""
+"""The contract: the base class checks and completes what a variant returns."""
 
 import keras
 import numpy as np
@@ -31,7 +31,7 @@ def test_heads_that_do_not_divide_the_width_need_a_width_of_their_own(name):
 
 
 class Returning(BaseAttention):
-    """Returns what it was made with, as a careless variant might."""
+    """Returns what its constructor was given, as a careless variant might."""
 
     roles = frozenset({"encoder", "decoder", "cross"})
 
@@ -91,7 +91,7 @@ def test_weights_must_be_there_when_they_are_asked_for(axes, shape):
 
     x = ops.ones((2, 3, 4))
     layer = Returning(lambda query: (query, weights(query)))
-    layer(x, x)  # nobody asked
+    layer(x, x)  # nobody asked for them
     with pytest.raises(TypeError, match=f"`attend` .*four axes.*shape {shape}"):
         layer(x, x, return_attention_scores=True)
     layer = Returning(lambda query: (query, weights(query), {}))

@@ -1,4 +1,4 @@
-"""Broken layers are caught by the conformance tests, each by those meant for it."""
+"""Broken layers are caught by the conformance tests that are meant for them."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.attention.checks import checks
 from tests.attention.checks import fails
 from tests.attention.checks import registered
 
-# Where every operation is compiled, they take long, and show nothing else.
+# Where every operation is compiled, they take long and show nothing new.
 SPEED = pytest.mark.slow if backend.name() == "jax" else ()
 
 
@@ -28,7 +28,7 @@ def test_broken_layers_are_caught(name):
 
 
 class Sound(DotProductAttention):
-    """Nothing is wrong."""
+    """A layer without a flaw."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Caches: what each hypothesis reads of what all of them wrote."""
+"""Caches: each hypothesis reads its own part of what all of them wrote."""
 
 import keras
 import numpy as np
@@ -96,7 +96,7 @@ def test_a_ring_forgets_what_is_too_old():
 
 
 def test_keys_and_values_stay_where_they_were_written():
-    """A search reorders masks and nothing else."""
+    """A search reorders only masks."""
     state = cache_of().initial(BATCH, BEAMS, SLOTS)
     assert set(state) == {"history", SHARED}
     shapes = keras.tree.map_structure(lambda leaf: tuple(leaf.shape), state)

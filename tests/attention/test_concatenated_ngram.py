@@ -1,4 +1,4 @@
-"""Concatenated n-grams: which vectors there are, and what becomes of them."""
+"""Concatenated n-grams: the vectors, and what is computed from them."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_without_far_windows_it_is_a_neural_ngram_and_a_sum():
     )
     heads.build((None, None, WIDTH), (None, None, WIDTH))
     weights = reference.layer_weights(layer)
-    # The position comes first here, and last in the window there.
+    # The position comes first here, and last in the window of the neural n-gram.
     kernel = weights["hidden/kernel"].reshape(1, 3, WIDTH, 12)[:, ::-1]
     heads.ngram_dense.kernel.assign(kernel)
     heads.ngram_dense.bias.assign(weights["hidden/bias"][None])

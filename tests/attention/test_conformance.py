@@ -24,7 +24,7 @@ from tests.attention.programs import expected_slopes
 from tests.attention.programs import named_inputs
 from tests.attention.programs import result
 
-# Two blocks of 64 positions and a bit: what comes after each of `BORDERS` changes.
+# A little over two blocks of 64 positions: inputs after each of `BORDERS` change.
 LONG = 130
 BORDERS = (0, 62, 63, 64, 127, 128)
 
@@ -111,7 +111,7 @@ def test_query_mask_empties_its_rows(case, mode):
     )
     near(masked.output[query_mask], free.output[query_mask], 0.0)
     assert not masked.scores.swapaxes(1, 2)[~query_mask].any()
-    # What is left of an excluded row is the output bias, the same everywhere.
+    # All that is left of an excluded row is the output bias, the same everywhere.
     rows = masked.output[~query_mask]
     np.testing.assert_array_equal(rows, np.broadcast_to(rows[0], rows.shape))
 
@@ -126,7 +126,7 @@ def test_causality(case, mode):
 
 
 def check_causality(before, after, cut):
-    """Outputs up to a position are the same, and the next one is not."""
+    """Asserts that outputs up to a position are the same, and that the next differs."""
     np.testing.assert_array_equal(after[: cut + 1], before[: cut + 1])
     assert np.abs(after[cut + 1] - before[cut + 1]).max() > 1e-2
 
@@ -156,7 +156,7 @@ def test_causal_layers_need_no_causal_mask(case):
 @cases_and_modes()
 def test_batch_permutation(case, mode):
     straight, permuted = result(case, mode), result(case, mode, "permuted")
-    # Half-precision matrix products may round a row by where it stands.
+    # Half-precision matrix products may round a row differently by its place.
     tolerance = 1e-6 if case.dtype == "float32" else case.tolerance
     near(permuted.output, straight.output[ORDER], tolerance)
     near(permuted.scores, straight.scores[ORDER], tolerance)

@@ -20,7 +20,7 @@ RATE = 0.5
 
 @contextmanager
 def forced_dropout(chosen=None):
-    """Gives the dropout layers made within a rate of `RATE`, whatever was asked for.
+    """Sets the rate of all dropout layers made within to `RATE`.
 
     Args:
         chosen: the number of the only layer that drops anything; `None` for all.
@@ -50,8 +50,8 @@ def twin(case, layer):
 
 
 def dropping(case, chosen=None):
-    """A layer that drops as told, and its dropout layers."""
-    built(case)  # kept for other tests, so not made in here
+    """A layer with the chosen dropout, and its dropout layers."""
+    built(case)  # kept for other tests, so not made within the context
     with forced_dropout(chosen) as made:
         layer = twin(case, case.layer())
     return layer, made
@@ -66,7 +66,7 @@ def rates(case):
 
 
 def check_dropout(case, layer):
-    """It drops in training only, and not the same twice."""
+    """Asserts that a layer drops in training only, and differently each time."""
     query, value = inputs(case)[:2]
     calm = to_numpy(case.call(built(case), query, value))
     for training in (False, None):

@@ -112,7 +112,7 @@ def test_config_survives_json(case):
     assert type(whole) is type(layer)
 
 
-# What no example sets, and is not the default.
+# Values that no example sets, and that are not the defaults.
 OTHER_VALUES = {
     "use_bias": True,
     "kernel_initializer": keras.initializers.Constant(3.0),
@@ -146,7 +146,7 @@ def defaults(cls):
 
 
 def with_another(case, name, default):
-    """Arguments of a layer, in which that of this name is not the default."""
+    """Arguments of a layer in which the named one differs from its default."""
     for example in (case.arguments, *attention.get(case.variant).examples):
         if name in example and example[name] != default:
             return dict(example)
@@ -183,7 +183,7 @@ def test_every_argument_of_every_parent_survives_json(case):
 
 @cases("float32", one_on_jax=True)
 def test_rebuilding_from_config_gives_the_same_weights(case):
-    """Building must not write into the config: a copy is built like the original."""
+    """Building does not write into the config: a copy is built like the original."""
     before = case.layer(name="one").get_config()
     assert {**built(case).get_config(), "name": "one"} == before
 
@@ -266,14 +266,14 @@ def test_dynamic_shapes_equal_static_ones(case):
 
 
 def check_refusal(error, argument):
-    """The message is ours: Keras appends the names of all arguments to it."""
+    """Asserts that the message is ours; Keras appends the names of all arguments."""
     message = str(error).split("Arguments received by")[0]
     assert argument in message
     assert "Received:" in message
 
 
 def honoured_or_refused(case, argument, content, **reference_arguments):
-    """An argument of `call` does what the reference says, or is refused by name."""
+    """Asserts that an argument of `call` is honoured as by the reference or refused."""
     query, value = inputs(case)[:2]
     layer = built(case)
     try:

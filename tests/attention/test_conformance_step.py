@@ -52,8 +52,8 @@ class Walk:
         return np.stack(found)
 
 
-# Both are longer than the reach of a ring buffer, so that it wraps around, and the
-# compiled one than two blocks of 64 positions.
+# Both are longer than the reach of a ring buffer, so that it wraps around; the
+# compiled one is also longer than two blocks of 64 positions.
 WALKS = {"eager": Walk(9, (5,), 12), "xla": Walk(132, (5, 66, 129), 134)}
 
 
@@ -101,7 +101,7 @@ def by_slot(case, scores, slots):
 
 
 def check_state(state, after):
-    """A loop needs the same structure, shapes and dtypes, `[B, K, ...]`."""
+    """Asserts the same structure, shapes and dtypes `[B, K, ...]`, as a loop needs."""
     keras.tree.assert_same_structure(state, after)
     leaves = keras.tree.flatten_with_path(state)
     for (path, first), second in zip(leaves, keras.tree.flatten(after), strict=True):
@@ -129,7 +129,7 @@ def decode(case, walk, step, queries, parents, value, value_mask):
 
 
 def check_walk(case, walk, step):
-    """Steps equal the whole sequence, whatever became of the hypotheses on the way."""
+    """Asserts that steps equal the whole sequence, however hypotheses are reordered."""
     rng = np.random.default_rng(11)
     queries = normal(rng, BATCH, BEAMS, walk.steps, WIDTH)
     parents = rng.integers(BEAMS, size=(len(walk.reorder_at), BATCH, BEAMS))

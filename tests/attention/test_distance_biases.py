@@ -21,7 +21,7 @@ EIGHT = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256]
         (1, [1 / 256]),
         (2, [1 / 16, 1 / 256]),
         (8, EIGHT),
-        # Of 16 heads every other one, from the first on.
+        # Every other one of 16 heads, from the first on.
         (12, [*EIGHT, 0.70711, 0.35355, 0.17678, 0.08839]),
         (3, [1 / 16, 1 / 256, 1 / 4]),
     ],
@@ -48,7 +48,7 @@ def test_weights_of_equal_products_fade_with_distance(causal):
 
 
 def test_long_distances_are_exact_in_half_precision():
-    """Positions above 256 are no bfloat16 numbers."""
+    """Not all positions above 256 are representable in bfloat16."""
     layer, length = AlibiAttention(1, dtype="mixed_bfloat16"), 600
     x = np.zeros((1, length, WIDTH), "float32")
     layer.build(x.shape)

@@ -1,4 +1,4 @@
-"""Learned attention: the same numbers as Keras' own, and its own promises."""
+"""Learned attention: the same numbers as in Keras, and promises beyond it."""
 
 import keras
 import numpy as np
@@ -58,7 +58,7 @@ def test_equals_keras_multi_head_attention(key_dim, value_dim, use_bias):
     query, value, key = arrays()
     ours, theirs = twins(key_dim, value_dim, use_bias, query, value, key)
     pattern = np.random.default_rng(1).random((BATCH, LENGTH, SOURCE_LENGTH)) < 0.7
-    pattern[:, :, 0] = True  # Keras answers fully masked rows in its own ways
+    pattern[:, :, 0] = True  # Keras handles fully masked rows in its own way
     options = [
         {},
         {"use_causal_mask": True},
@@ -115,7 +115,7 @@ def test_huge_logits_stay_finite(dtype):
 
 @pytest.mark.parametrize("heads", [1, 2, 4])
 def test_parameter_count_is_four_squares(heads):
-    """Also with one head, which is then as wide as the model."""
+    """The count is the same with one head, which is then as wide as the model."""
     layer = DotProductAttention(heads)
     layer.build((None, None, WIDTH), (None, None, WIDTH))
     assert layer.count_params() == 4 * WIDTH**2

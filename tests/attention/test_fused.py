@@ -1,4 +1,4 @@
-"""Fused attention equals the plain one, in value and gradient; when it is used."""
+"""Fused attention equals plain attention in value and gradient; its conditions."""
 
 import keras
 import numpy as np
@@ -25,7 +25,7 @@ NAMES = ("DotProductAttention", "AlibiAttention", "RelativeBiasAttention")
 
 @pytest.fixture
 def fused(monkeypatch):
-    """Lets all backends compute attention fused; the calls of the operation."""
+    """Lets all backends use fused attention; returns the calls of the operation."""
     calls, operation = [], dot_product.fused_attention
 
     def counted(*arguments):

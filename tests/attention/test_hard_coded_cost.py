@@ -28,7 +28,7 @@ def test_memory_grows_linearly(layer, causal):
 
 
 def test_learned_attention_is_seen_to_be_quadratic():
-    """The measure itself: it has to find the matrix where there is one."""
+    """The measure finds the matrix of pairs where there is one."""
     found = largest_tensor(DotProductAttention(4), LENGTH)
     assert found >= 4 * LENGTH**2
 

@@ -1,4 +1,4 @@
-"""Hard-coded cross-attention: where its windows stand, and what it refuses."""
+"""Hard-coded cross-attention: the places of its windows, and refused arguments."""
 
 import numpy as np
 import pytest

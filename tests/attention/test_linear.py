@@ -1,4 +1,4 @@
-"""Linear attention: a worked example, its blocks, and what it remembers."""
+"""Linear attention: a worked example, its blocks and its state."""
 
 import keras
 import numpy as np

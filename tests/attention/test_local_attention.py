@@ -1,4 +1,4 @@
-"""Local attention: what it sees, at which cost."""
+"""Local attention: its window and its cost."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def built(**arguments):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n, length", [(5, 200), (70, 200), (3, 64), (40, 9)])
 def test_blocks_equal_the_masked_matrix(n, length, causal):
-    """Several blocks, blocks longer than usual, exactly one, less than one."""
+    """There are several blocks, longer ones, exactly one, and less than one."""
     layer, x = built(n=n, use_bias=True), inputs(length)
     mask = lengths_mask([length, length // 2], length)
     compute = reference.REFERENCES["LocalAttention"]

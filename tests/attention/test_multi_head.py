@@ -20,7 +20,7 @@ from keras_attnvariants.attention.multi_head import split_heads
 from tests.attention.conformance import to_numpy
 
 HEADS, WIDTH = 4, 16
-# Every option that Keras' own projections have, and what it is not by default.
+# Every option of the projections of Keras, with a value that is not its default.
 OPTIONS = {
     "kernel_initializer": keras.initializers.Constant(3.0),
     "output_initializer": keras.initializers.Constant(4.0),
@@ -39,7 +39,7 @@ def built(cls=DotProductAttention, *arguments, **options):
 
 
 def kinds(layer, name):
-    """The weights of this name, kernels or biases, that the options are about."""
+    """The weights of this name, kernels or biases, that the options apply to."""
     return [weight for weight in layer.trainable_weights if weight.name == name]
 
 

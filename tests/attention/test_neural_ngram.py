@@ -1,4 +1,4 @@
-"""Neural n-grams, and what layers share that concatenate neighbours."""
+"""Neural n-grams, and the code shared by layers that concatenate neighbours."""
 
 import keras
 import numpy as np
@@ -110,8 +110,8 @@ def test_initial_heads_differ_and_are_as_large_as_one_matrix():
     assert len({head.tobytes() for head in kernel}) == 4
 
 
-# Millions of parameters with 8 layers, n = 5, V = 32,768, f = 2,048 and with 9 layers,
-# V = 10,000, f = 1,024: everything but self-attention, with biases and tied embeddings.
+# Millions of parameters with 8 layers, n = 5, V = 32,768, f = 2,048, and with 9 layers,
+# V = 10,000, f = 1,024: all but self-attention, with biases and tied embeddings.
 REST = {
     "wmt": 32_768 * 512 + 8 * (2 * 2_099_712 + 1_050_624 + 5 * 1_024),
     "iwslt": 10_000 * 512 + 9 * (2 * 1_050_112 + 1_050_624 + 5 * 1_024),

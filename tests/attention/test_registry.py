@@ -13,7 +13,7 @@ from keras_attnvariants.attention import registry
 
 @pytest.fixture
 def clean_registry(monkeypatch):
-    """Forgets all that a test registers afterwards, here and in Keras."""
+    """Forgets afterwards all that a test registers, here and in Keras."""
     monkeypatch.setattr(registry, "_variants", dict(registry._variants))
     known = dict(keras.saving.get_custom_objects())
     yield

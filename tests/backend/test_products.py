@@ -165,7 +165,7 @@ def test_quantizing_does_not_search_all_objects_for_garbage(monkeypatch):
 
 
 def test_sums_of_bfloat16_that_are_rounded_are_noticed(monkeypatch):
-    """Where XLA multiplies, partial sums are in float32; halves of sums are not."""
+    """XLA keeps partial sums in float32; adding two halves of a sum does not."""
     probe = backend.sums_bfloat16_in_float32
     matmul = ops.matmul
     monkeypatch.setattr(ops, "matmul", backend.jit(matmul))

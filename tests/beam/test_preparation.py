@@ -1,4 +1,4 @@
-"""What Beam prepares is what one process prepares, byte for byte."""
+"""Corpora prepared by Beam equal those of one process, byte for byte."""
 
 from collections import defaultdict
 from pathlib import Path

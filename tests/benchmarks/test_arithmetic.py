@@ -33,7 +33,7 @@ def count(benchmark):
 
 def test_learned_attention_by_hand(count):
     step = count("you2020/base/wmt16-en-ro")
-    # To query, key, value and output; of the source, to query and output.
+    # Projections to query, key, value and output; of the source, to query and output.
     assert step.projections == 3 * (4 + 2) * MATRIX
     # On average 3 of 5 target tokens are seen, and all 7 of the source; each is
     # multiplied with a query and with a weight.

@@ -30,7 +30,7 @@ def tables(benchmark):
 
 @pytest.fixture
 def options(benchmark, tmp_path):
-    """What every program is told, with weights."""
+    """The options of every program, with weights."""
     weights = tmp_path / "weights.npz"
     benchmark("peers.model").write(weights, SIZES)
     cores = sorted(os.sched_getaffinity(0))[:1]
@@ -159,7 +159,7 @@ def test_variants_run_beside_the_baseline(benchmark, tmp_path):
     ceilings = [row["ceiling"] for row in rows]
     assert ceilings[0] == 1 and ceilings == sorted(ceilings)
     assert [round(row["the paper's"], 2) for row in rows] == [1, 1.06, 1.3]
-    # Of runs this short, the encoder's may by chance take longer than the whole.
+    # In runs this short, the encoder may by chance take longer than the whole.
     assert all(row["encoder's share"] > 0 for row in rows)
 
 

@@ -15,7 +15,7 @@ RUN = f"{SIZES} --updates 2 --runs 1 --product-size 32"
 
 @pytest.fixture
 def environment(tmp_path):
-    """One in which what a GPU machine may lack cannot be imported."""
+    """An environment where packages that a GPU machine may lack cannot be imported."""
     for name in ("tensorflow", "tensorflow_text", "sentencepiece", "sacrebleu"):
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('no {name}')\n")
     path = os.pathsep.join((str(tmp_path), str(REPOSITORY)))
@@ -39,7 +39,7 @@ def test_families_are_measured_without_tensorflow(environment, tmp_path):
     }
     for row in rows.values():
         assert row["tokens per second"] > 0 and row["share of product"] > 0
-        assert row["share of peak"] is None  # of a processor nothing is stated
+        assert row["share of peak"] is None  # for a processor, no peak is stated
     assert rows["base", "float32"]["time / base"] == 1.0
     assert rows["context", "float32"]["the paper's"] == 5.6
     for left_out in ("no-such-family, float32", "PyTorch, compiled, bfloat16"):

@@ -22,7 +22,7 @@ def kav(monkeypatch, corpus_cache) -> Callable:
 
 
 def stdout(result) -> str:
-    """What a successful command wrote to standard output."""
+    """Standard output of a successful command."""
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -27,7 +27,7 @@ from tests.cli.conftest import stdout
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where something is."""
+    """The location of something."""
 
     host: str = option("Address.", ...)
     port: int = option("Port.", 80, min=1)

@@ -1,4 +1,4 @@
-"""What a command refuses, `kav doctor` calls damaged: one list of damages for both."""
+"""Folders that a command refuses and `kav doctor` calls damaged: one list for both."""
 
 import gzip
 import json

@@ -75,7 +75,7 @@ def test_without_the_extra(call, module, extra, kav, monkeypatch, run_folder, tm
 
 @pytest.fixture(scope="module")
 def address(run_folder):
-    """Of the page, with two models; `<b>` is part of the name of one."""
+    """The address of the page, with two models; the name of one contains `<b>`."""
     pytest.importorskip("gradio", reason="needs the extra `demo`")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -23,7 +23,7 @@ def shout(texts):
 
 
 def interrupted(path, count=4, more="", settings=SETTINGS):
-    """What a process leaves that is killed after some lines, in another one."""
+    """Leaves the file of a process that was killed after some lines."""
     partial = PartialFile(path, settings, resume=False)
     if count:
         partial.write(TEXTS[:count], shout(TEXTS[:count]))
@@ -32,7 +32,7 @@ def interrupted(path, count=4, more="", settings=SETTINGS):
 
 
 def resumed(path, texts=TEXTS, settings=SETTINGS):
-    """How many lines are left to translate in another process."""
+    """Continues as another process does; returns the number of lines that were left."""
     with output_to(path, settings, resume=True) as writer:
         rest = list(writer.rest(texts))
         writer.write(rest, shout(rest))

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees of a training, and what a file gets of it."""
+"""The output of a training on a terminal and in a file."""
 
 import fcntl
 import os

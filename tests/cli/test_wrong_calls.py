@@ -351,7 +351,7 @@ CALLS = {
 
 @pytest.fixture
 def places(corpus_folder, tmp_path):
-    """What the names in a call stand for."""
+    """Files and folders that the names in a call stand for."""
     places = {"CORPUS": corpus_folder}
     for name in ("RUN", "SAVED", "HERE"):
         places[name] = tmp_path / name.lower()

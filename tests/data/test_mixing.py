@@ -101,7 +101,7 @@ def plan(mixture, seed=3, **options):
 
 
 def shown(plan, epochs, start=0):
-    """How often each pair is in some epochs."""
+    """The number of times that each pair occurs in some epochs."""
     counts = np.zeros(sum(SIZES), int)
     for index in range(start * plan.num_batches, (start + epochs) * plan.num_batches):
         np.add.at(counts, plan.batch(index)[1], 1)

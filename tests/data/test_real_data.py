@@ -1,4 +1,4 @@
-"""What the development corpora must give; skipped where there are none."""
+"""Results on the development corpora; skipped where there are none."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What must not change a translation: batch, padding, compilation, ties, dtype."""
+"""Translations do not depend on batch, padding, compilation, ties or dtype."""
 
 import functools
 

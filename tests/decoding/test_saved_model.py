@@ -25,7 +25,7 @@ EVERYTHING = {"return_alignments": True, "return_token_log_probs": True}
 
 
 class Exported(tf.Module):
-    """What a server would run."""
+    """A search as a server would run it."""
 
     @tf.function(input_signature=[IDS, IDS], autograph=False)
     def beam(self, source_ids, prefix):

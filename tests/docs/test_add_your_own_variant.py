@@ -15,7 +15,7 @@ from tests.docs import pages
 
 PAGE = pages.DOCS / "add_your_own_variant.md"
 COPIED = ("keras_attnvariants", "tests", "pyproject.toml")
-# The environment that runs this test is what these make.
+# These commands make the environment, which exists: it runs this test.
 PREPARE = ("make lint", "source .venv/bin/activate")
 ROW = re.compile(r"^DecayingAverage +decoder +(\d+/.+)$", re.M)
 # The files of the package that the page adds lines to, at its end.
@@ -40,7 +40,7 @@ def clone(tmp_path) -> Path:
 
 
 def add_lines(folder: Path) -> None:
-    """Adds to the files of the package what the page says."""
+    """Adds the lines of the page to the files of the package."""
     for block in pages.blocks(PAGE, "python"):
         if block.file in ADDED:
             path = folder / block.file
@@ -54,7 +54,7 @@ def commands(text: str) -> list[tuple[str, str]]:
 
 
 def execute(command: str, folder: Path, environment: dict[str, str]) -> str:
-    """What a command prints."""
+    """Runs a command, and returns what it prints."""
     shell = ["bash", "-c", command]
     result = subprocess.run(
         shell, cwd=folder, env=environment, capture_output=True, text=True

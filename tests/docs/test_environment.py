@@ -10,7 +10,7 @@ NAMED = re.compile(
 )
 
 
-# They set what libraries read in the processes that they start.
+# They set variables that libraries read, in processes that they start.
 SETTING = ("utils/machine.py",)
 
 
@@ -23,7 +23,7 @@ def test_every_variable_that_the_package_reads_is_listed():
             continue
         source = path.read_text("utf-8")
         names = NAMED.findall(source)
-        # A name that is not written out could not be found.
+        # Only names that are written out can be found.
         assert len(names) == len(USE.findall(source)), path
         read.update(names)
     assert sorted(listed) == sorted(read)

@@ -10,7 +10,7 @@ EACH_PAGE = pytest.mark.parametrize(
     "page", pages.PAGES, ids=lambda page: str(page.relative_to(pages.REPOSITORY))
 )
 
-# Of this page a test of its own writes the files and gives the commands.
+# Another test writes the files of this page and runs its commands.
 TUTORIAL = pages.DOCS / "add_your_own_variant.md"
 
 
@@ -61,7 +61,7 @@ def test_every_variant_has_a_page_with_its_picture_and_the_index_lists_it():
 def test_equations_use_what_github_renders(page):
     text = page.read_text("utf-8")
     for equation in re.findall(r"\$\$(.+?)\$\$", text, re.S):
-        # Markdown takes a backslash before punctuation for its own.
+        # In Markdown, a backslash before punctuation is an escape.
         assert not re.search(r"\\[^A-Za-z\s]", equation), equation
         assert r"\operatorname" not in equation
         assert equation.count("{") == equation.count("}")

@@ -13,7 +13,7 @@ from tests.docs import pages
 MODULES = ("pictures",)
 
 LEARNED = kav.DotProductAttention(num_heads=2)
-# What stands in encoder, decoder and cross-attention.
+# Layers in encoder, decoder and cross-attention.
 RUNS = {
     "base": (LEARNED, LEARNED, LEARNED),
     "hc-sa": (
@@ -132,7 +132,7 @@ def test_a_variant_without_a_run_is_passed_over(pictures, tmp_path, capsys):
 
 def test_every_page_has_its_picture(pictures):
     stems = {page.stem for page in (pages.DOCS / "variants").glob("*.md")}
-    # That of distance biases needs no trained model, and has a script of its own.
+    # The picture of distance biases needs no trained model, and has its own script.
     assert {*pictures.PICTURES, "distance_biases"} == stems
     for stem in stems:
         assert (pages.DOCS / "pictures" / f"{stem}.png").is_file()

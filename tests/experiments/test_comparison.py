@@ -1,6 +1,6 @@
-"""What a folder may be used for, what is done again, and that a kill changes nothing.
+"""Comparisons in folders: refusals, repeated work, and kills, which change nothing.
 
-Runs are made up here but for one test, which trains.
+Runs are made up here, except in one test, which trains.
 """
 
 import errno

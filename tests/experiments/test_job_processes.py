@@ -11,7 +11,7 @@ from tests.experiments.toy import work
 
 @pytest.fixture
 def run(tmp_path):
-    """What was wrong with some jobs, done two at a time."""
+    """Errors of some jobs, run two at a time."""
 
     def run_kinds(*kinds, deadline=None):
         jobs = [Job(kind, work, (kind,), tmp_path / f"{kind}.log") for kind in kinds]

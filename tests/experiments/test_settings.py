@@ -1,4 +1,4 @@
-"""What is wrong in the file of a comparison is told in one line, with its key."""
+"""Errors in the file of a comparison are reported in one line, with their key."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""What a run of a comparison is trained with."""
+"""Settings with which the runs of a comparison are trained."""
 
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.settings import read_settings

@@ -1,13 +1,14 @@
-"""Damages folders in many ways, and looks at what the commands say of them.
+"""Damages folders in many ways, and checks what the commands say of them.
 
     python -m tests.faults.damaged_folders --count 1000
 
 Runs, models, SavedModels and corpora are damaged one file or folder at a time: random
-bytes, other types and sizes, links, pipes, and files that are missing; in every other
-case the manifest is made to match. Then `kav translate`, `train`, `export` and `doctor`
-get the folder. Each ends with status 0, or says in a line what is wrong: no traceback,
-no signal, no hang, and no more than 10 seconds of computing or 1 GB above what the
-intact folder takes. A folder beside it, to which the links lead, remains as it was.
+bytes, other types and sizes, links, pipes, and missing files; in every other case the
+manifest is made to match. Then `kav translate`, `train`, `export` and `doctor` are
+given the folder. Each must end with status 0, or say in a line what is wrong: no
+traceback, no signal, no hang, and no more than 10 seconds of computing or 1 GB above
+what the intact folder takes. A folder beside it, to which the links lead, must not
+change.
 """
 
 import argparse
@@ -30,12 +31,12 @@ BYTES = 10**9
 # The smallest graph.
 EXPORT = ("--precision=float32", "--beam-size=1", "--signature=nbest")
 MANIFEST = "manifest.json"
-# What else a number or a text in a JSON file may be.
+# Values that replace a number or a text in a JSON file.
 VALUES = [None, True, -1, 0, 10**9, 1e308, "", "x", "../../x", [], {}, [[]], {"a": 1}]
 
 
 class Outcome(NamedTuple):
-    """How a command ended: status, seconds of computing, bytes, and what it printed."""
+    """The end of a command: status, seconds of computing, bytes, and its output."""
 
     status: int | None
     seconds: float
@@ -52,7 +53,7 @@ class Commands:
         self.corpus = corpus
 
     def __call__(self, *arguments):
-        # The lines of rich as long as they are.
+        # So that rich does not wrap lines.
         environment = {"COLUMNS": "5000", "XDG_CACHE_HOME": str(self.folder / "cache")}
         process = self.forks.start(
             "keras_attnvariants", *arguments, cwd=self.folder, **environment
@@ -98,7 +99,7 @@ class Commands:
 
 
 def computed(pid):
-    """Seconds that a process has computed: others may use the machine as well."""
+    """CPU seconds of a process: others may use the machine as well."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -107,7 +108,7 @@ def computed(pid):
 
 
 def resident(pid):
-    """Bytes of memory of a process that no other has."""
+    """Bytes of memory that a process shares with no other."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
@@ -220,7 +221,7 @@ def change_value(path, draw, beside):
 
 
 def containers(data):
-    """The dicts and lists of some JSON that hold something."""
+    """The dicts and lists in a JSON value that are not empty."""
     if isinstance(data, (dict, list)) and data:
         yield data
         for part in data.values() if isinstance(data, dict) else data:
@@ -248,7 +249,7 @@ def damage(folder, draw, beside):
 
 
 def match_manifest(folder, path):
-    """Makes the manifest say what a file is now; returns whether it does."""
+    """Makes the manifest match a file; returns whether it does."""
     for parent in path.parents:
         manifest = parent / MANIFEST
         if manifest.is_file() and not manifest.is_symlink():
@@ -271,7 +272,7 @@ def match_manifest(folder, path):
 
 
 def faults_of(outcome, usual):
-    """What is wrong with how a command ended, in words."""
+    """Faults in the end of a command, in words."""
     if outcome.status is None or outcome.seconds > usual.seconds + SECONDS:
         yield f"took {outcome.seconds:.0f} s"
     elif outcome.status < 0:
@@ -298,7 +299,7 @@ def make_folders(commands, originals):
 
 
 def disturb(commands, count, seed):
-    """Damages so many folders; returns the number of commands that went wrong."""
+    """Damages a number of folders; returns the number of commands that went wrong."""
     originals = commands.folder / "originals"
     folders = make_folders(commands, originals)
     usual, wrong = {}, 0
@@ -339,7 +340,7 @@ def disturb(commands, count, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=1000, help="folders (1000)")
-    parser.add_argument("--seed", type=int, default=1, help="of the damages (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the damages (1)")
     options = parser.parse_args()
     modules = "tests.training.toy", "keras_attnvariants.cli"
     with (

@@ -5,7 +5,7 @@
 A small Transformer with dropout learns pairs of unequal lengths. Losses of every update
 and final weights are compared with those of one device. Then each process in turn is
 killed by signal 9 in the middle of a training; the others must end by themselves, and
-the resumed training with the weights of an undisturbed one, bit by bit.
+the resumed training must end with the weights of an undisturbed one, bit by bit.
 Takes some ten minutes.
 """
 
@@ -30,14 +30,14 @@ from tests.training.test_several_devices import wait_for_state
 from tests.training.test_several_devices import weights
 from tests.training.toy import same
 
-# Seconds in which the others have to end after one was killed.
+# Seconds within which the others have to end after one was killed.
 BOUND = 60
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--updates", type=int, default=200, help="of a training (200)")
-    parser.add_argument("--processes", type=int, default=2, help="to kill (2)")
+    parser.add_argument("--updates", type=int, default=200, help="updates (200)")
+    parser.add_argument("--processes", type=int, default=2, help="processes (2)")
     options = parser.parse_args()
     changes = {
         "steps": options.updates,

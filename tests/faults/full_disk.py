@@ -2,10 +2,10 @@
 
     python -m tests.faults.full_disk --count 64
 
-goes through disks (tmpfs) from 64 KB to 4 MB. On each, a training must either end well
-or with one line and exit status 2, and never crash; with more space it must continue
-and end with the weights, the log and the models of a run that had space from the start.
-Mounting needs the rights of an administrator.
+It goes through disks (tmpfs) from 64 KB to 4 MB. On each, a training must end well or
+with one line and exit status 2, and never crash; with more space it must continue and
+end with the weights, the log and the models of a run that had space from the start.
+Mounting needs administrator rights.
 """
 
 import argparse

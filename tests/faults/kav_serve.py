@@ -2,8 +2,8 @@
 
     taskset --cpu-list 0 python -m tests.faults.kav_serve --clients 50 --seconds 120
 
-Needs an environment with MLServer. Every client gets its translations; the sender gets
-them or is told that its time was over. What counts is how long the clients wait.
+Needs an environment with MLServer. Every client must get its translations; the sender
+gets them or is told that its time is over. The measure is how long the clients wait.
 """
 
 import argparse
@@ -36,13 +36,13 @@ class KavServe:
     """An exported model in MLServer, on free ports of this machine.
 
     Args:
-        folder: that `export` wrote.
+        folder: folder written by `export`.
         model: name of the model on the server.
-        *options: of `kav serve`.
+        *options: options of `kav serve`.
 
     Attributes:
-        address: of HTTP.
-        grpc_address: of gRPC.
+        address: address for HTTP.
+        grpc_address: address for gRPC.
     """
 
     def __init__(self, folder: Path, model: str, *options: str):
@@ -69,7 +69,7 @@ class KavServe:
         assert self.process.wait(30) == 0
 
     def status(self, path: str) -> int:
-        """The status of HTTP of a page, 0 if there is no server."""
+        """The HTTP status of a page, 0 if there is no server."""
         try:
             with urllib.request.urlopen(f"http://{self.address}{path}") as response:
                 return response.status
@@ -122,7 +122,7 @@ def largest(texts: list[str], longest: int) -> list[str]:
 
 
 class Load:
-    """Clients, of which one is greedy, until the time is over."""
+    """Clients, one of them greedy, that send requests until the time is over."""
 
     def __init__(self, server: KavServe, texts: list[str], longest: int, pause: float):
         self.url = f"http://{server.address}/v2/models/{server.model}/infer"
@@ -167,9 +167,9 @@ class Load:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--clients", type=int, default=50, help="at once (50)")
-    parser.add_argument("--seconds", type=float, default=120, help="of a load (120)")
-    parser.add_argument("--pause", type=float, default=1, help="of a client (1)")
+    parser.add_argument("--clients", type=int, default=50, help="clients (50)")
+    parser.add_argument("--seconds", type=float, default=120, help="seconds (120)")
+    parser.add_argument("--pause", type=float, default=1, help="pause of a client (1)")
     parser.add_argument("--saved-model", type=Path, help="(a tiny one)")
     parser.add_argument("--texts", type=Path, help="sentences for it, one a line")
     options = parser.parse_args()

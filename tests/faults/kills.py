@@ -3,8 +3,8 @@
     python -m tests.faults.kills --count 100 --changes '{"accumulate": 3, "ema": 0.9}'
 
 The kills take turns at the start, an update, a validation, a save and the averaging.
-After each five the run is finished, and its weights, its log and its models must be
-equal to those of a run that nobody killed.
+After every five the run is finished, and its weights, its log and its models must be
+equal to those of a run that was never killed.
 """
 
 import argparse
@@ -33,8 +33,8 @@ MOMENTS = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=100, help="kills (100)")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments (1)")
-    parser.add_argument("--changes", default="{}", help="of the TrainingConfig, JSON")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the moments (1)")
+    parser.add_argument("--changes", default="{}", help="changed settings, as JSON")
     options = parser.parse_args()
     changes = json.loads(options.changes)
     with tempfile.TemporaryDirectory() as folder, with_tensorflow() as forks:
@@ -43,7 +43,7 @@ def main():
 
 
 def kill(server, undisturbed, count, draw):
-    """Kills so many times; prints each and raises at the first difference."""
+    """Kills a number of times; prints each kill and raises at the first difference."""
     kinds, done = list(MOMENTS), 0
     while done < count:
         kind = kinds[done % len(kinds)]
@@ -62,7 +62,7 @@ def kill(server, undisturbed, count, draw):
 
 
 def finished(server):
-    """How a run ends that nobody disturbs."""
+    """The end of an undisturbed run."""
     assert server("finish") == 0, (server.folder / "errors").read_text()
     end = End(server.folder)
     shutil.rmtree(server.folder / "run")
@@ -70,7 +70,7 @@ def finished(server):
 
 
 def check(server, undisturbed):
-    """Compares, and makes place for another run."""
+    """Compares, and makes room for another run."""
     End(server.folder).check(undisturbed)
     shutil.rmtree(server.folder / "run")
     Path(server.folder / "variables.npz").unlink()

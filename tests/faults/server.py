@@ -39,7 +39,7 @@ from tests.training import toy
 STEPS = 60
 WIDTH = 208
 
-# What a run calls one after another before its first update.
+# Functions that a run calls in turn before its first update.
 START = (
     (several_devices, "lock_folder"),
     (TrainingLoop, "_compile"),
@@ -52,7 +52,7 @@ START = (
 
 
 class SendSignal(keras.callbacks.Callback):
-    """Sends the own process a signal after some updates, or batches of validation."""
+    """Sends its own process a signal after some updates, or batches of validation."""
 
     def __init__(self, number, updates=0, tests=0):
         super().__init__()
@@ -72,7 +72,7 @@ class SendSignal(keras.callbacks.Callback):
 
 
 def before(owner, name, action):
-    """Does something whenever a function is called."""
+    """Runs an action before every call of a function."""
     function = getattr(owner, name)
 
     def disturbed(*args, **kwargs):
@@ -120,7 +120,7 @@ def child(folder, changes, command, value):
     """Never returns."""
     errors = os.open(folder / "errors", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(errors, 2)
-    # Only a power cut would tell, and a busy disk makes it slow.
+    # It matters only in a power cut, and a busy disk makes it slow.
     os.fsync = lambda descriptor: None
     status = 1
     try:
@@ -139,7 +139,7 @@ def child(folder, changes, command, value):
 
 
 class Server:
-    """Starts trainings in a folder, one after the other, and tells how they ended."""
+    """Starts trainings in a folder, one after the other, and returns how they ended."""
 
     def __init__(self, forks, folder, **changes):
         self.folder = Path(folder)
@@ -159,7 +159,7 @@ class Server:
 
 
 class End:
-    """How a run ended: its variables, its log without times, its models."""
+    """The end of a run: its variables, its log without times, its models."""
 
     def __init__(self, folder):
         run_dir = folder / "run"
@@ -173,7 +173,7 @@ class End:
         self.leftovers = [*run_dir.rglob("tmp-*"), *run_dir.glob("lock.json")]
 
     def check(self, undisturbed):
-        """Raises unless a disturbed run ended like this one that nobody disturbed."""
+        """Raises unless a disturbed run ended like this undisturbed one."""
         assert toy.same(self.variables, undisturbed.variables), "other weights"
         assert self.log == undisturbed.log, "another log"
         assert self.models == undisturbed.models, "other models"
@@ -181,7 +181,7 @@ class End:
 
 
 def without_times(run_dir):
-    """The log without what depends on the clock."""
+    """The log without the entries that depend on the clock."""
     times = ("seconds", "tokens_per_second")
     return [
         {key: value for key, value in record.items() if key not in times}

@@ -26,7 +26,7 @@ class ServerProcess:
     """A server for tests that can be killed, and comes back on the same ports.
 
     Attributes:
-        address: of gRPC, known once it serves.
+        address: address for gRPC, known once it serves.
     """
 
     def __init__(self, folder: Path, model: str = MODEL, **environment: str):
@@ -52,7 +52,7 @@ class ServerProcess:
         self.address = f"localhost:{words[1]}"
 
     def kill(self) -> None:
-        """SIGKILL: no request that is under way gets an answer."""
+        """Sends SIGKILL: no request that is under way gets an answer."""
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -71,7 +71,7 @@ class Load:
         sent: number of texts for which an answer was asked.
         outcomes: number of texts by what became of them: `right`, `wrong`, or the name
             of the exception.
-        seconds: of each request that was answered.
+        seconds: duration of each request that was answered.
     """
 
     def __init__(self, address: str, texts: list[str], clients: int, **options):
@@ -86,7 +86,7 @@ class Load:
         self.seconds: list[float] = []
 
     async def run(self, *happening: Awaitable[None]) -> None:
-        """Lets all clients work while something happens, and end what they began."""
+        """Lets all clients work while something happens, and finish what they began."""
         self.is_over = False
         working = [asyncio.create_task(self.client(n)) for n in range(self.clients)]
         for event in happening:
@@ -112,7 +112,7 @@ class Load:
                     self.outcomes[name] += 1
 
     def check(self, *allowed: str) -> None:
-        """Raises unless every text has an outcome of those that are allowed."""
+        """Raises unless every text has one of the allowed outcomes."""
         assert sum(self.outcomes.values()) == self.sent
         assert self.outcomes["right"] and set(self.outcomes) <= {"right", *allowed}, (
             self.outcomes
@@ -139,7 +139,7 @@ def add_version(folder: Path, number: int, *, damaged: bool = False) -> None:
 
 
 def random_texts() -> list[str]:
-    """Sentences of words that mean nothing."""
+    """Sentences of meaningless words."""
     draw = random.Random(4)
     letters = "abcdefghiklmnoprstuäöüéあいう😀"
     words = ["".join(draw.choices(letters, k=draw.randint(2, 5))) for _ in range(80)]

@@ -7,7 +7,7 @@ Every string gets a translation that is valid UTF-8, in time; the sentences in t
 requests are translated as they are alone. The server is the one of the tests, asked
 with the messages of TensorFlow Serving, or `kav serve`, asked with those of the Open
 Inference Protocol over HTTP, which needs an environment with MLServer. It is started
-with a tiny model, unless `--address` says where one runs that has a model.
+with a tiny model, unless `--address` names a running server with a model.
 """
 
 import argparse
@@ -34,12 +34,12 @@ from tests.serving.tools import RUBBISH
 SENTENCES = 3  # among the strings of a request
 SECONDS = 120  # for the answer to a request
 
-# Translates bytes to bytes, with nothing of the client in between.
+# Translates bytes to bytes, without the client in between.
 Wire = Callable[[list[bytes]], list[bytes]]
 
 
 def rubbish(draw: random.Random) -> bytes:
-    """A string: of hostile parts, of random bytes or characters, or huge."""
+    """A string: hostile parts, random bytes, random characters, or a huge one."""
     kind = draw.random()
     if kind < 0.01:
         return draw.choice([b"\0", b"a", b"\xf0\x9f\x98", b"\xe2\x96\x81"]) * 65_536
@@ -84,7 +84,7 @@ class PredictWire:
 class InferWire:
     """The messages of the Open Inference Protocol, over HTTP.
 
-    Their strings are JSON: bytes that are no UTF-8 become U+FFFD before they are sent.
+    Their strings are JSON: bytes that are not valid UTF-8 become U+FFFD before sending.
     """
 
     def __init__(self, address: str, model: str, timeout: float = SECONDS):
@@ -103,14 +103,14 @@ class InferWire:
 
 
 class Request(NamedTuple):
-    """Strings, and the places among them of sentences, which are no rubbish."""
+    """Strings, and the places of the sentences among them, which are not rubbish."""
 
     strings: list[bytes]
     places: dict[str, int]
 
 
 def requests(texts: list[str], strings: int, seed: int) -> Iterator[Request]:
-    """Requests with so many strings of rubbish in all, and sentences beside them."""
+    """Requests with this many strings of rubbish in all, and sentences beside them."""
     draw = random.Random(seed)
     while strings > 0:
         batch = [rubbish(draw) for _ in range(min(MAX_BATCH - SENTENCES, strings))]
@@ -122,7 +122,7 @@ def requests(texts: list[str], strings: int, seed: int) -> Iterator[Request]:
 
 
 def translations(translate: Wire, strings: list[bytes]) -> list[str]:
-    """As many as there are strings; raises if one is no valid UTF-8."""
+    """One translation per string; raises if one is not valid UTF-8."""
     found = translate(strings)
     assert len(found) == len(strings), f"{len(found)} for {len(strings)} strings"
     return [translation.decode("utf-8") for translation in found]
@@ -131,7 +131,7 @@ def translations(translate: Wire, strings: list[bytes]) -> list[str]:
 def fuzz(
     translate: Wire, texts: list[str], strings: int, seed: int = 1, clients: int = 1
 ) -> float:
-    """Sends so many strings; returns the seconds of the slowest request."""
+    """Sends a number of strings; returns the seconds of the slowest request."""
     texts = texts[:50]
     alone = {text: translations(translate, [text.encode()])[0] for text in texts}
 
@@ -166,11 +166,11 @@ def served(server: str) -> Iterator[tuple[str, list[str]]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--strings", type=int, default=10_000, help="to send (10000)")
-    parser.add_argument("--seed", type=int, default=1, help="of the strings (1)")
-    parser.add_argument("--clients", type=int, default=1, help="at once (1)")
+    parser.add_argument("--strings", type=int, default=10_000, help="strings (10000)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the strings (1)")
+    parser.add_argument("--clients", type=int, default=1, help="clients (1)")
     parser.add_argument("--server", choices=SERVERS, default="tests", help="(tests)")
-    parser.add_argument("--address", help="host:port of a server that runs already")
+    parser.add_argument("--address", help="host:port of a running server")
     parser.add_argument("--model", default=MODEL, help=f"its name there ({MODEL})")
     options = parser.parse_args()
     _, wire = SERVERS[options.server]

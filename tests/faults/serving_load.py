@@ -25,7 +25,7 @@ IMPATIENT = {"retries": 0, "timeout": 300.0}
 
 
 def undisturbed(server: ServerProcess, texts: list[str], clients: int, seconds: float):
-    """Nothing fails."""
+    """Runs without a disturbance: nothing fails."""
     load = Load(server.address, texts, clients, **PATIENT)
     asyncio.run(load.run(asyncio.sleep(seconds)))
     load.check()
@@ -35,7 +35,7 @@ def undisturbed(server: ServerProcess, texts: list[str], clients: int, seconds: 
 def versions_appear(
     server: ServerProcess, texts: list[str], clients: int, seconds: float
 ):
-    """Nothing fails while the server takes version 3 and leaves the damaged 2."""
+    """Adds versions: nothing fails; the server takes 3 and leaves the damaged 2."""
     load = Load(server.address, texts, clients, **PATIENT)
 
     async def appear() -> None:
@@ -53,7 +53,7 @@ def versions_appear(
 
 
 def killed(server: ServerProcess, texts: list[str], clients: int, seconds: float):
-    """Patient clients get everything; others learn what they did not get."""
+    """Kills the server: patient clients get everything, others an exception."""
     patient = Load(server.address, texts, clients, **PATIENT)
     impatient = Load(server.address, texts, max(clients // 10, 1), **IMPATIENT)
 
@@ -75,8 +75,8 @@ def killed(server: ServerProcess, texts: list[str], clients: int, seconds: float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--clients", type=int, default=200, help="at once (200)")
-    parser.add_argument("--seconds", type=float, default=120, help="of each load (120)")
+    parser.add_argument("--clients", type=int, default=200, help="clients (200)")
+    parser.add_argument("--seconds", type=float, default=120, help="seconds (120)")
     options = parser.parse_args()
     load = options.clients, options.seconds
     with temporary() as name:

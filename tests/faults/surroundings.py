@@ -1,10 +1,11 @@
-"""Runs the commands in odd surroundings, and looks at how they end.
+"""Runs the commands in odd surroundings, and checks how they end.
 
     python -m tests.faults.surroundings
 
-A dumb terminal, the C locale, closed streams, no home, a working folder that nobody can
-write to, 64 open files, and a process that is stopped for a while. Each command ends
-with status 0, or says in a line what is wrong: no traceback and no signal.
+The surroundings are a dumb terminal, the C locale, closed streams, no home, a working
+folder that nobody can write to, 64 open files, and a process that is stopped for a
+while. Each command must end with status 0, or say in a line what is wrong: no traceback
+and no signal.
 """
 
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 from tests.toy_runs import write_corpus
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Ends as a program of a user who is not in the list of users.
+# Runs as for a user who is not in the list of users.
 NOBODY = (
     "import os, pwd, runpy, sys\n"
     "def getpwuid(number): raise KeyError(number)\n"
@@ -45,7 +46,7 @@ LANGUAGES = "--source=xx --target=yy"
 
 
 def calls(folder):
-    """The commands, by their first word, with the folders of this place."""
+    """The commands, by their first word, for the folders in a place."""
     run, corpus = folder / "run", f"--data={folder / 'corpus'}"
     model = f"--model={run}"
     return [
@@ -82,7 +83,7 @@ def start(name, call, **options):
 
 
 def fault(process, output):
-    """What is wrong with how a command ended; empty if nothing is."""
+    """The fault in the end of a command; empty if there is none."""
     if process.returncode not in (0, 1, 2):
         return f"ended with status {process.returncode}"
     if "Traceback (most recent call last)" in output:

@@ -2,10 +2,10 @@
 
     python -m tests.faults.translations FOLDER [--random 20]
 
-Each child is forked, dies at one call that it makes of the file system, and is
-continued by another child until the file is complete: it must be that of a child that
-nobody killed, and the only one in the folder. What translates is a function that turns
-texts into capitals; the rest is the command as it is.
+Each child is forked, dies at one of its calls of the file system, and is continued by
+another child until the file is complete: it must equal that of a child that was not
+killed, and be the only one in the folder. Translating means turning texts into
+capitals; the rest is the command as it is.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from keras_attnvariants.cli.outputs import LineWriter
 # 32 + 64 + 128 + 76 lines, with empty ones among them.
 LINES = [f"line {number} \u2028 of" if number % 7 else "" for number in range(300)]
 EXPECTED = "".join(f"{line.upper().replace(chr(0x2028), ' ')}\n" for line in LINES)
-# What the command calls besides `LineWriter.write`.
+# Functions that the command calls besides `LineWriter.write`.
 CALLS = (
     (os, "open"),
     (os, "fsync"),
@@ -73,7 +73,7 @@ def torn(countdown):
 
 
 def translate(folder, seconds=0.0):
-    """Runs the command, with so many seconds for each batch; raises `SystemExit`."""
+    """Runs the command, which takes `seconds` per batch; raises `SystemExit`."""
 
     def shout(texts):
         time.sleep(seconds)
@@ -87,7 +87,7 @@ def translate(folder, seconds=0.0):
 
 
 def child(folder, calls=0, seconds=0.0):
-    """How a process ended that translates until it is killed: an exit status."""
+    """The exit status of a process that translates until it is killed."""
     pid = os.fork()
     if pid:
         if seconds:
@@ -118,11 +118,11 @@ def check(folder):
 
 
 def kill(folder, draw, count):
-    """Kills once at every call, then so many times after a random time; how often."""
+    """Kills once at every call, then after random times; returns how many calls."""
     (folder / "out").mkdir()
     (folder / "in").write_text("".join(f"{line}\n" for line in LINES))
     with contextlib.suppress(SystemExit):
-        translate(folder)  # imports here what every child would import again
+        translate(folder)  # imports in this process what every child would import again
     check(folder)
     moment = 1
     while child(folder, moment) == -signal.SIGKILL:

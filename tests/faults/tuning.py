@@ -25,7 +25,7 @@ UPDATES = 6
 
 
 class KillAtUpdate(keras.callbacks.Callback):
-    """Kills this process after so many updates of all trials together."""
+    """Kills this process after a number of updates of all trials together."""
 
     left = 0
 
@@ -41,7 +41,7 @@ def make(folder, trials):
 
 
 def run_until_killed(forks, folder, trials, update):
-    """Runs the search in a process that has to be killed."""
+    """Runs the search in a process that must get killed."""
     counts = "--trials", trials, "--kill-at", update
     process = forks.start("tests.faults.tuning", "--child", folder, *counts)
     printed = "".join(process.communicate())
@@ -78,7 +78,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=12, help="trials (12)")
     parser.add_argument("--kills", type=int, default=3, help="kills (3)")
-    parser.add_argument("--seed", type=int, default=1, help="of the updates (1)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the updates (1)")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--kill-at", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Which tests of presets run on both backends."""
+"""A choice of the tests of presets that run on both backends."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """On JAX, leave out the slow cases.
+    """Leaves out the slow cases on JAX.
 
     A preset is a configuration, and its parameters are counted from shapes: neither
     knows the backend. The cases that stand for the others run on both.

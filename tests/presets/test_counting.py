@@ -18,7 +18,7 @@ from tests.models import tiny as models
 from tests.presets import tiny
 from tests.selection import mostly_slow
 
-# Printed counts that no reading of the papers reproduces; the notes say why.
+# Printed counts that no reading of the papers reproduces; the presets' notes say why.
 NOT_REPRODUCED = {
     "nguyen2018/base-depth-10/wmt16-en-de",
     "nguyen2018/homogeneous-conv-kv-323/wmt16-en-de",
@@ -191,7 +191,7 @@ def test_nothing_is_allocated_for_large_models_then_or_later():
     config |= {"num_layers": 200, "intermediate_dim": 10**8}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert count_parameters(Transformer, config) > 10**13
-    # Keras gives values to variables that have none when it leaves such a scope.
+    # When it leaves such a scope, Keras gives values to variables that have none.
     with keras.StatelessScope():
         pass
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

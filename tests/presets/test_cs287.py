@@ -1,4 +1,4 @@
-"""Chen, Ling and Rivera 2019: parameter counts, figures, what each model is."""
+"""Chen, Ling and Rivera 2019: parameter counts, figures, and the models."""
 
 import functools
 import math

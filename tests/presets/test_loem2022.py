@@ -1,4 +1,4 @@
-"""Loem et al. 2022: what stands in each sub-layer, and the figures of the tables."""
+"""Loem et al. 2022: the layer in each sub-layer, and the figures of the tables."""
 
 import pytest
 

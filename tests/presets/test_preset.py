@@ -1,4 +1,4 @@
-"""Building models from presets, and what presets store."""
+"""Building models from presets, and the contents of presets."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Rosendahl et al. 2021: parameter counts, figures, and where the recurrence is."""
+"""Rosendahl et al. 2021: parameter counts, figures, and places of the recurrence."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""You et al. 2020: what stands in each sub-layer, and the figures of the tables."""
+"""You et al. 2020: the layer in each sub-layer, and the figures of the tables."""
 
 import functools
 
@@ -224,7 +224,7 @@ def test_figure_7_has_small_models_on_a_large_corpus():
     sizes = ("num_layers", "hidden_dim", "intermediate_dim", "num_heads")
     assert all(small.options[size] == other.options[size] for size in sizes)
     assert small.parameters == other.parameters
-    # The name that always was, is still understood.
+    # The old name is still understood.
     assert presets.get("you2020/sh-x/wmt16").name == "you2020/sh-x/wmt16-en-ro"
 
 

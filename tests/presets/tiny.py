@@ -28,7 +28,7 @@ ONE_OF_EACH_PAPER = (
     "loem2022/neural-ngram-growing/wmt16-en-de",
 )
 
-# What they do to single layers needs the published number of them.
+# Their changes to single layers need the published number of layers.
 NEED_ALL_LAYERS = ("lowest-", "-layers")
 
 

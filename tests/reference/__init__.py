@@ -2,7 +2,7 @@
 
 A reference takes the layer's config, its weights as NumPy arrays (see
 `layer_weights`) and the inputs of `call`, and returns `(output, scores)`; the scores
-of a variant without attention weights are those of no head, `[B, 0, T, S]`.
+of a variant without attention weights have no heads, `[B, 0, T, S]`.
 """
 
 from keras import ops

@@ -1,7 +1,7 @@
 """Naive n-gram layers: multi-head (Loem et al. 2022), concatenated (Sun, Iyyer 2021).
 
 One sentence and one position at a time: the vectors are put into a list, which is
-concatenated and multiplied. What is outside the sentence, or padding, is a zero vector.
+concatenated and multiplied. Positions outside the sentence or in padding are zeros.
 """
 
 import numpy as np
@@ -112,5 +112,5 @@ def positions(query, query_mask, value_mask, function):
 
 
 def no_scores(query):
-    """The scores of a layer that weighs nothing, those of no head."""
+    """Scores without heads, for a layer that has no weights."""
     return np.zeros((query.shape[0], 0, query.shape[1], query.shape[1]))

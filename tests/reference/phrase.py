@@ -134,7 +134,7 @@ def attend(parts, orders, streams, query, key, value, asks, real, pattern, padde
 
 
 def usable(n, t, real, pattern, padded):
-    """May a query use the n-gram at `t`? It must be allowed to see all its tokens."""
+    """Whether a query may use the n-gram at `t`: it must see all of its tokens."""
     if not (real[t] and pattern[t]):
         return False
     for token in range(t - n + 1, t):

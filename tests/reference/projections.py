@@ -1,10 +1,10 @@
-"""What every naive reference shares: projections, heads and the 0/1 mask."""
+"""Functions that all naive references share: projections, heads and the 0/1 mask."""
 
 import numpy as np
 
 
 def split_heads(weights, name, heads, inputs):
-    """Project `[B, L, d]` with the named kernel into `[B, L, H, D]`.
+    """Projects `[B, L, d]` with the named kernel into `[B, L, H, D]`.
 
     Head `n` owns the `n`-th block of consecutive kernel columns.
     """
@@ -25,7 +25,7 @@ def merge_heads(weights, context):
 
 
 def allowed(shape, query_mask=None, value_mask=None, attention_mask=None, causal=False):
-    """Boolean `[B, T, S]`: may query `i` of sentence `b` use position `j`?"""
+    """Boolean `[B, T, S]`: whether query `i` of sentence `b` may use position `j`."""
     result = np.ones(shape, bool)
     if causal:
         for i in range(shape[1]):

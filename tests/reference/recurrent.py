@@ -3,7 +3,7 @@
 One sentence and one target position at a time: queries are rebuilt from the previous
 context or weights, the extra pair is appended to the lists of keys and values, and
 the energies are accumulated in a loop. A recurrence runs on through target positions
-that `query_mask` excludes; what is returned of them is 0.
+that `query_mask` excludes; their outputs and weights are 0.
 """
 
 import numpy as np

@@ -49,7 +49,7 @@ def models() -> Mapping[str, keras.Model]:
 
 @pytest.fixture(scope="session")
 def found(models, tokenizer, texts) -> Mapping[str, tuple[Hypotheses, list[str]]]:
-    """What every variant's search finds here for the first texts, and its best."""
+    """Results of every variant's search in Python for the first texts, and its best."""
     return OnDemand(
         lambda variant: translate_here(models[variant], tokenizer, texts[:SENTENCES])
     )

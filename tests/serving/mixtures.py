@@ -94,7 +94,7 @@ def members_of(mixture: str) -> list[str]:
 
 
 def arguments_of(mixture: str) -> dict[str, Any]:
-    """What makes a mixture of the preset `base`.
+    """Arguments that make a mixture of the preset `base`.
 
     Args:
         mixture: variants joined by `+`, each in layers of its own, or by `/`: layers

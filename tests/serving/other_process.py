@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def answer(tf, model, request: dict) -> dict:
-    """What a signature returns, as a JSON value."""
+    """The result of a signature, as a JSON value."""
     inputs = {
         name: tf.reshape(
             tf.constant(

@@ -39,7 +39,7 @@ KEPT = 2
 
 
 class Refusal(Exception):
-    """What the server answers in place of a result."""
+    """An answer of the server in place of a result."""
 
     def __init__(self, code: grpc.StatusCode, message: str):
         super().__init__(message)
@@ -109,7 +109,7 @@ class Version:
         return reply
 
     def callable(self, name: str, inputs: tuple, outputs: tuple):
-        """What runs a signature; types are checked where TensorFlow Serving does."""
+        """A function that runs a signature, with TensorFlow Serving's type checks."""
         signature = self.signatures[name]
         with self.lock:
             if (name, outputs) not in self.callables:
@@ -126,7 +126,7 @@ class Version:
 
 
 def check_rows(arrays: list, limit: int) -> None:
-    """What TensorFlow Serving checks of a request before it merges it with others."""
+    """Checks a request as TensorFlow Serving does before merging it with others."""
     rows = {len(array) if array.ndim else None for array in arrays}
     if None in rows:
         raise invalid("Batching input tensors must have at least one dimension")

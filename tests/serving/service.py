@@ -14,8 +14,8 @@ class Service:
     """A server that runs.
 
     Attributes:
-        folder: of all versions.
-        model: what serves them; `look` makes it take new ones.
+        folder: folder of all versions.
+        model: object that serves them; `look` makes it take new ones.
         grpc, rest: addresses.
     """
 
@@ -33,7 +33,7 @@ def service_of(folder: Path, merge: float | None = None) -> Iterator[Service]:
     """Serves the versions in a folder as the model `en-de`.
 
     Args:
-        folder: of the versions.
+        folder: folder of the versions.
         merge: seconds that requests wait for others, to be answered together.
     """
     with serving("en-de", folder, merge=merge) as (model, port, rest_port):

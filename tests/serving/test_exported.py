@@ -25,12 +25,12 @@ from tests.serving.tools import LIMITS
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 
-# They pass on a matrix in another form.
+# Operators that pass on a matrix in another form.
 PASSING = ("Bitcast", "Cast", "Identity", "Transpose")
 
 
 def second_inputs(nodes, product="MatMul") -> list[tuple[str, str, bool]]:
-    """Of every product: its name, what makes its second input, if a bias is added."""
+    """Name, source of the second input, and use of a bias, for every product."""
     names = {node.name: node for node in nodes}
 
     def source(name: str):

@@ -1,4 +1,4 @@
-"""The files from which an export is run: read by what reads them."""
+"""The files from which an export is run, checked by the programs that read them."""
 
 import json
 import re
@@ -21,7 +21,7 @@ TEXT = {"serving_default": {"inputs": {"text": {}}}}
 
 @pytest.fixture
 def version(tmp_path):
-    """Of a folder of versions, what the files depend on."""
+    """A version with the parts that the files depend on."""
     path = tmp_path / "models" / "en_de.v" / "3"
     (path / INFO).parent.mkdir(parents=True)
     (path / INFO).write_text(json.dumps({"options": OPTIONS, "signatures": TEXT}))

@@ -1,4 +1,4 @@
-"""What sends rubbish to servers notices what it is there to notice."""
+"""The program that sends rubbish to servers notices the faults that it looks for."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""What is let through to MLServer, without MLServer."""
+"""The guard in front of MLServer, tested without MLServer."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What models compute in, and translations that do not depend on the batch."""
+"""Precisions of models, and translations that do not depend on the batch."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Options of each sentence, exported: what they find is what Python finds."""
+"""Options of each sentence, exported: searches find the same as in Python."""
 
 import json
 
@@ -60,7 +60,7 @@ def draw(path, server):
 
 
 def here(function, model, tokenizer, texts, **options):
-    """What Python finds, as arrays, and the texts of it."""
+    """Results of a search in Python, as arrays, and their texts."""
     ids = as_batch(tokenizer.encode(texts))
     run = backend.jit(lambda ids: function(model, ids, **options), xla=False)
     found = run(ids)

@@ -1,4 +1,4 @@
-"""What a method asks, and how it reads the reply, without a model."""
+"""Requests and replies of the translator's methods, without a model."""
 
 import math
 import subprocess

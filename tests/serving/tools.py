@@ -57,7 +57,7 @@ def sharp_model(variant: str, **overrides) -> keras.Model:
     """An untrained model that is sure of itself, so that its outputs vary.
 
     Args:
-        variant: of a preset, or a mixture of several (see `mixtures`).
+        variant: variant of a preset, or a mixture of several (see `mixtures`).
         **overrides: other sizes than the smallest, and other arguments of the model.
     """
     keras.utils.set_random_seed(5)

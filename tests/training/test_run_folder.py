@@ -1,4 +1,4 @@
-"""What one call of `train` leaves in its folder, and what it refuses."""
+"""The folder of a run after one call of `train`, and refused calls."""
 
 import dataclasses
 import json

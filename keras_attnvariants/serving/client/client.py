@@ -168,7 +168,7 @@ class Client(BaseTranslator):
             return call.joined(rows, found)
 
     def _ask(self, ask: Callable[[float], T]) -> T:
-        """What a function returns that is given seconds, and called until it can."""
+        """The result of a function of the seconds left, called until it succeeds."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:

@@ -1,4 +1,4 @@
-"""Layers whose steps are not what they do with whole sequences."""
+"""Layers whose steps differ from what they compute on whole sequences."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.attention.broken.registry import broken
 
 @broken("decoder", "step_equals_call", num_heads=4)
 class WrongFromPositionTen(DotProductAttention):
-    """Steps go wrong from position 10 on."""
+    """Steps are wrong from position 10 on."""
 
     def attend_step(self, step):
         factor = ops.where(ops.greater_equal(step.position, 10), 1.1, 1.0)
@@ -25,7 +25,7 @@ class WrongFromPositionTen(DotProductAttention):
 
 @broken("decoder", "step_equals_call", num_heads=4)
 class WrongFromPositionSeventy(DotProductAttention):
-    """Steps go wrong from position 70 on."""
+    """Steps are wrong from position 70 on."""
 
     def attend_step(self, step):
         factor = ops.where(ops.greater_equal(step.position, 70), 1.1, 1.0)
@@ -34,7 +34,7 @@ class WrongFromPositionSeventy(DotProductAttention):
 
 
 class ShortRing(RingCache):
-    """Says that its oldest entry is too old."""
+    """The oldest entry of the ring is treated as too old."""
 
     def positions(self, position, slots):
         held = super().positions(position, slots)
@@ -65,7 +65,7 @@ class WrapsWronglyAfter64(LocalAttention):
 
 @broken("decoder", "step_equals_call", num_heads=4)
 class SharesWhatIsReordered(DotProductAttention):
-    """Keeps state of a hypothesis as if all of a sentence shared it."""
+    """State of one hypothesis is kept as if all of its sentence shared it."""
 
     def initial_state(self, *arguments, **options):
         return {SHARED: super().initial_state(*arguments, **options)}

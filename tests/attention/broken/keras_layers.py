@@ -1,4 +1,4 @@
-"""Layers that are no good Keras layers."""
+"""Layers that break the rules of Keras layers."""
 
 import keras
 from keras import ops
@@ -10,7 +10,7 @@ from tests.attention.broken.registry import broken
 
 @broken("encoder", "every_dropout_layer_drops_in_training_only", num_heads=4)
 class DropsInInference(DotProductAttention):
-    """Dropout is applied whether in training or not."""
+    """Dropout is applied in inference as well as in training."""
 
     def drop(self, weights, training):
         return super().drop(weights, True)
@@ -23,7 +23,7 @@ class DropsInInference(DotProductAttention):
     num_heads=4,
 )
 class NeverDrops(DotProductAttention):
-    """A dropout under a name of its own is never applied."""
+    """A dropout rate with a name of its own is never applied."""
 
     def __init__(self, num_heads, output_dropout=0.0, **kwargs):
         super().__init__(num_heads, **kwargs)
@@ -82,7 +82,7 @@ class KeepsFloatKernel(DotProductAttention):
 
 @broken("encoder", "symbolic_equals_eager", num_heads=4)
 class WrongScoresShape(DotProductAttention):
-    """Symbolic calls give another shape than calls do."""
+    """Symbolic calls return another shape than real calls."""
 
     def compute_scores_shape(self, query_shape, value_shape):
         batch, heads, *lengths = super().compute_scores_shape(query_shape, value_shape)

@@ -1,4 +1,4 @@
-"""Layers that see what is hidden, or hide what is seen."""
+"""Layers that see what is masked, or mask what should be seen."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ class SeesPadding(DotProductAttention):
 
 @broken("encoder", "masked_rows_are_zero_with_finite_gradients", num_heads=4)
 class MeanOfNothing(DotProductAttention):
-    """A query that sees no key gets the mean of all."""
+    """A query that sees no key gets the mean of all values."""
 
     def average(self, energies, values, mask, training=False):
         if mask is not None:
@@ -39,7 +39,7 @@ class MeanOfNothing(DotProductAttention):
     num_heads=4,
 )
 class MasksByAddition(DotProductAttention):
-    """Padding lowers energies, in half precision, by a number that may be too small."""
+    """Padding lowers energies by a number that may be too small, in half precision."""
 
     def average(self, energies, values, mask, training=False):
         if mask is not None:
@@ -65,7 +65,7 @@ class IgnoresCausalMask(DotProductAttention):
 
 
 def with_next(context, chosen):
-    """Contexts `[B, T, H, D]`, to which chosen positions add that of the next one."""
+    """Contexts `[B, T, H, D]`; chosen positions add the context of the next one."""
     later = ops.pad(context[:, 1:], ((0, 0), (0, 1), (0, 0), (0, 0)))
     return context + ops.where(chosen[:, None, None], later, ops.zeros_like(later))
 

@@ -1,4 +1,4 @@
-"""Layers that compute something else than they should."""
+"""Layers that compute wrong numbers."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ class RenormalisesBorders(HardCodedAttention):
 
 @broken("encoder", "gradients_match_finite_differences", num_heads=4)
 class BlocksGradients(DotProductAttention):
-    """No gradient flows into the values."""
+    """The gradient is not propagated to the values."""
 
     def project_inputs(self, call):
         q, k, v = super().project_inputs(call)
@@ -41,7 +41,7 @@ class BlocksGradients(DotProductAttention):
 
 @broken("encoder", "scores_never_change_the_output", num_heads=4)
 class ScoresChangeOutput(DotProductAttention):
-    """The output is another one when scores are asked for."""
+    """The output changes when scores are requested."""
 
     def attend(self, call):
         context, weights = super().attend(call)
@@ -58,7 +58,7 @@ class ReturnsOneTensor(DotProductAttention):
 
 @broken("encoder", "values_match_reference", num_heads=4)
 class LosesWeights(DotProductAttention):
-    """`attend` returns no weights even when they are asked for."""
+    """`attend` returns no weights even when they are requested."""
 
     def attend(self, call):
         return super().attend(call)[0], None
@@ -114,7 +114,7 @@ class SoftmaxInHalfPrecision(DotProductAttention):
     value_dim=5,
 )
 class ScalesByValueWidth(RecurrentCrossAttention):
-    """Whole sequences divide what Eq. 10 subtracts by the root of the values' width."""
+    """Whole sequences divide the term of Eq. 10 by the root of the values' width."""
 
     def attend(self, call):
         given, ratio = self.recurrence, (self.head_key_dim / self.head_dim) ** 0.5

@@ -12,7 +12,7 @@ class Broken:
 
     Attributes:
         cls: the layer; the first line of its docstring says what is wrong.
-        role: where it is tested.
+        role: role in which it is tested.
         arguments: arguments of its constructor.
         dtype: the dtype policy.
         caught_by: names of tests, without `test_`.

@@ -52,7 +52,7 @@ def test_keys_of_another_width():
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_the_cache_lists_the_ngrams_of_a_whole_sentence(scoring):
-    """Written one position at a time, keys and values are those of all at once."""
+    """Keys and values written one at a time equal those of the whole sentence."""
     layer, x = layer_of(Heterogeneous((1, 2)), scoring), inputs()
     (heads,) = layer.groups
     grams = ngrams_by_order(ops.convert_to_tensor(x), (1, 2))

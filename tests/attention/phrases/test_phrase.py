@@ -61,7 +61,7 @@ UNITS = [
 
 @pytest.mark.parametrize("structure, conv_kv, query_k", UNITS, ids=str)
 def test_parameter_counts(structure, conv_kv, query_k):
-    """In squares of the width: queries, keys, values and output."""
+    """Counts in squares of the width: queries, keys, values and output."""
     for scoring, units in (("conv_kv", conv_kv), ("query_k", query_k)):
         layer = layer_of(structure, scoring)
         assert layer.count_params() == units * WIDTH**2

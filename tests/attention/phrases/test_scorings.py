@@ -1,4 +1,4 @@
-"""Scorings: how queries and keys make the energies of n-grams."""
+"""Scorings: the energies of n-grams from queries and keys."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tests.attention.phrases.tools import scores_of
 
 @pytest.mark.parametrize("scoring, ratio", [("conv_kv", 1.0), ("query_k", 0.5**0.5)])
 def test_bigrams_that_ignore_a_token_are_unigrams(scoring, ratio):
-    """Up to the scale, which for kernels of two taps is smaller."""
+    """The energies agree up to the scale, which is smaller for kernels of two taps."""
     layer = layer_of(HETEROGENEOUS, scoring)
     named = {w.path.split("/")[-2]: w for w in layer.weights}
     if scoring == "conv_kv":
@@ -36,7 +36,7 @@ def test_bigrams_that_ignore_a_token_are_unigrams(scoring, ratio):
 
 @pytest.mark.parametrize("scoring", SCORINGS)
 def test_phrases_ask_for_two_tokens(scoring):
-    """There is none at the first position, and the second depends on the first."""
+    """The first position has no phrase, and the second depends on the first."""
     layer, source = layer_of(INTERLEAVED, scoring), inputs(seed=2)
     query = inputs()
     weights = scores_of(layer, query, source)

@@ -1,4 +1,4 @@
-"""Structures: which n-grams there are, and where they serve."""
+"""Structures: their n-grams, and the roles that they can serve in."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Contexts of training: blocks of rows by XLA give what a scan does."""
+"""Contexts in training: blocks of rows, by XLA, give the same as a scan."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def arrays():
 
 
 def weights_and_gradient(energies, value, key, mask):
-    """Those of a training step, with sizes that are not known beforehand."""
+    """The weights and gradient of a training step, with sizes not known beforehand."""
     rule = PreviousContext()
     forward, backward = (
         (first, ops.swapaxes(second, 2, 3))
@@ -65,6 +65,6 @@ def test_blocks_give_what_a_scan_gives(everything_is_long):
     context.LONG = 100
     for actual, expected in zip(found, in_graph(), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
-    # Padding has no weight, and neither has anything without a visible source.
+    # Padding has no weight, and neither have rows without a visible source.
     assert not found[0][1, ..., 4:].any()
     assert not found[0][2].any()

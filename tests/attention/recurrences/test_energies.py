@@ -37,7 +37,7 @@ def built(**options):
 
 
 def smoothing(rule, mask):
-    """The matrix `C` `[B, S, S]`, from what it makes of the rows of the identity."""
+    """The matrix `C` `[B, S, S]`, by applying it to the rows of the identity."""
     factors = rule.prepare(None, {"mask": mask})["smoothing"][:, 0]
     rows = ops.cast(mask, "float32")[:, :, None] * ops.eye(mask.shape[1])
     return ops.swapaxes(factors * neighbours(rows, rule.radius), 1, 2)

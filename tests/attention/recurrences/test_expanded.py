@@ -18,7 +18,7 @@ from tests.attention.recurrences.tools import worked
 
 
 def test_worked_expansion():
-    """Everything is a number: query 1, source key 0, source value 2."""
+    """All vectors are numbers: query 1, source key 0, source value 2."""
     kernels = {"key": 0.0}
     for output, scores in worked(
         "expanded_head_key", kernels, np.ones((3, 1)), [[2.0]]
@@ -28,7 +28,7 @@ def test_worked_expansion():
 
 
 def test_the_extra_pair_is_dropped_as_well():
-    """Else a context were 0 before the second position only."""
+    """Otherwise a context would be 0 before the second position only."""
     layer = built("expanded_head_key", dropout=0.5, seed=1)
     layer.output_dense.kernel.assign(np.eye(WIDTH))
     layer.value_dense.kernel.assign(np.ones((WIDTH, WIDTH)))
@@ -47,7 +47,7 @@ def test_the_first_position_may_be_the_baseline(name):
 
 
 def test_an_empty_pair_takes_its_part_of_the_first_softmax():
-    """Energies of 0 as well: every real position and the pair have equal weights."""
+    """All energies are 0: every real position and the pair have equal weights."""
     query, value, mask = arrays()
     scores = scores_of(built("expanded_head"), 0 * query, value, value_mask=mask)
     expected = mask / (mask.sum(-1, keepdims=True) + 1)

@@ -1,4 +1,4 @@
-"""Feedback: what the previous position adds to the energies."""
+"""Feedback: the contribution of the previous position to the energies."""
 
 import keras
 import numpy as np
@@ -53,7 +53,7 @@ def test_bad_rates_are_refused(rate):
 @pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize("name", ["accumulated_weights", "subtracted_weights"])
 def test_accumulated_weights_count_the_steps(name, dtype):
-    """Up to 70: half precision would have lost count long before."""
+    """Counts up to 70 are right: half precision would have lost count long before."""
     rng = np.random.default_rng(0)
     query = normal(rng, STEPS, BATCH, ONE_BEAM, WIDTH)
     value, mask = arrays()[1:]

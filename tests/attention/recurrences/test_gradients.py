@@ -1,4 +1,4 @@
-"""Gradients of whole sequences: those of single steps, one after the other."""
+"""Gradients of whole sequences equal those of single steps, one after the other."""
 
 import functools
 
@@ -47,14 +47,14 @@ def at_once(layer, query, value, mask):
 
 @functools.cache
 def known(name, use_bias, source_length=SOURCE_LENGTH):
-    """A layer, its inputs, and what its single steps give for them."""
+    """A layer, its inputs, and the results of its single steps."""
     layer = built(name, use_bias=use_bias)
     query, value, mask = arrays()
     value = np.where(mask[..., None], value, 0)[:, :source_length]
     tensors = [ops.convert_to_tensor(x) for x in (query, value)]
     mask = ops.convert_to_tensor(mask[:, :source_length])
     steps = gradients(layer, unrolled, mask)
-    # Eager operations are slow on JAX, and compilers are on TensorFlow.
+    # Eager operations are slow on JAX, compilation is slow on TensorFlow.
     steps = steps if backend.name() == "tensorflow" else backend.jit(steps)
     return layer, tensors, mask, steps(*tensors)
 

@@ -13,7 +13,7 @@ from tests.attention.recurrences.tools import scores_of
 
 
 def without_recurrence(name):
-    """The options, or the weights set to 0, that leave plain attention."""
+    """Options, or weights set to 0, that reduce a recurrence to plain attention."""
     if name == "accumulated_energies":
         return built(recurrences.AccumulatedEnergies(rate=1.0))
     if name == "subtracted_weights":

@@ -31,7 +31,7 @@ from tests.attention.recurrences.tools import built
     [*zip(NAMES, [32768, 512, 512, 0, 524288, 65536, 32768, 0, 0], strict=True)],
 )
 def test_parameters_beyond_the_baseline(name, added):
-    """The paper's transformer: width 512, 8 heads."""
+    """The paper's Transformer has width 512 and 8 heads."""
     layer = RecurrentCrossAttention(8, name)
     layer.build((None, None, 512), (None, None, 512))
     assert layer.count_params() == 4 * 512**2 + added
@@ -68,7 +68,7 @@ def test_dropped_weights_feed_no_recurrence(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_output_in_training_is_made_of_the_same_parts(name):
-    """At a rate that drops nothing, so that only the way of computing it differs."""
+    """The rate drops nothing, so that only the way of computing the output differs."""
     query, value, mask = arrays()
     layer = built(name, dropout=1e-7, seed=1, use_bias=True)
     calm, wild = (
@@ -97,7 +97,7 @@ def test_other_widths(name):
 
 
 def test_one_pattern_may_hide_all_of_the_source_for_a_while():
-    """Then nothing is remembered of these positions but what was before."""
+    """Such positions leave what is remembered from before unchanged."""
     query, value, _ = arrays()
     pattern = np.ones((BATCH, LENGTH, SOURCE_LENGTH), bool)
     pattern[:, 1] = False

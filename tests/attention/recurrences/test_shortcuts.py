@@ -13,7 +13,7 @@ WIDTH = 19
 
 
 def loops(name):
-    """For every loop in the forward pass, the shapes of all tensors in its body."""
+    """Shapes of all tensors in the body of every loop in the forward pass."""
     options = {"key_dim": KEY_DIM, "value_dim": VALUE_DIM}
     layer = RecurrentCrossAttention(HEADS, name, **options)
     query = np.zeros((1, LENGTH, WIDTH), "float32")
@@ -45,7 +45,7 @@ def graph_loops(layer, query, value):
 
 
 def results(operation):
-    """The outputs of known shape, but for what merely comes from outside the loop."""
+    """Outputs of known shape, except tensors that merely come from outside the loop."""
     if operation.type in ("Placeholder", "Const"):
         return []
     return [output for output in operation.outputs if output.shape.rank is not None]
@@ -103,7 +103,7 @@ def test_loops_of_expanded_lists_do_not_see_the_source(name):
     (shapes,) = loops(name)
     sizes = {size for shape in shapes for size in shape}
     assert VALUE_DIM in sizes
-    # Nor the output: projections one after the other were multiplied beforehand.
+    # Nor the output: successive projections are multiplied beforehand.
     assert not sizes & {SOURCE_LENGTH, WIDTH}
 
 

@@ -1,4 +1,4 @@
-"""What an analysis found, in words: tables of a few rows, one of each kind."""
+"""Findings of analyses in words: tables of a few rows, one of each kind."""
 
 import dataclasses
 

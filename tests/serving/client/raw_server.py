@@ -74,7 +74,7 @@ def http(body: str, status: str = "200 OK") -> bytes:
 
 
 def ask(way: str, address: str, method: str, *arguments, **options):
-    """What a method of a client returns: of `Client` or of `AsyncClient`."""
+    """The result of a method of `Client` or of `AsyncClient`."""
     if way == "waiting":
         with Client(address, "m", **options) as client:
             return getattr(client, method)(*arguments)

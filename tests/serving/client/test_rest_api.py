@@ -38,7 +38,7 @@ ONE = metadata(scores=("DT_FLOAT", 2))
 
 
 def predict(way, signatures, body, texts=("a",), outputs=None):
-    """What the prediction in a reply is, and what was asked for it."""
+    """The prediction in a reply, and the request for it."""
     with RawServer(signatures, http(body)) as server:
         address = f"http://localhost:{server.port}"
         arguments = {"text": list(texts)}, "serving_default", outputs
