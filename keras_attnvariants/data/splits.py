@@ -178,19 +178,13 @@ def _check_shards(
     found: FilesBySplit, folder: Path, languages: tuple[str, str]
 ) -> None:
     """Raises unless all shards of a split are there, in both languages."""
-    names: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    files: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for name, by_language in found.items():
         match = _SHARD.fullmatch(name)
-        here = [by_language[la][0] for la in languages if la in by_language]
-        if match and len(here) == 1:
-            [missing] = [la for la in languages if la not in by_language]
-            raise ValueError(
-                "A shard must be there in both languages. Received: "
-                f"{here[0]} and no {folder / name}.{missing}"
-            )
+        here = {f"{name}.{la}" for la in languages if la in by_language}
         if match and here:
-            names[match["split"]][match["count"]].add(name)
-    for split, by_count in names.items():
+            files[match["split"]][match["count"]] |= here
+    for split, by_count in files.items():
         forms = [split] * (split in found)
         forms += [f"{split}-…-of-{count}" for count in sorted(by_count)]
         if len(forms) > 1:
@@ -200,13 +194,15 @@ def _check_shards(
             )
         [(count, shards)] = by_count.items()
         width, last = len(count), int(count) - 1
-        whole = {f"{split}-{i:0{width}}-of-{count}" for i in range(last + 1)}
-        for name in sorted(shards ^ whole)[:1]:
-            problem = "must be no" if name in shards else "is no"
+        # One number more than there are shards shows that one is missing.
+        numbers = [f"{i:0{width}}" for i in range(min(last, len(shards)) + 1)]
+        whole = [f"{split}-{i}-of-{count}.{la}" for i in numbers for la in languages]
+        missing = [name for name in whole if name not in shards]
+        for name in (missing or sorted(shards.difference(whole)))[:1]:
             raise ValueError(
-                f"Shards must be numbered from {0:0{width}} to {last:0{width}}: there "
-                f"{problem} {name}, in either language. Received: {len(shards)} shards "
-                f"in {folder}"
+                f"Shards must be numbered from {0:0{width}} to {last:0{width}} in both "
+                f"languages: there {'is' if missing else 'must be'} no {name}. "
+                f"Received: {len(shards)} files in {folder}"
             )
 
 

@@ -12,6 +12,8 @@ import zlib
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,15 +147,13 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
 
 def _is_utf8(path: Path) -> bool:
     """Whether all of a file is UTF-8; much faster than line by line."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        with open_bytes(path) as file:
-            while block := file.read(_BLOCK_BYTES):
-                decoder.decode(block)
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return False
-    return True
+    with suppress(UnicodeDecodeError), open_bytes(path) as file:
+        for _ in codecs.iterdecode(
+            iter(partial(file.read, _BLOCK_BYTES), b""), "utf-8"
+        ):
+            pass
+        return True
+    return False
 
 
 def _is_valid(line: bytes) -> bool:
