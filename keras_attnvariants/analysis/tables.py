@@ -21,7 +21,7 @@ from rich.text import Text
 from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.pictures import draw_panels
-from keras_attnvariants.utils.files import write_csv
+from keras_attnvariants.utils.records import write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,8 +10,8 @@ from rich.text import Text
 from keras_attnvariants.experiments.checked_tables import path_name
 from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.records import write_csv
 
 RESULTS = "results.json"
 PAGE = "report.html"

@@ -14,7 +14,7 @@ from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.files import write_csv
+from keras_attnvariants.utils.records import write_csv
 
 # By how much of the baseline's score a hybrid may be worse.
 TOLERANCE = 0.01

@@ -20,9 +20,9 @@ from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.records import read_record
+from keras_attnvariants.utils.records import write_csv
 
 RECORD = "record.json"
 # Why a trial failed, in its folder.

@@ -1,6 +1,5 @@
-"""Files that are whole on disk or as they were before: bytes, JSON, arrays, CSV."""
+"""Files that are whole on disk or as they were before: bytes, JSON, arrays."""
 
-import csv
 import errno
 import hashlib
 import io
@@ -9,7 +8,6 @@ import os
 import re
 import stat
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 from typing import IO
 from typing import TYPE_CHECKING
@@ -266,37 +264,3 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-# A spreadsheet takes these for the beginning of a formula.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
-    """Writes rows as UTF-8, separated by commas, with `\\n` after each.
-
-    A text that a spreadsheet would run as a formula gets an apostrophe in front.
-    Numbers stay as they are.
-
-    Args:
-        path: the file, which appears complete or not at all.
-        rows: texts, numbers or `None` each.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([harmless(cell) for cell in row] for row in rows)
-    write_file(path, text.getvalue().encode("utf-8"))
-
-
-def harmless(cell: Any) -> Any:
-    """A cell that no spreadsheet takes for a formula."""
-    if not (isinstance(cell, str) and cell.startswith(_FORMULA)):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return f"'{cell}"
-    return cell

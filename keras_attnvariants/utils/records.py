@@ -1,8 +1,11 @@
-"""Records: dataclasses in JSON files."""
+"""Records: dataclasses in JSON files, and rows of tables in CSV files."""
 
+import csv
 import dataclasses
+import io
 import json
 import math
+from collections.abc import Iterable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import TypeVar
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
+from keras_attnvariants.utils.files import write_file
 
 T = TypeVar("T")
 
@@ -53,3 +57,37 @@ def read_record(path: Path, kind: type[T]) -> T:
         raise DamagedFolderError(
             f"{path.name} is no {kind.__name__}: remove it. Received: {path}"
         ) from error
+
+
+# A spreadsheet takes these for the beginning of a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Writes rows as UTF-8, separated by commas, with `\\n` after each.
+
+    A text that a spreadsheet would run as a formula gets an apostrophe in front.
+    Numbers stay as they are.
+
+    Args:
+        path: the file, which appears complete or not at all.
+        rows: texts, numbers or `None` each.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([harmless(cell) for cell in row] for row in rows)
+    write_file(path, text.getvalue().encode("utf-8"))
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula."""
+    if not (isinstance(cell, str) and cell.startswith(_FORMULA)):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell

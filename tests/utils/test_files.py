@@ -1,6 +1,5 @@
 """Files that are whole, and tables."""
 
-import csv
 import errno
 import importlib.util
 import os
@@ -14,13 +13,11 @@ from keras_attnvariants.utils import files
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import OddFileError
 from keras_attnvariants.utils.files import file_entry
-from keras_attnvariants.utils.files import harmless
 from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import read_npz
 from keras_attnvariants.utils.files import replace_file
-from keras_attnvariants.utils.files import write_csv
 from keras_attnvariants.utils.files import write_file
 
 
@@ -134,23 +131,3 @@ def test_json_files_that_are_damaged_are_named(tmp_path, content, message):
         path.write_bytes(content)
     with pytest.raises(DamagedFolderError, match=f"config.json.*{message}.*Received"):
         read_json(path)
-
-
-def test_rows_come_back(tmp_path):
-    rows = [["name", "share"], ['a "b", c\nd', "0.5"], ["ä", "-1e-3"], ["", "2"]]
-    write_csv(tmp_path / "table.csv", rows)
-    content = (tmp_path / "table.csv").read_bytes()
-    assert b"\r" not in content
-    assert list(csv.reader(content.decode("utf-8").splitlines(keepends=True))) == rows
-
-
-@pytest.mark.parametrize("cell", ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1"])
-def test_formulas_are_texts(cell, tmp_path):
-    assert harmless(cell) == f"'{cell}"
-    write_csv(tmp_path / "table.csv", [[cell]])
-    assert "'" in (tmp_path / "table.csv").read_text("utf-8")
-
-
-@pytest.mark.parametrize("cell", ["-0.5", "+3", -2, None, "a=b", "nan"])
-def test_numbers_and_other_texts_stay(cell):
-    assert harmless(cell) is cell
