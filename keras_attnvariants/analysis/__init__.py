@@ -5,6 +5,8 @@ from keras_attnvariants.analysis.alignments import AlignmentErrors
 from keras_attnvariants.analysis.alignments import alignment_errors
 from keras_attnvariants.analysis.alignments import read_alignments
 from keras_attnvariants.analysis.bleu_by_bin import BleuByBin
+from keras_attnvariants.analysis.bleu_by_bin import BleuByLength
+from keras_attnvariants.analysis.bleu_by_bin import BleuByOffDiagonality
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_off_diagonality
 from keras_attnvariants.analysis.contrastive import AgreementByDistance
@@ -34,6 +36,8 @@ __all__ = [
     "AlignedPair",
     "AlignmentErrors",
     "BleuByBin",
+    "BleuByLength",
+    "BleuByOffDiagonality",
     "ContrastiveAccuracy",
     "ContrastivePair",
     "Entropy",

@@ -62,7 +62,6 @@ class BinScore(NamedTuple):
 class BleuByBin(Table):
     """BLEU of systems in bins: one row a bin and system."""
 
-    title = "BLEU by bin"
     drawing = Drawing(
         "difference",
         "BLEU, difference to the first",
@@ -81,6 +80,18 @@ class BleuByBin(Table):
         return super().panels() or self.drawn(self.alone)
 
 
+class BleuByLength(BleuByBin):
+    """BLEU of systems by the length of the reference."""
+
+    title = "BLEU by length of the reference"
+
+
+class BleuByOffDiagonality(BleuByBin):
+    """BLEU of systems by the off-diagonality of self-attention."""
+
+    title = "BLEU by off-diagonality"
+
+
 def bleu_by_length(
     systems: Mapping[str, Translate],
     pairs: Pairs,
@@ -88,7 +99,7 @@ def bleu_by_length(
     samples: int = 1000,
     seed: int = 12345,
     tokenize: str = "13a",
-) -> BleuByBin:
+) -> BleuByLength:
     """BLEU of systems by the length of the reference (You et al. 2020, Fig. 4).
 
     Memory holds a dozen numbers per sentence and system, and the texts of one chunk.
@@ -120,7 +131,7 @@ def bleu_by_length(
     values = np.array(lengths, "float64")
     bins = np.searchsorted(np.asarray(edges), values)
     rows = scorer.rows("words of the reference", values, bins)
-    return BleuByBin.of(rows, len(values))
+    return BleuByLength.of(rows, len(values))
 
 
 def bleu_by_off_diagonality(
@@ -132,7 +143,7 @@ def bleu_by_off_diagonality(
     samples: int = 1000,
     seed: int = 12345,
     tokenize: str = "13a",
-) -> BleuByBin:
+) -> BleuByOffDiagonality:
     """BLEU of systems by the off-diagonality of sentences (You et al. 2020, Fig. 6).
 
     Sentences are sorted by the off-diagonality of self-attention in the encoder of
@@ -168,7 +179,7 @@ def bleu_by_off_diagonality(
     if not rows:
         raise ValueError("This model has no self-attention with weights.")
     skipped = int(np.isnan(by_place).all(0).sum())
-    return BleuByBin.of(rows, by_place.shape[1] - skipped, skipped)
+    return BleuByOffDiagonality.of(rows, by_place.shape[1] - skipped, skipped)
 
 
 def self_attention_values(stream: Stream, count: int) -> np.ndarray:

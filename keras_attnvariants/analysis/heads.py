@@ -29,7 +29,7 @@ class HeadLocality(NamedTuple):
         place, layer, head: the head; numbers from 1, layers from the bottom.
         distance: mean of `abs(argmax_j a_ij - i)`.
         signed: mean of `argmax_j a_ij - i`: negative to the left.
-        offset_m3, …, offset_p3: share of each offset in `NEAREST`.
+        left_3, …, itself, …, right_3: share of each offset in `NEAREST`.
         tokens: number of rows with weights.
     """
 
@@ -38,13 +38,13 @@ class HeadLocality(NamedTuple):
     head: int
     distance: float
     signed: float
-    offset_m3: float
-    offset_m2: float
-    offset_m1: float
-    offset_0: float
-    offset_p1: float
-    offset_p2: float
-    offset_p3: float
+    left_3: float
+    left_2: float
+    left_1: float
+    itself: float
+    right_1: float
+    right_2: float
+    right_3: float
     tokens: int
 
     @property

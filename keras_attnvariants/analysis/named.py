@@ -13,7 +13,7 @@ from typing import NamedTuple
 from typing import get_type_hints
 
 from keras_attnvariants.analysis.alignments import alignment_errors
-from keras_attnvariants.analysis.bleu_by_bin import BleuByBin
+from keras_attnvariants.analysis.bleu_by_bin import BleuByLength
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_off_diagonality
 from keras_attnvariants.analysis.contrastive import agreement_by_distance
@@ -65,7 +65,7 @@ def by_length(
     systems: Mapping[str, Translate],
     pairs: Pairs,
     **options: Any,
-) -> BleuByBin:
+) -> BleuByLength:
     """BLEU by the length of the reference, which needs no model."""
     return bleu_by_length(systems, pairs, **options)
 

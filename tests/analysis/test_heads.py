@@ -31,7 +31,7 @@ def test_the_distance_of_the_largest_weight():
     assert near[5:] == (0.25, 0, 0, 0.5, 0, 0, 0.25, 4)
     assert near.shares == (0.25, 0, 0, 0.5, 0, 0, 0.25)
     assert far[:5] == ("encoder", 1, 2, 1.0, 1.0)
-    assert far.offset_p1 == 1 and far.tokens == 3
+    assert far.right_1 == 1 and far.tokens == 3
 
 
 def test_sentences_count_by_their_tokens_and_padding_does_not():

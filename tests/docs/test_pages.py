@@ -18,7 +18,7 @@ def test_the_readme_runs(capsys):
     names = pages.run(pages.README)
     assert names["attention"].count_params() == 2 * 64 * 64
     assert names["hypotheses"].ids.shape[:2] == (2, 1)
-    assert "Paired bootstrap" in capsys.readouterr().out
+    assert "hc-sa" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

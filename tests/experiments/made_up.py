@@ -192,8 +192,8 @@ def analyses() -> tuple[e.AnalysisTable, ...]:
                 name,
                 "locality",
                 "Distance of the largest weight, in tokens",
-                "place layer head distance signed offset_m3 offset_m2 offset_m1 "
-                "offset_0 offset_p1 offset_p2 offset_p3 tokens",
+                "place layer head distance signed left_3 left_2 left_1 "
+                "itself right_1 right_2 right_3 tokens",
                 [
                     (*head, 1.0 + 0.3 * n, -0.2 * n, *[0.1] * 3, 0.3, *[0.1] * 3, 42)
                     for n, head in enumerate(heads)
@@ -228,7 +228,7 @@ def analyses() -> tuple[e.AnalysisTable, ...]:
         of(
             "",
             "bleu-by-length",
-            "BLEU by bin",
+            "BLEU by length of the reference",
             "by low high sentences system bleu bleu_low bleu_high difference "
             "difference_low difference_high",
             [
