@@ -77,7 +77,7 @@ class BleuByBin(Table):
     alone = drawing._replace(y="bleu", up="BLEU", interval=("bleu_low", "bleu_high"))
 
     def panels(self) -> list[Panel]:
-        return super().panels() or self.drawn(self.alone)
+        return super().panels() or self.alone.panels(self.rows, self.title)
 
 
 class BleuByLength(BleuByBin):

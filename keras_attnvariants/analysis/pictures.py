@@ -1,7 +1,6 @@
 """Pictures of tables, drawn with matplotlib."""
 
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
@@ -16,38 +15,50 @@ if TYPE_CHECKING:
 PANEL, BAR = (4.5, 3.2), 0.3
 
 
-class Value(NamedTuple):
-    """A value in a picture.
+class Point(NamedTuple):
+    """One value.
 
     Attributes:
-        x, y: its coordinates: numbers, or a name for `x`.
+        x, y: where it is; `x` may be a name.
+        series: what it belongs to.
+        label: what it is, in words; where `series` and `x` do not tell it.
         low, high: its interval.
-        label: its name, where its curve and `x` do not tell it.
+        group: the line within the series, such as a seed.
+        color, shape: instead of those of the series.
+        is_front: whether a line connects it with others of which that is so.
     """
 
     x: Any
     y: float
+    series: str
+    label: str = ""
     low: float | None = None
     high: float | None = None
-    label: str = ""
+    group: str = ""
+    color: str = ""
+    shape: str = ""
+    is_front: bool = False
 
 
 class Panel(NamedTuple):
-    """One pair of axes of a picture.
+    """One pair of axes.
 
     Attributes:
         title: above them.
-        kind: see `Drawing`.
-        curves: values by name.
-        across: label of `x`.
-        up: label of the values.
+        kind: see `Drawing`; the page of a comparison has `"overview"` too.
+        points: in the order of their lines.
+        across, up: labels of the axes.
+        zero: whether a line at 0 is drawn.
+        is_log: whether the scale of `x` is logarithmic.
     """
 
     title: str
     kind: str
-    curves: Mapping[str, Sequence[Value]]
+    points: Sequence[Point]
     across: str
-    up: str
+    up: str = ""
+    zero: bool = False
+    is_log: bool = False
 
 
 class Drawing(NamedTuple):
@@ -76,9 +87,14 @@ class Drawing(NamedTuple):
     interval: tuple[str, str] = ("", "")
     x_end: str = ""
 
-    def values(self, rows: Iterable[Any]) -> dict[str, dict[str, list[Value]]]:
-        """The values of the picture by panel and curve."""
-        found: dict[str, dict[str, list[Value]]] = {}
+    def panels(self, rows: Iterable[Any], title: str) -> list[Panel]:
+        """The panels of the picture.
+
+        Args:
+            rows: of the table.
+            title: of panels without a name.
+        """
+        found: dict[str, list[Point]] = {}
         for row in rows:
             x, y = getattr(row, self.x), getattr(row, self.y)
             if x is None or y is None:
@@ -92,9 +108,29 @@ class Drawing(NamedTuple):
                 head = f", head {row.head}" if row.head else ""
                 label = f"{curve}, layer {row.layer}{head}"
             low, high = (getattr(row, name, None) for name in self.interval)
-            curves = found.setdefault(self.panel.format(row=row), {})
-            curves.setdefault(curve, []).append(Value(x, y, low, high, label))
-        return found
+            point = Point(x, y, curve, label, low, high)
+            found.setdefault(self.panel.format(row=row), []).append(point)
+        if self.kind == "points":
+            found = {name: side_by_side(points) for name, points in found.items()}
+        return [
+            Panel(name or title, self.kind, points, self.across, self.up)
+            for name, points in found.items()
+        ]
+
+
+def by_series(points: Iterable[Point]) -> dict[str, list[Point]]:
+    """The points of each series."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        found.setdefault(point.series, []).append(point)
+    return found
+
+
+def side_by_side(points: Sequence[Point]) -> list[Point]:
+    """The points, those of a series beside those of another, so that none hides one."""
+    names = list(by_series(points))
+    shifts = {n: 0.16 * (i - (len(names) - 1) / 2) for i, n in enumerate(names)}
+    return [point._replace(x=point.x + shifts[point.series]) for point in points]
 
 
 def draw_panels(panels: Sequence[Panel]) -> "Figure":
@@ -104,15 +140,15 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
     from keras_attnvariants.evaluation.curves import decorate
 
     width, height = PANEL[0] * len(panels), PANEL[1]
-    bars = [v for p in panels if p.kind == "bars" for v in p.curves.values()]
+    bars = [p.points for p in panels if p.kind == "bars"]
     if bars:
         width, height = 2 * width, BAR * max(map(len, bars)) + 1.2
     figure = Figure(figsize=(width, height), layout="constrained")
     for axis, panel in zip(
         figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True
     ):
-        for number, (name, values) in enumerate(panel.curves.items()):
-            draw_curve(axis, panel.kind, number, name, values)
+        for number, (name, points) in enumerate(by_series(panel.points).items()):
+            draw_curve(axis, panel.kind, number, name, points)
         if panel.kind == "bars":
             decorate(axis, panel.title, panel.up)
             continue
@@ -122,13 +158,13 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
 
 
 def draw_curve(
-    axis: Any, kind: str, number: int, name: str, values: Sequence[Value]
+    axis: Any, kind: str, number: int, name: str, points: Sequence[Point]
 ) -> None:
     """Points, a line with its interval, or bars with theirs."""
     from keras_attnvariants.evaluation.curves import COLORS
     from keras_attnvariants.evaluation.curves import INK
 
-    x, y, low, high, _ = zip(*values, strict=True)
+    x, y, low, high = zip(*((p.x, p.y, p.low, p.high) for p in points), strict=True)
     color = COLORS[number % len(COLORS)]
     if kind == "bars":
         errors = np.abs(np.subtract([low, high], y))

@@ -101,24 +101,7 @@ class Table:
 
     def panels(self) -> list[Panel]:
         """The values of the picture, by pairs of axes."""
-        return self.drawn(self.drawing) if self.drawing else []
-
-    def drawn(self, drawing: Drawing) -> list[Panel]:
-        """The rows as a drawing shows them."""
-        panels = []
-        for title, curves in drawing.values(self.rows).items():
-            if drawing.kind == "points":
-                # Side by side, so that none hides another.
-                curves = {
-                    name: [
-                        v._replace(x=v.x + 0.16 * (number - (len(curves) - 1) / 2))
-                        for v in values
-                    ]
-                    for number, (name, values) in enumerate(curves.items())
-                }
-            axes = (curves, drawing.across, drawing.up)
-            panels.append(Panel(title or self.title, drawing.kind, *axes))
-        return panels
+        return self.drawing.panels(self.rows, self.title) if self.drawing else []
 
     def figure(self) -> "Figure":
         """The picture, drawn with matplotlib."""

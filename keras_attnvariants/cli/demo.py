@@ -5,6 +5,7 @@ import itertools
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -148,9 +149,9 @@ class DemoModel:
 
     def read(self, text: str) -> Reading:
         """Translates a sentence."""
-        import numpy as np
         from keras import ops
 
+        from keras_attnvariants.decoding.texts import pad_sequences
         from keras_attnvariants.evaluation.alignment_html import Hypothesis
 
         [all_ids] = self.tokenizer.encode([text])
@@ -159,13 +160,12 @@ class DemoModel:
         if not ids:
             return Reading(source, [], 0.0, False)
         length = next(n for n in self.lengths if n >= len(ids))
-        row = np.full((1, length), self.tokenizer.pad_id, "int32")
-        row[0, : len(ids)] = ids
+        rows = pad_sequences([ids], 1, length, self.tokenizer.pad_id)
         if length not in self._compiled:
-            self._search(ops.convert_to_tensor(row))
+            self._search(ops.convert_to_tensor(rows))
             self._compiled.add(length)
         start = time.perf_counter()
-        found = self._search(ops.convert_to_tensor(row))
+        found = self._search(ops.convert_to_tensor(rows))
         tokens, scores, lengths, weights = (
             ops.convert_to_numpy(values)[0]
             for values in (found.ids, found.scores, found.lengths, found.alignments)
@@ -210,20 +210,14 @@ def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.
         )
         rows = [[example] for example in examples]
         gr.Examples(rows, text, label="For example", elem_id="examples")
+        dropdown = partial(gr.Dropdown, min_width=NARROWEST)
         with gr.Row():
-            first = gr.Dropdown(
-                names,
-                value=names[0],
-                label="Model",
-                elem_id="first",
-                min_width=NARROWEST,
-            )
-            second = gr.Dropdown(
+            first = dropdown(names, value=names[0], label="Model", elem_id="first")
+            second = dropdown(
                 others,
                 value=others[2] if len(names) > 1 else ONE_ONLY,
                 label="Compare with",
                 elem_id="second",
-                min_width=NARROWEST,
             )
         button = gr.Button("Translate", variant="primary", elem_id="translate")
         with gr.Row():
@@ -231,12 +225,8 @@ def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.
                 left = gr.HTML(elem_id="left")
             with gr.Column(min_width=NARROWEST, visible=len(names) > 1) as side:
                 right = gr.HTML(elem_id="right")
-        gr.on(
-            [button.click, text.submit],
-            show,
-            [text, first, second],
-            [left, right, side],
-        )
+        asked, shown = [text, first, second], [left, right, side]
+        gr.on([button.click, text.submit], show, asked, shown)
     return page
 
 
@@ -278,24 +268,22 @@ def column(name: str, model: DemoModel, text: str) -> str:
     from keras_attnvariants.evaluation.alignment_html import alignment_html
 
     lines = [line for line in split_lines(text[:MOST_CHARACTERS]) if line.strip()]
-    parts, seconds, has_weights = [], 0.0, False
-    notes = set()
-    for line in lines[:MOST_SENTENCES]:
-        reading = model.read(line)
-        seconds += reading.seconds
-        identifier = f"kav{next(_numbers)}"
-        parts.append(alignment_html(reading.source, reading.hypotheses, identifier))
-        has_weights |= any(found.weights.any() for found in reading.hypotheses)
-        if reading.is_cut:
-            notes.add("A sentence was too long for the model and was cut.")
-    if len(lines) > MOST_SENTENCES:
-        notes.add(f"Only the first {MOST_SENTENCES} sentences are translated.")
+    readings = [model.read(line) for line in lines[:MOST_SENTENCES]]
+    parts = [
+        alignment_html(found.source, found.hypotheses, f"kav{next(_numbers)}")
+        for found in readings
+    ]
     if not lines:
-        notes.add("Type a sentence.")
-    elif not has_weights:
-        notes.add("This model has no attention to the source.")
+        notes = ["Type a sentence."]
+    elif any(x.weights.any() for found in readings for x in found.hypotheses):
+        notes = ["Point at a word of a translation to see what it attends to."]
     else:
-        notes.add("Point at a word of a translation to see what it attends to.")
-    told = "".join(f"<p>{note}</p>" for note in sorted(notes))
+        notes = ["This model has no attention to the source."]
+    if any(found.is_cut for found in readings):
+        notes.append("A sentence was too long for the model and was cut.")
+    if len(lines) > MOST_SENTENCES:
+        notes.append(f"Only the first {MOST_SENTENCES} sentences are translated.")
+    told = "".join(f"<p>{note}</p>" for note in notes)
+    seconds = sum(found.seconds for found in readings)
     heading = f'<h3 class="kav-name">{html.escape(name)}</h3><p>{seconds:.2f} s</p>'
     return f"{heading}{''.join(parts)}{told}"

@@ -153,14 +153,12 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
 
 def _packages() -> Iterator[Finding]:
     for needed in requirements():
-        version, advice = installed(needed.name), f"pip install '{needed}'"
-        if version is None:
-            yield Finding(DAMAGED, needed.name, "not installed", advice)
-        elif version not in needed.specifier:
-            text = f"{version}, and {needed} is needed"
-            yield Finding(DAMAGED, needed.name, text, advice)
-        else:
+        version = installed(needed.name)
+        if version is not None and version in needed.specifier:
             yield Finding(OK, needed.name, version)
+        else:
+            text = f"{version or 'not installed'}, and {needed} is needed"
+            yield Finding(DAMAGED, needed.name, text, f"pip install '{needed}'")
 
 
 def _extras() -> Iterator[Finding]:

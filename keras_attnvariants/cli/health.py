@@ -104,14 +104,10 @@ def examine_run(folder: Path) -> Diagnosis:
     settings = examined(CONFIG, lambda: read_settings(folder) and "the settings")
     log, events = _log(folder / LOG)
     states, step = _states(folder)
+    anew = "The next better validation of a resumed run writes it anew"
     # What a run has after its first validation, and after its end.
     models = [
-        examined(
-            name,
-            _model,
-            folder / name,
-            advice="The next better validation of a resumed run writes it anew",
-        )
+        examined(name, size_of, read_model, folder / name, advice=anew)
         for name, event in ((BEST, "period"), (AVERAGED, "averaged"))
         if event in events or (folder / name).is_dir()
     ]
@@ -171,10 +167,9 @@ def _states(folder: Path) -> tuple[list[Finding], int | None]:
         steps.append(read_state(path).progress["step"])
         return f"of update {steps[-1]:,}"
 
+    advice = "A resume passes over it"
     findings = [
-        examined(
-            f"{STATES}/{path.name}", update, path, advice="A resume passes over it"
-        )
+        examined(f"{STATES}/{path.name}", update, path, advice=advice)
         for path in TrainingState(folder / STATES).paths()
     ]
     if not findings:
@@ -199,7 +194,8 @@ def _checkpoints(folder: Path) -> Iterator[Finding]:
 def examine_model(folder: Path) -> Diagnosis:
     """Examines a model folder."""
     advice = "Restore it from a copy"
-    findings = [examined(folder.name, _model, folder.resolve(), advice=advice)]
+    path = folder.resolve()
+    findings = [examined(folder.name, size_of, read_model, path, advice=advice)]
     usable = []
     if findings[0].state == OK:
         if (folder / TOKENIZER).is_file():
@@ -210,13 +206,9 @@ def examine_model(folder: Path) -> Diagnosis:
     return Diagnosis("a model", findings, usable)
 
 
-def _model(folder: Path) -> str:
-    """The size of a model folder that can be loaded."""
-    read_model(folder)
-    return _size(folder)
-
-
-def _size(folder: Path) -> str:
+def size_of(read: Callable[[Path], Any], folder: Path) -> str:
+    """The size of a folder that can be read."""
+    read(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return f"as written, {size / 1e6:.1f} MB"
 
@@ -224,15 +216,10 @@ def _size(folder: Path) -> str:
 def examine_saved_model(folder: Path) -> Diagnosis:
     """Examines a SavedModel, or all versions of it."""
     places = {path.name: path for path in saved_models(folder)}
-    findings = [examined(name, _saved_model, path) for name, path in places.items()]
+    findings = [examined(name, size_of, load, path) for name, path in places.items()]
     intact = [places[finding.name] for finding in findings if finding.state == OK]
     usable = [translate("--saved-model", path) for path in intact]
     return Diagnosis("a SavedModel", findings, usable)
-
-
-def _saved_model(folder: Path) -> str:
-    load(folder)
-    return _size(folder)
 
 
 def examine_corpus(folder: Path) -> Diagnosis:

@@ -9,11 +9,9 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.analysis.named import ANALYSES
-from keras_attnvariants.analysis.pictures import Panel as TablePanel
+from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
-from keras_attnvariants.experiments.page.charts import Panel
-from keras_attnvariants.experiments.page.charts import Point
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import listed
 from keras_attnvariants.experiments.page.english import number
@@ -85,21 +83,20 @@ def restored(table: AnalysisTable) -> Table:
     return ANALYSES[table.analysis].table(rows, table.sentences, table.skipped)
 
 
-def shown_panel(panel: TablePanel, system: str) -> Panel:
+def shown_panel(panel: Panel, system: str) -> Panel:
     """A panel of `kav.analysis` with its values in words."""
     across, up = panel.across, panel.up
-    # The page has the title of a table above its only panel.
-    title = panel.title if panel.kind == "lines" else ""
     if panel.kind == "bars":
         across, up = up, ""
     points = []
-    for name, values in panel.curves.items():
-        for x, y, low, high, label in values:
-            label = label or f"{name}, {across} {number(float(x))}"
-            text = f"{label}: {fixed(y)} {up}".rstrip()
-            if low is not None and high is not None:
-                text += f", interval {fixed(low)} to {fixed(high)}"
-            points.append(Point(x, y, name, text, low, high))
+    for point in panel.points:
+        label = point.label or f"{point.series}, {across} {number(float(point.x))}"
+        text = f"{label}: {fixed(point.y)} {up}".rstrip()
+        if point.low is not None and point.high is not None:
+            text += f", interval {fixed(point.low)} to {fixed(point.high)}"
+        points.append(point._replace(label=text))
+    # The page has the title of a table above its only panel.
+    title = panel.title if panel.kind == "lines" else ""
     title = ": ".join(part for part in (system, title) if part)
     return Panel(title, panel.kind, points, across, up, zero="difference" in up)
 

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 import vl_convert
 from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
 
+from keras_attnvariants.analysis.pictures import Panel
+from keras_attnvariants.analysis.pictures import Point
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import printable
 from keras_attnvariants.experiments.page.english import signed
@@ -63,52 +64,6 @@ CLEANING = {
     r' role="graphics-\w+"| aria-roledescription="[^"]*"': "",
     rf'aria-label="([^"{MARK}]*){MARK}([^"]*)"': r'data-series="\1" aria-label="\2"',
 }
-
-
-class Point(NamedTuple):
-    """One value.
-
-    Attributes:
-        x, y: where it is; `x` may be a name.
-        series: what it belongs to.
-        label: what it is, in words.
-        low, high: its interval.
-        group: the line within the series, such as a seed.
-        color, shape: instead of those of the series.
-        is_front: whether a line connects it with others of which that is so.
-    """
-
-    x: float | str
-    y: float
-    series: str
-    label: str
-    low: float | None = None
-    high: float | None = None
-    group: str = ""
-    color: str = ""
-    shape: str = ""
-    is_front: bool = False
-
-
-class Panel(NamedTuple):
-    """One pair of axes.
-
-    Attributes:
-        title: above them.
-        kind: `"lines"`, `"points"`, `"bars"` or `"overview"`.
-        points: in the order of their lines.
-        across, up: labels of the axes.
-        zero: whether a line at 0 is drawn.
-        is_log: whether the scale of `x` is logarithmic.
-    """
-
-    title: str
-    kind: str
-    points: Sequence[Point]
-    across: str
-    up: str = ""
-    zero: bool = False
-    is_log: bool = False
 
 
 def look(names: Sequence[str], name: str) -> tuple[str, int]:
