@@ -37,7 +37,7 @@ Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions(SearchOptions):
-    """What an exported graph computes, and its limits."""
+    """Options of an exported graph: its precision and its limits."""
 
     precision: Precision = option(
         "auto: float32 or bfloat16, whichever is faster on this machine. int8: "
