@@ -94,7 +94,7 @@ class TrainingOptions(UpdateOptions):
         Raises:
             ValueError: one needs alignments.
         """
-        from keras_attnvariants.training import NoamSchedule
+        from keras_attnvariants.training.training_config import with_schedule
 
         found = given(self, "batch_tokens", "minutes", "dropout", "precision")
         for name, value in found.items():
@@ -102,10 +102,7 @@ class TrainingOptions(UpdateOptions):
                 raise ValueError(
                     f"{flag(name)} needs --alignments. Received: {value} without"
                 )
-        peak, rise = found.pop("learning_rate", None), found.pop("warmup_steps", None)
-        if peak or rise:
-            found["learning_rate"] = NoamSchedule.from_peak(peak or 1e-3, rise or 1000)
-        return found
+        return with_schedule(found)
 
 
 @dataclass(frozen=True, kw_only=True)

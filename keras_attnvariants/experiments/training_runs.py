@@ -12,7 +12,6 @@ from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.presets import get
-from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import load_run
@@ -22,6 +21,7 @@ from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.training.state import clear_full_disk
+from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.files import replace_file
@@ -157,11 +157,7 @@ def training_settings(
     given.pop("bleu_sentences", None)
     preset = get(system.preset)
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
-    if {"learning_rate", "warmup_steps"} & given.keys():
-        given["learning_rate"] = NoamSchedule.from_peak(
-            given.pop("learning_rate", 1e-3), given.pop("warmup_steps", 1000)
-        )
-    budget = folder.settings.budget
+    budget, given = folder.settings.budget, with_schedule(given)
     return batch_tokens, budget.training(batch_tokens, given, budget.validations)
 
 

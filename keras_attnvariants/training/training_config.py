@@ -17,6 +17,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.optimizers import Adam
 from keras_attnvariants.training.optimizers import AveragingAdam
+from keras_attnvariants.training.optimizers import NoamSchedule
 from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -152,6 +153,22 @@ def preset_settings(preset: Preset, corpus: Corpus | None = None) -> dict[str, A
     if corpus is not None and corpus.alignments is not None:
         settings["alignment_weight"] = ALIGNMENT_WEIGHT
     return settings
+
+
+def with_schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `TrainingConfig`, with a schedule for a highest rate and a warm-up.
+
+    Args:
+        settings: the fields. A number as `learning_rate` (0.001 by default) and
+            `warmup_steps` (1000), of which one may be missing, become a `NoamSchedule`.
+    """
+    found = dict(settings)
+    peak, rise = found.pop("learning_rate", None), found.pop("warmup_steps", None)
+    if peak is not None or rise is not None:
+        found["learning_rate"] = NoamSchedule.from_peak(
+            1e-3 if peak is None else peak, 1000 if rise is None else rise
+        )
+    return found
 
 
 def on_corpus(

@@ -152,7 +152,7 @@ class Search:
             import_named("imports", module)
         workers.check_worker_name(name)
         workers.wait_for_search(self.folder / SETTINGS, chief)
-        check_same_search(self.folder, self.described())
+        self.check_same()
         tuner = workers.WorkerTuner(self.oracle(), self.train, self.folder, chief, name)
         with workers.heartbeat(self.folder, name):
             tuner.search()
@@ -208,11 +208,25 @@ class Search:
                     f"validations. Received: a space with {points}"
                 )
 
+    def check_same(self) -> None:
+        """Raises unless the folder holds no search, or this one.
+
+        Raises:
+            DifferentSearchError: a setting other than the number of trials differs.
+        """
+        if not (self.folder / SETTINGS).exists():
+            return
+        saved = read_json(self.folder / SETTINGS)
+        different = differences_of(saved, self.described(), free=[("max_trials",)])
+        if different:
+            raise DifferentSearchError(self.folder, different)
+
     def open(self) -> None:
         """Check and write the settings, vocabulary and precision of all trials."""
-        check_same_search(self.folder, self.described())
+        self.check_same()
         self.check()
-        write_settings(self.folder, self.described())
+        settings = json.dumps(self.described(), indent=1)
+        replace_file(self.folder / SETTINGS, settings.encode())
         size = self.vocabulary_size or self.preset.options["vocabulary_size"]
         prepare_vocabulary(self.folder, self.corpus, size, self.subwords)
         precision = self.folder / PRECISION
@@ -273,11 +287,6 @@ def serialized(value: Any) -> Any:
     return repr(value)
 
 
-def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings of a search into its folder."""
-    replace_file(folder / SETTINGS, json.dumps(settings, indent=1).encode())
-
-
 class DifferentSearchError(DifferentSettingsError):
     """The folder holds a search with other settings, or on another corpus."""
 
@@ -285,16 +294,3 @@ class DifferentSearchError(DifferentSettingsError):
         "{} holds a search with other settings, or on another corpus: give those to "
         "continue it, or choose another folder"
     )
-
-
-def check_same_search(folder: Path, given: Mapping[str, Any]) -> None:
-    """Raises unless the folder holds no search, or one with these settings.
-
-    Raises:
-        DifferentSearchError: a setting other than the number of trials differs.
-    """
-    if not (folder / SETTINGS).exists():
-        return
-    saved = read_json(folder / SETTINGS)
-    if different := differences_of(saved, given, free=[("max_trials",)]):
-        raise DifferentSearchError(folder, different)

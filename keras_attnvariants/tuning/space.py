@@ -11,7 +11,7 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.training import NoamSchedule
+from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.candidates import ALL
 from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.candidates import Candidate
@@ -185,11 +185,7 @@ class SearchSpace:
                     layers.append(configuration(*layer, sizes, preset))
             sizes[PLACES[role]] = layers if self.per_layer else layers[0]
         batch_tokens = training.pop("batch_tokens", None)
-        if {"learning_rate", "warmup_steps"} & training.keys():
-            training["learning_rate"] = NoamSchedule.from_peak(
-                training.pop("learning_rate", 1e-3), training.pop("warmup_steps", 1000)
-            )
-        return TrialArguments(sizes, training, batch_tokens)
+        return TrialArguments(sizes, with_schedule(training), batch_tokens)
 
     def points(self, preset: Preset) -> float:
         """Number of different points, which may be infinite."""

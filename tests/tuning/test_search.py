@@ -17,8 +17,6 @@ from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning import workers
 from keras_attnvariants.tuning.chief import free_address
 from keras_attnvariants.tuning.search import SETTINGS
-from keras_attnvariants.tuning.search import check_same_search
-from keras_attnvariants.tuning.search import write_settings
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import bare_preset
@@ -159,7 +157,7 @@ def test_missing_packages_are_named(corpus, tmp_path, monkeypatch, max_trials):
 def search(corpus, tmp_path):
     """A search whose chief has begun."""
     begun = toy_search(corpus, tmp_path, max_trials=2)
-    write_settings(tmp_path, begun.described())
+    (tmp_path / SETTINGS).write_text(json.dumps(begun.described()))
     return begun
 
 
@@ -195,7 +193,7 @@ def test_a_search_of_a_preset_in_other_sizes(search):
 
 def test_a_search_may_have_more_trials(corpus, search):
     more = toy_search(corpus, search.folder, max_trials=5)
-    check_same_search(search.folder, more.described())
+    more.check_same()
 
 
 def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
@@ -210,10 +208,10 @@ def test_a_search_on_another_corpus(corpus, search, tmp_path_factory):
 
 
 def test_a_search_on_a_corpus_with_alignments(search):
-    given = search.described()
-    write_settings(search.folder, {**given, "alignments": "0" * 64})
+    saved = {**search.described(), "alignments": "0" * 64}
+    (search.folder / SETTINGS).write_text(json.dumps(saved))
     with pytest.raises(ValueError, match="another corpus.*`alignments` None instead"):
-        check_same_search(search.folder, given)
+        search.check_same()
 
 
 def test_schedules_are_the_same_in_every_process(corpus, tmp_path):
