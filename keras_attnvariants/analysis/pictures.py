@@ -91,8 +91,8 @@ class Drawing(NamedTuple):
         """The panels of the picture.
 
         Args:
-            rows: of the table.
-            title: of panels without a name.
+            rows: rows of the table.
+            title: title of panels without a name.
         """
         found: dict[str, list[Point]] = {}
         for row in rows:

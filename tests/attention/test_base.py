@@ -115,7 +115,7 @@ def test_one_context_serves_all_beams():
     assert set(state) == {"new"}
 
 
-def test_what_a_variant_does_not_define_is_named():
+def test_methods_that_a_variant_does_not_define_are_named():
     x, layer = ops.ones((2, 3, 4)), BaseAttention()
     for method, call in (
         ("attend", lambda: layer(x, x)),

@@ -28,7 +28,7 @@ KEY = lengths_mask([4, 2], 4)  # [2, 4]
 PATTERN = np.random.default_rng(0).random((2, 3, 4)) < 0.5
 
 
-def test_without_masks_there_is_none():
+def test_no_masks_combine_to_none():
     assert Masks().combined(3, 4) is None
     assert Masks(query=KEY).combined(4, 4) is None
 

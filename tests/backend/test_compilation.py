@@ -129,7 +129,7 @@ def test_a_constant_is_what_it_was_made_from():
 @pytest.mark.skipif(
     keras.config.backend() != "tensorflow", reason="about graphs of TensorFlow"
 )
-def test_a_constant_made_while_a_graph_is_traced_is_no_part_of_it():
+def test_a_constant_made_during_tracing_is_not_part_of_the_graph():
     import tensorflow as tf
 
     made = []

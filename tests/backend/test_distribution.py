@@ -62,7 +62,7 @@ def test_values_stay_where_nothing_is_distributed():
     assert distribution.in_place(values, [keras.Variable([1.0, 2.0])]) == values
 
 
-def test_one_replica_is_no_reason_to_complain():
+def test_one_replica_is_accepted():
     distribution.check_one_replica()
 
 

@@ -115,7 +115,7 @@ def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
     assert log["updates"] == UPDATES and float(log["scale"]) == 2.0**15
 
 
-def test_an_update_whose_gradients_overflow_is_left_out():
+def test_an_update_whose_gradients_overflow_is_skipped():
     """The first scale is too large for two of three updates."""
     options = {"jit_compile": False, "dtype": "mixed_float16"}
     weights, log = trained(batches(), tokens, scale=2.0**127, **options)

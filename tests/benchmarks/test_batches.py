@@ -26,7 +26,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_padding_is_what_holds_no_token(batches):
+def test_positions_without_a_token_are_padding(batches):
     row = batches.row("corpus", "way", [(2, 3, 5), (2, 3, 5), (1, 4, 4)], tokens=30)
     assert row["padding"] == pytest.approx(1 - 30 / 40)
     assert row["number"] == 3 and row["shapes"] == 2

@@ -46,7 +46,7 @@ def test_families_are_measured_without_tensorflow(environment, tmp_path):
         assert left_out in report["text"]
 
 
-def test_what_the_time_does_not_suffice_for_is_named(environment, tmp_path):
+def test_programs_without_time_are_named(environment, tmp_path):
     output = tmp_path / "gpu.json"
     command = [sys.executable, "gpu.py", *RUN.split(), "--minutes", "0"]
     done = subprocess.run(

@@ -97,7 +97,7 @@ def test_a_sentence_and_its_translation(kav, run_folder, tmp_path):
         assert image.size[1] > small[1]
 
 
-def test_a_layer_that_is_not_there(kav, run_folder, tmp_path):
+def test_a_missing_layer(kav, run_folder, tmp_path):
     options = ("--model", run_folder, "--output", tmp_path / "weights.png")
     more = ("--translation", "la be", "--layer", 7)
     check_error(kav("attention", "be la", *options, *more), "No layer 7")

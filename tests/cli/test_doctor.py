@@ -61,7 +61,7 @@ def test_versions_devices_and_extras():
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_what_follows_from_the_processor(monkeypatch, exact):
+def test_consequences_of_the_processor(monkeypatch, exact):
     monkeypatch.setattr(doctor, "processor_features", lambda: ["AVX2", "AMX"])
     monkeypatch.setattr(backend, "is_onednn_exact", lambda: exact)
     monkeypatch.setattr(backend, "sums_bfloat16_in_float32", lambda: exact)
@@ -101,7 +101,7 @@ def test_the_precision_is_measured_on_request(monkeypatch):
         ("keras", None, "not installed"),
     ],
 )
-def test_what_does_not_go_together(name, version, phrase, monkeypatch):
+def test_options_that_exclude_each_other(name, version, phrase, monkeypatch):
     found_version = doctor.installed
     monkeypatch.setattr(
         doctor,

@@ -44,7 +44,7 @@ def test_nothing_to_evaluate(kav, corpus):
     check_error(kav("evaluate", *corpus), "--model", "--saved-model")
 
 
-def test_a_split_that_is_not_there(kav, corpus, run_folder):
+def test_a_missing_split(kav, corpus, run_folder):
     options = ("--split", "test2016", "--model", run_folder)
     result = kav("evaluate", *corpus, *options)
     check_error(result, "'test2016'", "'train', 'validation', 'test'")

@@ -8,7 +8,7 @@ from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
 
-def test_a_folder_that_is_no_model(kav, tmp_path):
+def test_a_folder_without_a_model(kav, tmp_path):
     result = kav("export", "--model", tmp_path, "--output", tmp_path / "out")
     check_error(result, "manifest.json", str(tmp_path))
     assert not (tmp_path / "out").exists()
@@ -21,7 +21,7 @@ def test_options_out_of_range(kav, run_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_path):
+def test_signatures_by_name_and_their_translators(kav, run_folder, tmp_path):
     names = ("translate_with", "sample")
     chosen = [option for name in names for option in ("--signature", name)]
     exported = ("--output", tmp_path, "--beam-size", 2, "--precision", "float32")
@@ -46,7 +46,7 @@ def test_signatures_by_name_and_what_translates_with_them(kav, run_folder, tmp_p
         assert stdout(kav(*call, "--saved-model", tmp_path)) == expected
 
 
-def test_a_signature_that_there_is_not(kav, run_folder, tmp_path):
+def test_a_signature_that_does_not_exist(kav, run_folder, tmp_path):
     options = ("--model", run_folder, "--output", tmp_path / "out")
     result = kav("export", *options, "--signature", "sing")
     check_error(result, "`signatures`", "'translate_with'", "'sing'")
@@ -54,7 +54,7 @@ def test_a_signature_that_there_is_not(kav, run_folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_an_export_computes_in_is_printed(kav, run_folder, tmp_path):
+def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path):
     for precision, found in (
         ("float32", "computes in float32\n"),
         ("int8-weights", ", 8-bit integers\n"),

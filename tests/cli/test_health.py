@@ -146,7 +146,7 @@ def test_damaged_and_missing_checkpoints(run):
     assert "missing" in of_state(health.examine_run(run), NOTE)["checkpoints"].text
 
 
-def test_what_a_killed_process_left(run):
+def test_leftovers_of_a_killed_process(run):
     (run / "tmp-best-1234").mkdir()
     found = health.examine_run(run)
     assert found.is_healthy and "tmp-best-1234" in of_state(found, NOTE)

@@ -181,7 +181,7 @@ def test_an_error_before_the_first_line_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_who_interrupts_is_told_how_to_continue(tmp_path, capsys):
+def test_an_interruption_says_how_to_continue(tmp_path, capsys):
     path = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt), output_to(path, SETTINGS, False) as writer:
         writer.write(TEXTS[:4], shout(TEXTS[:4]))

@@ -138,7 +138,7 @@ def test_a_long_line_is_of_one_shard(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "text", ["", "3", "0/8", "9/8", "3/0", "-1/8", "3/8/9", "a/b", "1/99999999", "٣/٨"]
 )
-def test_what_is_no_shard(text):
+def test_anything_but_a_shard_is_refused(text):
     with pytest.raises(ValueError, match="--shard must be a number, a slash"):
         Shard.parse(text)
 

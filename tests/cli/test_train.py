@@ -109,7 +109,7 @@ def test_numbers_out_of_range(option, value, phrase, kav, tmp_path, folder):
     check_error(result, phrase)
 
 
-def test_a_number_that_is_none(kav, tmp_path, folder):
+def test_a_number_that_is_not_one(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--steps", "many")
     check_error(result, "'--steps'", "valid integer")
 
@@ -135,7 +135,7 @@ def test_options_reach_the_training(kav, tmp_path, folder, monkeypatch):
     assert type(seen["callbacks"][-1]).__name__ == "TerminateOnNaN"
 
 
-def test_a_callback_that_is_not_there(kav, tmp_path, folder):
+def test_a_missing_callback_is_refused(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--callback", "keras.callbacks:Nope")
     check_error(result, "`--callback` cannot be called", "keras.callbacks:Nope")
 
@@ -231,7 +231,7 @@ def test_functions_and_classes_make_callbacks(module):
         (".relative:two", "TypeError: the 'package' argument is required"),
     ],
 )
-def test_what_makes_no_callbacks(module, factory, problem):
+def test_functions_that_make_no_callbacks(module, factory, problem):
     factory = factory.format(module=module)
     with pytest.raises(ValueError, match=f"`--callback`.*{problem}") as caught:
         load_callbacks(factory)

@@ -102,7 +102,7 @@ def test_shards_one_after_another_are_the_whole(
     assert "".join(part.read_text() for part in parts) == expected
 
 
-def test_what_was_interrupted_is_continued_with_the_same(
+def test_interrupted_work_is_continued_with_the_same_options(
     kav, run_folder, corpus_folder, tmp_path, monkeypatch
 ):
     files = ("--input", tmp_path / "in", "--output", tmp_path / "out")
@@ -151,12 +151,12 @@ def test_an_output_that_cannot_be_written(kav, run_folder, tmp_path):
     check_error(kav("translate", "a", "--model", run_folder, *output), "No such folder")
 
 
-def test_a_folder_that_is_no_model(kav, tmp_path):
+def test_a_folder_without_a_model(kav, tmp_path):
     result = kav("translate", "text", "--model", tmp_path)
     check_error(result, "manifest.json", str(tmp_path))
 
 
-def test_a_folder_that_is_no_saved_model(kav, tmp_path):
+def test_a_folder_without_a_saved_model(kav, tmp_path):
     result = kav("translate", "text", "--saved-model", tmp_path)
     check_error(result, "saved_model.pb", str(tmp_path))
 
@@ -208,7 +208,7 @@ def test_no_password_of_a_server_is_kept_or_shown(kav, tmp_path):
     assert "secret" not in result.output
 
 
-def test_what_is_no_server(kav):
+def test_anything_but_a_server_is_reported(kav):
     check_error(kav("translate", "a", "--server", "localhost:8500"), "host:port/model")
     options = ("--server", "localhost:1/m", "--beam-size", 2)
     check_error(kav("translate", "a", *options), "--beam-size", "apply to --model")

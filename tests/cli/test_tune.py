@@ -65,7 +65,7 @@ def test_a_search_has_one_subject(tune, tmp_path, run_folder):
     check_error(preset, "leave out --preset", "kav/base/bible")
 
 
-def test_a_baseline_that_is_no_run_of_a_preset(tune, tmp_path, run_folder):
+def test_a_baseline_must_be_a_run_of_a_preset(tune, tmp_path, run_folder):
     check_error(tune("--from-locality", tmp_path, space=None), "with log.jsonl")
     where = ("--from-locality", run_folder, "--updates", 5)
     check_error(tune(*where, space=None), "must be one of a preset")

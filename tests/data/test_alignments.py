@@ -23,7 +23,7 @@ def test_sure_and_possible_links():
 
 
 @pytest.mark.parametrize("text", ["0", "0-", "a-b", "-1-0", "0-0,1-1", "0--1"])
-def test_what_is_no_link_is_refused_with_its_place(text):
+def test_malformed_links_are_refused_with_their_place(text):
     with pytest.raises(ValueError, match=r"Received: '.*' in line 7 of a\.txt"):
         parse_links(f"1-1 {text}", False, "line 7 of a.txt")
 

@@ -146,7 +146,7 @@ def test_one_line_more_at_the_end_counts(tmp_path, cache):
         load(tmp_path / "c", cache)
 
 
-def test_a_language_that_is_not_there(toy_folder, cache):
+def test_a_missing_language(toy_folder, cache):
     (toy_folder / "README.md").write_text("About this corpus.")
     with pytest.raises(
         ValueError, match=r"in language 'fr' .*languages there: de, en\. Received: "
@@ -187,7 +187,7 @@ def test_two_files_for_one_split(tmp_path, cache):
     ],
     ids=["bytes", "random", "utf-16", "latin-1", "gzip"],
 )
-def test_files_that_are_no_text(tmp_path, cache, content, message):
+def test_files_that_are_not_text(tmp_path, cache, content, message):
     write_bytes(tmp_path / "c", "train", b"one\ntwo\n", content)
     with pytest.raises(ValueError, match=rf"{message}.*Received: .*train\.de"):
         load(tmp_path / "c", cache)
@@ -254,7 +254,7 @@ def test_cleaning_happens_once_and_again_when_files_change(toy_folder, cache):
 
 @pytest.mark.parametrize("name", ["train.de", "report.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
-def test_a_damaged_cache_is_made_anew(toy_folder, cache, capsys, name, damage):
+def test_a_damaged_cache_is_made_again(toy_folder, cache, capsys, name, damage):
     first = load(toy_folder, cache)
     expected = {split: first.read_lines(split) for split in first.splits}
     spoil(first.folder / name, damage)

@@ -179,7 +179,7 @@ def test_a_missing_file_is_named(copy, name):
         load_model(copy)
 
 
-def test_a_folder_that_is_no_saved_model_is_refused(tmp_path):
+def test_a_folder_without_a_saved_model_is_refused(tmp_path):
     for directory in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(FileNotFoundError, match="manifest.json.*Received: "):
             load_model(directory)
@@ -309,7 +309,7 @@ def nested(depth):
     ],
     ids=["brackets", "objects", "number", "list", "cut"],
 )
-def test_configurations_that_are_none(copy, content, message):
+def test_values_that_are_not_configurations(copy, content, message):
     (copy / "config.json").write_bytes(content)
     sign(copy, "config.json")
     with pytest.raises(ValueError, match=f"config.json .*{message}.*Received: "):
@@ -342,7 +342,7 @@ LAYERS = {
     ],
     ids=str,
 )
-def test_configurations_of_which_no_model_can_be_built(copy, change, message):
+def test_configurations_that_do_not_build_a_model(copy, change, message):
     rewrite_config(copy, change)
     with pytest.raises(ValueError, match=f"config.json describes.*{message}") as error:
         load_model(copy)
@@ -365,7 +365,7 @@ def test_a_layer_that_reads_a_file_is_not_built(copy, tmp_path, kind):
 
 
 @pytest.mark.parametrize("config", [{"config": {}}, *LAYERS.values()], ids=str)
-def test_classes_that_are_no_models(copy, config):
+def test_classes_that_are_not_models(copy, config):
     (copy / "config.json").write_text(json.dumps(config))
     sign(copy, "config.json")
     with pytest.raises(ValueError, match="config.json describes no model") as error:

@@ -51,7 +51,7 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
 
 @pytest.mark.parametrize("name", ["source.ids", "target.offsets", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
-def test_damaged_tokens_are_made_anew(corpus, tokenizer, capsys, name, damage):
+def test_damaged_tokens_are_made_again(corpus, tokenizer, capsys, name, damage):
     expected = TokenizedCorpus(corpus, tokenizer).split("test")
     expected = [np.array(side.ids) for side in expected]
     [folder] = (corpus.folder / "tokens").iterdir()

@@ -254,13 +254,13 @@ def test_codes_of_two_languages():
         ("en", "en", "must differ. Received: 'en' twice"),
     ],
 )
-def test_what_is_no_pair_of_codes(source, target, message):
+def test_anything_but_a_pair_of_codes_is_refused(source, target, message):
     with pytest.raises(ValueError, match=message):
         check_languages(source, target)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "dangling link"])
-def test_what_is_no_file_is_named(tmp_path, cache, kind):
+def test_anything_but_a_file_is_named(tmp_path, cache, kind):
     write_pairs(tmp_path / "toy", "train", toy_pairs(20))
     path = tmp_path / "toy/train.de"
     path.unlink()

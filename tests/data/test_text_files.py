@@ -42,7 +42,7 @@ def test_changed_gzip_files(tmp_path):
         list(read_byte_lines(tmp_path / "a"))
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="Received: .*absent"):
         next(read_byte_lines(tmp_path / "absent"))
 

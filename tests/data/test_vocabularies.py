@@ -49,7 +49,7 @@ def test_other_options_and_other_text_are_learned_from(toy_folder, cache, learne
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove"])
-def test_a_damaged_one_is_learned_anew(toy_folder, cache, learned, damage):
+def test_a_damaged_vocabulary_is_learned_again(toy_folder, cache, learned, damage):
     corpus = load_corpus(toy_folder, "en", "de", cache)
     first = learn_vocabulary(corpus, SIZE)
     (path,) = corpus.folder.glob(f"vocabularies/*/{FILE}")

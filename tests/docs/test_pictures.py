@@ -113,7 +113,7 @@ def test_panels_show_what_they_say(pictures, runs):
             assert panel.weights.min() >= 0 and panel.weights.max() > 0
 
 
-def test_what_a_neighbour_changes_ends_where_the_window_does(pictures, runs):
+def test_the_effect_of_neighbours_ends_with_the_window(pictures, runs):
     picture = pictures.PICTURES["neural_ngram"]
     reading = pictures.Reading(runs / picture.run / "best", picture.layer)
     encoder, decoder = (panel.weights for panel in picture.panels(reading))

@@ -85,7 +85,7 @@ def test_a_page_of_two_translations():
     assert text.count("#k7:has(") == len(rules)
 
 
-def test_what_was_typed_is_never_markup():
+def test_typed_text_is_never_markup():
     bad = ['▁<script>alert("1")</script>', "▁\"'><img/src=x>", "▁</style>", "▁&amp;"]
     weights = np.full((4, 4), 0.25)
     page = Page(alignment_html(bad, [Hypothesis(bad, -1.0, weights)], "k1"))

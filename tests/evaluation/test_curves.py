@@ -40,7 +40,7 @@ def test_training_and_validation_of_each_run():
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
 
 
-def test_what_was_not_measured_has_no_axes():
+def test_measures_that_are_missing_have_no_axes():
     figure = curves.draw_curves({"a": log(validated=False)})
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert len(titles) == 3 and "validation BLEU" not in titles

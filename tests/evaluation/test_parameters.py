@@ -113,7 +113,7 @@ def test_weights_a_model_adds_itself_are_counted():
     assert summary.trainable == 0
 
 
-def test_seeds_of_dropout_are_no_parameters():
+def test_seeds_of_dropout_are_not_parameters():
     model = keras.Sequential(
         [keras.Input((4,)), keras.layers.Dropout(0.5, seed=1), keras.layers.Dense(2)]
     )
@@ -131,6 +131,6 @@ def test_table_names_every_part_and_the_total():
 
 
 @pytest.mark.parametrize("model", [None, np.zeros(3), keras.layers.Dense(2)])
-def test_what_has_no_weights_is_refused(model):
+def test_layers_without_weights_are_refused(model):
     with pytest.raises(ValueError, match="must be a built Keras model .* Received: "):
         parameter_summary(model)

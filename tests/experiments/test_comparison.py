@@ -129,14 +129,14 @@ def test_a_comparison_from_the_file_to_the_tables(
     assert result.systems[1].published_differences["bleu en-de"] == 0.3
 
 
-def test_a_missing_package_is_told_before_any_work(compare, jobs, monkeypatch):
+def test_a_missing_package_is_reported_before_any_work(compare, jobs, monkeypatch):
     monkeypatch.setattr(result_files, "NEEDED", ("scipy", "no_such_package"))
     with pytest.raises(ValueError, match="no_such_package, not installed.*compare"):
         compare()
     assert jobs == []
 
 
-def test_what_is_finished_is_not_done_again(compare, tmp_path, jobs):
+def test_finished_work_is_not_repeated(compare, tmp_path, jobs):
     first = compare()
     jobs.clear()
     again = compare()
@@ -189,9 +189,7 @@ def test_another_beam_translates_again_and_trains_nothing(compare, jobs):
         ('"float32"', '"mixed_bfloat16"', ["`run.precision`"]),
     ],
 )
-def test_other_settings_are_refused_for_runs_that_are_there(
-    compare, jobs, old, new, phrases
-):
+def test_other_settings_are_refused_for_existing_runs(compare, jobs, old, new, phrases):
     compare()
     jobs.clear()
     with pytest.raises(training.DifferentSettingsError) as caught:
@@ -318,7 +316,7 @@ def test_one_comparison_at_a_time(compare, tmp_path):
             other.submit(compare).result()
 
 
-def test_what_failed_is_told_and_the_rest_is_written(
+def test_failures_are_reported_and_the_rest_is_written(
     compare, tmp_path, monkeypatch, jobs
 ):
     def run_jobs(given, *options):

@@ -54,6 +54,6 @@ def test_a_translator_takes_them_unless_told_otherwise():
         ({"length_penalty": True}, "`length_penalty` must be .* Received: True"),
     ],
 )
-def test_what_is_no_search_is_refused(fields, message):
+def test_anything_but_a_search_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         SearchSettings(**fields)

@@ -104,7 +104,7 @@ def test_a_decoder_of_another_width_than_the_encoder_is_refused():
 
 
 @pytest.mark.parametrize("units", [0, -3, 2.0, None])
-def test_widths_that_are_no_positive_integers_are_refused(units):
+def test_widths_must_be_positive_integers(units):
     with pytest.raises(ValueError, match=f"`units`.*Received: {units}"):
         LSTMEncoder(units)
 

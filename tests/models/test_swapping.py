@@ -157,7 +157,7 @@ HARD_CODED = kav.HardCodedAttention(HEADS)
         ),
     ],
 )
-def test_what_cannot_be_swapped_is_refused(make, layer, message):
+def test_layers_that_cannot_be_swapped_are_refused(make, layer, message):
     with pytest.raises(ValueError, match=message):
         kav.swap_attention(make(), layer)
 

@@ -66,7 +66,7 @@ def test_a_layer_made_for_the_other_side_is_refused(causal):
 @pytest.mark.parametrize(
     "template", ["dot", 3, keras.layers.Dense(3), DotProductAttention]
 )
-def test_what_is_no_attention_layer_is_refused(template):
+def test_other_layers_than_attention_are_refused(template):
     with pytest.raises(TypeError, match="`encoder_attention`.*DotProduct.*Received: "):
         templates.check_role("encoder_attention", template, "encoder")
 

@@ -42,7 +42,7 @@ def test_all_variants_of_a_role_are_named_and_fit(role):
 @pytest.mark.parametrize(
     ("role", "refused"), REFUSED, ids=[f"{type(x).__name__} as {r}" for r, x in REFUSED]
 )
-def test_the_refused_class_is_no_alternative_but_has_a_remedy(role, refused):
+def test_the_refused_class_is_not_an_alternative_but_has_a_remedy(role, refused):
     assert role not in refused.roles
     name = type(refused).__name__
     assert not [text for text in alternatives(role, but=name) if name in text]

@@ -115,7 +115,7 @@ class ScaledAttention(attention.DotProductAttention):
         self.factor = self.add_weight(shape=(query_shape[-1],), initializer="ones")
 
 
-def test_a_layer_of_ones_own_needs_no_formula():
+def test_a_new_layer_needs_no_formula():
     layer = keras.saving.serialize_keras_object(ScaledAttention(num_heads=4))
     plain, scaled = (
         count_parameters(Transformer, transformer_config(each))
@@ -132,7 +132,7 @@ def test_a_layer_of_ones_own_needs_no_formula():
     assert preset.parameters == preset.build().count_params() == scaled
 
 
-def test_a_class_that_is_registered_anew_is_counted_anew():
+def test_a_class_that_is_registered_again_is_counted_again():
     def registered(units):
         class Variable(attention.DotProductAttention):
             def build(self, query_shape, value_shape=None, key_shape=None):

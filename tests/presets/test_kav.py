@@ -85,7 +85,7 @@ def test_the_learning_rate_reaches_its_peak_and_falls(name):
     assert rates[-1] < max(rates) / 3
 
 
-def test_what_replaces_self_attention_is_in_all_of_it_and_nowhere_else():
+def test_replacements_of_self_attention_are_in_all_of_it_and_nowhere_else():
     for name, cls in (
         ("alibi", attention.AlibiAttention),
         ("linear", attention.LinearAttention),

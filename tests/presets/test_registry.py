@@ -133,7 +133,7 @@ def test_filter_by_parameters():
 
 @pytest.mark.parametrize("bound", ["min_parameters", "max_parameters"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "1"])
-def test_a_bound_that_is_no_positive_integer_is_refused(bound, value):
+def test_a_bound_must_be_a_positive_integer(bound, value):
     with pytest.raises(ValueError, match=f"`{bound}` must be a positive integer"):
         presets.list(**{bound: value})
 

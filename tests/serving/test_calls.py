@@ -87,7 +87,7 @@ def test_an_output_that_the_signature_does_not_promise_is_refused(reply):
         Call(TEXTS, {}, ["x"]).joined([np.array([0, 1])], [{"x": reply}])
 
 
-def test_what_a_refusal_says_about_sentences():
+def test_a_refusal_names_the_limit_of_sentences():
     graph = "`text` may hold at most 33 sentences (max_batch). Received: [34]"
     server = "Task size 34 is larger than maximum input batch size 33"
     assert limit_in(graph) == limit_in(server) == 33

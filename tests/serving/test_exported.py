@@ -91,7 +91,7 @@ def exported(model, constant=True) -> ExportedModel:
     return ExportedModel(model, StoredWeights(model), constant)
 
 
-def test_weights_beyond_the_size_of_a_graph_are_no_constants(monkeypatch):
+def test_weights_too_large_for_a_graph_are_not_constants(monkeypatch):
     model = model_in("float32")
     assert exported(model).steps is not None
     monkeypatch.setattr(exported_module, "MAX_CONSTANT_BYTES", 1_000)

@@ -31,7 +31,7 @@ def test_requests_are_put_together_and_taken_apart():
     assert sizes == [[1, 3], [2], [4, 1]]
 
 
-def test_what_fails_fails_for_all():
+def test_a_failure_fails_for_all():
     def fail(x):
         raise ValueError("no")
 

@@ -126,7 +126,7 @@ def test_texts_go_as_bytes_and_come_as_texts():
     np.testing.assert_array_equal(from_proto("text", sent), texts)
 
 
-def test_what_is_no_unicode_is_replaced():
+def test_invalid_unicode_is_replaced():
     array = TensorSpec("string", (None,)).array("text", ["a\ud800b", b"\xff"])
     assert array.tolist() == [b"a?b", b"\xff"]
     assert from_proto("text", to_proto(array)).tolist() == ["a?b", "\ufffd"]

@@ -100,7 +100,7 @@ def test_a_failure_is_that_of_the_requests_in_its_turn(translator):
     assert len(translator.given) == 2
 
 
-def test_who_leaves_gets_no_more_turns(translator):
+def test_clients_that_leave_get_no_more_turns(translator):
     async def ask():
         shared = turns(translator)
         translator.may.clear()

@@ -141,14 +141,14 @@ HALF = json.dumps(request(["\ud83d"])).encode()
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[" * 100_000, b'{"inputs": 3}', b"\xff", b"null", HALF]
 )
-def test_what_is_no_request(served, body):
+def test_anything_but_a_request_is_refused(served, body):
     status, value = served.post(body)
     assert status == 400
     assert "inference request" in value["error"] and len(value["error"]) <= 300
 
 
 @pytest.mark.parametrize("name", ["a\r\nSet-Cookie: b", "a\n", "a b", "é", "a" * 10**6])
-def test_ids_that_no_header_can_have_are_refused(served, name):
+def test_ids_that_do_not_fit_into_a_header_are_refused(served, name):
     status, value = served.post({"id": name[:990_000], **request(["a"])})
     assert status == 400
     assert value["error"].startswith("`id` must") and len(value["error"]) < 300

@@ -120,7 +120,7 @@ def test_deeply_nested_json_never_reaches_the_server(body, proxy):
     assert (status, "nested too deeply" in text) == (400, True)
 
 
-def test_brackets_in_texts_are_no_nesting(proxy):
+def test_brackets_in_texts_do_not_nest(proxy):
     body = {"inputs": {"text": ["[[[[[[[[[[[[", '"{{{{{{{{{{{{', "\\"]}}
     status, text = post(proxy, PREDICT, json.dumps(body))
     assert status == 200

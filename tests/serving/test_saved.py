@@ -96,7 +96,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_with_a_matching_manifest_is_told_in_one_line(name, exported, tmp_path):
+def test_damage_with_a_matching_manifest_is_one_line(name, exported, tmp_path):
     folder = shutil.copytree(exported["hc-sa"], tmp_path / "copy")
     DAMAGES[name](folder)
     sign(folder)

@@ -201,7 +201,7 @@ def test_servers_warm_up_without_wrong_options(path, server):
         assert served["status"].tolist() == [0]
 
 
-def test_signatures_that_there_are_not(models, tokenizer, tmp_path):
+def test_signatures_that_do_not_exist(models, tokenizer, tmp_path):
     with pytest.raises(ValueError, match="`signatures` .* 'sample'.* Received: 'sing'"):
         export(models["hc-sa"], tokenizer, tmp_path, signatures=["sing"])
     with pytest.raises(ValueError, match="`signatures` .* Received: 'sample'"):

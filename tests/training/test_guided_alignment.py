@@ -189,7 +189,7 @@ def test_the_default_is_the_last_layer_but_one():
         (make, {"alignment_head": 3}, "at most 2, the number of heads of decoder lay"),
     ],
 )
-def test_what_cannot_be_guided_is_refused(model, settings, message):
+def test_models_that_cannot_be_guided_are_refused(model, settings, message):
     config = toy_config(alignment_weight=0.1, **settings)
     with pytest.raises(ValueError, match=message), guided(model(), config):
         pass

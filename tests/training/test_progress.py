@@ -232,7 +232,7 @@ def test_log_is_cut_back_to_the_state_it_resumes_from(tmp_path):
         "period",
     ],
 )
-def test_a_line_that_is_no_record_is_named(tmp_path, line):
+def test_a_line_that_is_not_a_record_is_named(tmp_path, line):
     log = tmp_path / "log.jsonl"
     log.write_text(f'{{"event": "updates", "step": 4, "loss": null}}\n{line}\n')
     with pytest.raises(ValueError, match=f"^Line 2 of {log} is no record") as caught:

@@ -164,7 +164,7 @@ def test_a_run_belongs_to_its_backend(finished, monkeypatch):
 @pytest.mark.parametrize(
     "wrong", [{"stopped": "no"}, {"callbacks": []}, {"logs": None}]
 )
-def test_odd_progress_is_told_in_a_line(tmp_path, wrong):
+def test_odd_progress_is_reported_in_a_line(tmp_path, wrong):
     toy.run(tmp_path, toy.toy_config(steps=8))
     store = TrainingState(tmp_path / "state")
     state = store.load_latest()
@@ -180,7 +180,7 @@ def test_no_resume_refuses_a_folder_with_a_run(finished):
         toy.run(folder, config, resume=False)
 
 
-def test_folder_without_state_starts_anew(tmp_path):
+def test_a_folder_without_state_starts_from_the_beginning(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "log.jsonl").write_text("rest of a run that was killed early\n")
     (tmp_path / "tmp-best-x1y2").mkdir()

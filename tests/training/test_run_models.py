@@ -92,7 +92,7 @@ def test_steps_still_to_be_done_are_forgotten(tmp_path):
     assert averager.count == 2
 
 
-def test_weights_that_are_gone_are_named(tmp_path, capsys):
+def test_missing_weights_are_named(tmp_path, capsys):
     averager = keep(tmp_path, [random_weights(seed) for seed in range(5)], last=3)
     state = averager.get_state()
     assert state == {"steps": [3, 4, 5]}
@@ -211,7 +211,7 @@ def test_patience_given_at_a_resume_counts_from_the_best_model(tmp_path):
     assert result.stopped_early and result.step == 72
 
 
-def test_bleu_given_at_a_resume_scores_the_best_model_anew(tmp_path, capsys):
+def test_bleu_given_at_a_resume_scores_the_best_model_again(tmp_path, capsys):
     config = toy.toy_config(steps=16, learning_rate=1e-9)
     model, first = toy.run(tmp_path, config, bleu=False)
     assert first.monitor == "val_loss"

@@ -65,7 +65,7 @@ def test_schedules_differ_by_their_peak_and_their_warm_up(tmp_path):
     assert str(error).endswith("`initial_learning_rate` 2 instead of 1")
 
 
-def test_another_preset_is_told_alone(tmp_path):
+def test_another_preset_is_the_only_difference_reported(tmp_path):
     one = settings({"class_name": "A"}, data={"preset": "a"}, label_smoothing=0.1)
     two = settings({"class_name": "B"}, data={"preset": "b"}, label_smoothing=0.2)
     error = differences(one, two, tmp_path)

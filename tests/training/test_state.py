@@ -145,9 +145,7 @@ def deep(folder):
         *(without_step, a_list, deep),
     ],
 )
-def test_what_is_no_state_is_passed_over_though_its_manifest_matches(
-    tmp_path, capsys, spoil
-):
+def test_junk_is_not_a_state_though_its_manifest_matches(tmp_path, capsys, spoil):
     store = TrainingState(tmp_path)
     save(store, 1)
     path = save(store, 2)

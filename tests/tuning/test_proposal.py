@@ -109,7 +109,7 @@ def test_the_space_has_the_hybrids_as_points_that_can_be_built():
     assert "cross_attention" not in found.hybrids["n-gram"]
 
 
-def test_of_even_heads_nothing_is_proposed():
+def test_even_heads_give_no_proposal():
     found = proposal()
     assert [row.proposed for row in found] == ["learned"] * 3
     assert found.hybrids == {"learned": {}}
@@ -123,7 +123,7 @@ def test_a_head_without_an_offset_keeps_a_layer_from_being_hard_coded():
     assert proposal(encoder=far, nearness=0.5).rows[0].proposed == "learned"
 
 
-def test_of_sentences_within_the_distance_nothing_is_proposed():
+def test_sentences_within_the_distance_give_no_proposal():
     """All weights are near, however they are distributed."""
     found = proposal(encoder=LEFT_RIGHT, decoder=WINDOW, distance=LENGTH)
     assert [row.proposed for row in found] == ["learned"] * 3

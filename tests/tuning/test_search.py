@@ -225,7 +225,7 @@ def test_schedules_are_the_same_in_every_process(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("has_begun", [True, False])
-def test_a_chief_that_is_gone(search, impatient, has_begun):
+def test_a_chief_that_has_gone(search, impatient, has_begun):
     if not has_begun:
         (search.folder / SETTINGS).unlink()
     with pytest.raises(ValueError, match=r"^No chief has answered for 0.2 seconds"):

@@ -165,7 +165,7 @@ def test_a_wrong_space_is_refused(parts, message):
         ),
     ],
 )
-def test_what_cannot_be_built_is_found_before_the_search(parts, message):
+def test_models_that_cannot_be_built_are_found_before_the_search(parts, message):
     with pytest.raises(ValueError, match=message):
         space(**parts).check(PRESET)
 

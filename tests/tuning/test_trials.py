@@ -106,7 +106,7 @@ def test_minutes_are_a_time_limit():
     assert tuning.Budget(updates=9).time_limit(9) is None
 
 
-def test_what_a_trial_is_trained_with():
+def test_settings_of_a_trial():
     budget = tuning.Budget(tokens=90_000)
     assert budget.training(500, {"accumulate": 2, "log_every": 3}, 3) == {
         **{"accumulate": 2, "log_every": 3, "save_every": 10},

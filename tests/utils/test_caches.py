@@ -156,7 +156,7 @@ def test_a_cache_is_filled_once_and_again_when_damaged(tmp_path, capsys):
     assert len(calls) == 2 and "data.bin is not what" in capsys.readouterr().err
 
 
-def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
+def test_a_damaged_cache_that_cannot_be_made_again_stays(tmp_path):
     with new_folder(tmp_path / "a") as folder:
         folder.write_bytes("data.bin", b"content")
         folder.write_bytes("value.json", b"1")
@@ -170,7 +170,7 @@ def test_a_damaged_cache_that_cannot_be_made_anew_stays(tmp_path):
     assert (tmp_path / "a/value.json").is_file()
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch):
+def test_a_user_without_a_home_learns_what_to_set(monkeypatch):
     def no_home():
         raise RuntimeError("Could not determine home directory.")
 

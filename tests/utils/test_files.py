@@ -103,7 +103,7 @@ def test_the_file_is_imported_where_flags_are_missing(monkeypatch):
     assert files.FOLDER != os.O_RDONLY
 
 
-def test_a_file_of_objects_or_of_junk_is_no_file_of_arrays(tmp_path):
+def test_files_of_objects_or_junk_are_not_read_as_arrays(tmp_path):
     np.savez(tmp_path / "objects.npz", a=np.array([{}], object))
     np.save(tmp_path / "array.npz.npy", np.arange(3))
     (tmp_path / "junk.npz").write_bytes(b"PK\x03\x04junk")

@@ -125,7 +125,7 @@ def test_manifests_that_prove_nothing_are_refused(tmp_path, manifest, message):
         check_folder(tmp_path / "good", ())
 
 
-def test_what_a_folder_of_its_kind_needs_must_be_listed(tmp_path):
+def test_files_that_a_kind_of_folder_needs_must_be_listed(tmp_path):
     write(tmp_path / "good")
     with pytest.raises(DamagedFolderError, match="must list 'weights.bin'"):
         check_folder(tmp_path / "good", ["data.bin", "weights.bin"])

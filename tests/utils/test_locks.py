@@ -76,7 +76,7 @@ def test_a_new_folder_in_which_nothing_was_written_goes_again(tmp_path):
     assert [path.name for path in folder.iterdir()] == ["file"]
 
 
-def test_a_file_that_its_holder_removes_is_no_lock(tmp_path, monkeypatch):
+def test_a_file_that_its_holder_removes_is_not_a_lock(tmp_path, monkeypatch):
     """The holder unlinks the file between the opening here and the lock."""
     flock, calls = fcntl.flock, []
 
@@ -91,7 +91,7 @@ def test_a_file_that_its_holder_removes_is_no_lock(tmp_path, monkeypatch):
         assert len(calls) == 2 and (tmp_path / LOCK).exists()
 
 
-def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, capsys):
+def test_a_file_system_without_locks_is_reported(tmp_path, monkeypatch, capsys):
     def unsupported(descriptor, operation):
         raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
 

@@ -26,13 +26,13 @@ def test_cores_are_those_that_the_process_may_use(monkeypatch):
     assert cores() == 1
 
 
-def test_the_processor_has_the_name_that_linux_tells(monkeypatch):
+def test_the_processor_has_the_name_that_linux_gives(monkeypatch):
     text = "processor : 0\nmodel name\t: A Processor @ 2 GHz\n"
     monkeypatch.setattr(Path, "read_text", lambda path: text)
     assert processor() == "A Processor @ 2 GHz"
 
 
-def test_hardware_is_told_in_texts():
+def test_hardware_is_described_in_words():
     found = hardware()
     assert found["cores"] == str(cores())
     assert found["devices"] == ", ".join(keras.distribution.list_devices())

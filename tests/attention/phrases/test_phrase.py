@@ -93,7 +93,7 @@ def test_a_sentence_too_short_for_an_ngram_gives_nothing(scoring):
 
 @pytest.mark.parametrize("structure", [HOMOGENEOUS, HETEROGENEOUS, INTERLEAVED])
 @pytest.mark.parametrize("scoring", SCORINGS)
-def test_what_is_hidden_from_a_query_is_hidden_in_every_ngram(structure, scoring):
+def test_tokens_hidden_from_a_query_are_hidden_in_every_ngram(structure, scoring):
     layer, x, hidden = layer_of(structure, scoring), inputs(), 3
     pattern = np.arange(LENGTH)[None] != hidden
     pattern = np.broadcast_to(pattern, (LENGTH, LENGTH))

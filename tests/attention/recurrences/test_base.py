@@ -41,7 +41,7 @@ def test_a_scan_sees_one_position_at_a_time():
     np.testing.assert_array_equal(to_numpy(found), x.cumsum(axis=1))
 
 
-def test_what_a_recurrence_does_not_define_is_named():
+def test_methods_that_a_recurrence_does_not_define_are_named():
     rule = Recurrence()
     for method, count in (("attend", 2), ("step", 4)):
         with pytest.raises(NotImplementedError, match=f"Recurrence has no `{method}`"):

@@ -30,7 +30,7 @@ def test_worked_subtraction():
 
 
 @pytest.mark.parametrize("name", ["context", "weights", "accumulated_weights"])
-def test_what_queries_are_made_of_is_drawn_as_one_matrix(name):
+def test_kernels_of_queries_are_drawn_as_one_matrix(name):
     """Rows that a recurrence adds to a projection have the spread of the rest."""
     fan_in = keras.initializers.VarianceScaling(1.0, "fan_in", "uniform")
     layer = RecurrentCrossAttention(4, name, kernel_initializer=fan_in)

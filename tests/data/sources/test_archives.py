@@ -103,7 +103,7 @@ def test_lines_that_describe_talks_are_left_out(tmp_path):
     assert lines == ["one <b>", "two"]
 
 
-def test_a_file_that_is_no_archive(tmp_path):
+def test_a_file_that_is_not_an_archive(tmp_path):
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"eins\nzwei\n"))
     assert list(member_lines(tmp_path / "a.gz", "")) == ["eins", "zwei"]
     (tmp_path / "a.gz").write_bytes(b"eins")

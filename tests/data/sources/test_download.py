@@ -126,7 +126,7 @@ def test_another_name(web, folders):
     assert download_file(URL, *folders, name="other.zip").name == "other.zip"
 
 
-def test_files_that_are_there_already(folders):
+def test_files_that_exist_already(folders):
     (folders[1] / "corpus.zip").write_bytes(CONTENT)
     path = download_file(URL, *folders, checksum=f"sha256:{SHA256}")
     assert path == folders[1] / "corpus.zip"
@@ -165,13 +165,13 @@ def test_packages_that_cannot_be_had(monkeypatch, folders):
         download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
 
 
-def test_packages_that_are_others(monkeypatch, folders):
+def test_packages_with_other_contents(monkeypatch, folders):
     pip(monkeypatch, b"other")
     with pytest.raises(FetchError, match="is not what pypi:pack==1.0 should be"):
         download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
 
 
-def test_packages_that_are_there_already(monkeypatch, folders):
+def test_packages_that_exist_already(monkeypatch, folders):
     commands = pip(monkeypatch)
     (folders[1] / "pack-1.0.whl").write_bytes(CONTENT)
     path = download_file("pypi:pack==1.0", *folders, f"sha256:{SHA256}", "pack-1.0.whl")
@@ -180,7 +180,7 @@ def test_packages_that_are_there_already(monkeypatch, folders):
 
 
 @pytest.mark.parametrize("name", ["multi30k", "iwslt16", "iwslt17", "tatoeba", "wmt14"])
-def test_what_to_do_without_the_web(put, cache, name):
+def test_advice_without_the_web(put, cache, name):
     advice = r"downloaded from https://.*: no web.*put it into .*downloads/.*, or give"
     with pytest.raises(FetchError, match=advice):
         load_corpus(name, "de", "en", cache_dir=cache)

@@ -115,7 +115,7 @@ def test_of_all_systems():
     assert text == "+1.00 (+0.50 to +1.50), then −2.00 (−3.00 to −1.00)"
 
 
-def test_why_there_is_nothing():
+def test_reasons_for_an_empty_result():
     found = dataclasses.replace(table("entropy", ""), note="n-grams have no weights")
     assert list(ours([found])) == [("base", "n-grams have no weights")]
 

@@ -274,7 +274,7 @@ def test_the_baseline_has_no_difference_to_itself():
     assert our_difference(made_up.comparison(), "base", "bleu en-de") is None
 
 
-def test_what_was_not_measured_has_no_pair():
+def test_measures_that_are_missing_have_no_pair():
     result = dataclasses.replace(made_up.comparison(), runs=(), scores=())
     for figure in ("bleu en-de", "relative_training_time"):
         assert our_figure(result, "hc-sa", figure) is None

@@ -75,7 +75,7 @@ def test_the_policy_allows_the_scripts_of_the_page_alone(made):
     assert not any(name.startswith("on") for _, a in page.elements for name in a)
 
 
-def test_all_parts_are_there(made):
+def test_all_parts_exist(made):
     text, page = made
     shown = "".join(page.texts).replace("\xa0", " ")
     for needed in (

@@ -26,7 +26,7 @@ def test_parts_of_a_place(place, expected):
     "place",
     ["", "localhost:8500", "localhost:8500/", "/m", "h:1/m/versions/x", "h:1/m/x"],
 )
-def test_what_is_no_place_is_refused(place):
+def test_anything_but_a_place_is_refused(place):
     with pytest.raises(ValueError, match="host:port/model"):
         parse_place(place)
 
@@ -52,7 +52,7 @@ def test_passwords_that_grpc_cannot_send_are_refused_and_not_shown(scheme):
     assert "secret" not in str(raised.value)
 
 
-def test_what_is_no_url_is_refused():
+def test_anything_but_a_url_is_refused():
     with pytest.raises(ValueError, match="`address` is no URL") as raised:
         Client("http://me:secret@h:1/\x1b", "m")
     assert "\x1b" not in str(raised.value) and "secret" not in str(raised.value)

@@ -126,7 +126,9 @@ def test_versions_and_labels(protocol, service, texts):
         ({"model": "de-en"}, clients.ModelNotFoundError, "Servable not found"),
     ],
 )
-def test_what_the_server_does_not_have(protocol, options, error, message, service):
+def test_models_that_the_server_does_not_have(
+    protocol, options, error, message, service
+):
     options = {"model": "en-de", **options}
     with Client(service.address(protocol), **options) as client:
         with pytest.raises(error, match=message) as raised:
@@ -184,7 +186,7 @@ def test_messages_have_a_limit_in_both_directions(protocol, service, texts):
 
 
 @BOTH
-def test_nobody_there_is_told_after_a_few_tries(protocol):
+def test_a_missing_server_is_reported_after_a_few_tries(protocol):
     address = "localhost:1" if protocol == "grpc" else "http://localhost:1"
     with Client(address, "en-de", retries=1) as client:
         with pytest.raises(clients.ServerUnavailableError, match="localhost:1"):
@@ -192,7 +194,7 @@ def test_nobody_there_is_told_after_a_few_tries(protocol):
 
 
 @BOTH
-def test_the_first_failure_of_several_requests_is_told(protocol, service):
+def test_the_first_failure_of_several_requests_is_reported(protocol, service):
     texts = ["a", "a" * 4000, "b" * 4000]
 
     async def translate():
@@ -238,7 +240,7 @@ def test_wrong_arguments_are_refused(options, message):
         Client(**{"address": "localhost:1", "model": "en-de", **options})
 
 
-def test_a_single_text_is_no_list():
+def test_a_single_text_is_not_a_list():
     with Client("localhost:1", "en-de") as client:
         with pytest.raises(TypeError, match="`texts` must be a list"):
             client.translate("Good morning.")

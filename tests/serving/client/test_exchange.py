@@ -46,7 +46,7 @@ def test_a_status_of_http_has_its_exception(status, kind):
     assert str(error) == f"http://here: no (HTTP {status})"
 
 
-def test_what_servers_say_is_cut_and_cannot_control_a_terminal():
+def test_messages_of_servers_are_cut_and_cannot_control_a_terminal():
     assert len(errors.one_line("x" * 10_000)) == 401
     text = "\x1b[31ma\x07\u202e b\r\nc\u2028d\x9b2J\0e"
     assert errors.one_line(text) == "[31ma b c d2Je"

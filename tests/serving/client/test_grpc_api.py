@@ -82,7 +82,7 @@ def test_a_reply_that_was_not_asked_for_is_one_error(way, reply, message):
 
 
 @BOTH
-def test_what_a_server_says_cannot_control_a_terminal(way):
+def test_answers_of_a_server_cannot_control_a_terminal(way):
     def predict(body, context):
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, "\x1b[2Jno\x07")
 

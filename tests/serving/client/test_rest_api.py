@@ -74,7 +74,7 @@ def test_no_password_is_logged(caplog):
     assert "localhost" in caplog.text and "secret" not in caplog.text
 
 
-def test_types_of_inputs_that_are_unknown_here_are_told_in_one_line():
+def test_unknown_types_of_inputs_are_one_line():
     odd = TWO.replace(b'"DT_STRING"', b'"DT_HALF"  ', 1)
     with RawServer(odd) as server:
         with pytest.raises(ValueError, match="type 0 of TensorFlow") as raised:
@@ -83,7 +83,7 @@ def test_types_of_inputs_that_are_unknown_here_are_told_in_one_line():
 
 
 @BOTH
-def test_bytes_that_are_no_text_go_as_base64(way):
+def test_bytes_that_are_not_text_are_sent_as_base64(way):
     _, asked = predict(way, ONE, '{"outputs": [[1], [2]]}', [b"\xff", "ä\0"])
     assert json.loads(asked.partition(b"\r\n\r\n")[2]) == {
         "signature_name": "serving_default",
@@ -226,7 +226,7 @@ def test_who_is_not_available_is_asked_again(way):
 
 
 @BOTH
-def test_other_failures_are_told_at_once(way):
+def test_other_failures_are_reported_at_once(way):
     with RawServer(http("no", "400 Bad")) as server:
         with pytest.raises(errors.InvalidRequestError):
             ask(way, f"http://localhost:{server.port}", "versions")
