@@ -11,7 +11,7 @@ import keras
 import numpy as np
 
 from keras_attnvariants.backend.private import is_in_xla_context
-from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.machine import about_processor
 from keras_attnvariants.utils.typing import Tensor
 
 # The attribute of a tensor that holds what was computed from it.
@@ -88,10 +88,8 @@ def keep_programs(folder: str | os.PathLike[str]) -> None:
 
 def processor() -> str:
     """A short name for processors that run the same programs."""
-    about = Path("/proc/cpuinfo")
-    lines = split_lines(about.read_text()) if about.is_file() else []
-    # What the first of them can do: all are alike.
-    flags = next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    # x86 processors have flags, those of ARM features.
+    flags = about_processor("flags") or about_processor("Features")
     described = f"{platform.machine()} {platform.processor()} {flags}"
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 

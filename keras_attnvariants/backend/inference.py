@@ -9,7 +9,6 @@ it once: dense layers and embeddings become products of what they multiply with.
 import sys
 import types
 from collections.abc import Callable
-from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -168,8 +167,12 @@ class _Copier:
 
     def multiplies_integers(self, layer: Any) -> bool:
         """Whether the integers of a quantized layer are multiplied here as such."""
-        is_here = self.fixed or runs_in_graph_on_cpu()
-        return is_plain_int8(layer) and is_here
+        if self.fixed or not runs_by_rows():
+            return self.fixed and is_plain_int8(layer)
+        import tensorflow as tf
+
+        # oneDNN needs a graph.
+        return is_plain_int8(layer) and not tf.executing_eagerly()
 
 
 def join_projections(layer: Any) -> None:
@@ -180,16 +183,11 @@ def join_projections(layer: Any) -> None:
     """
     has_groups = hasattr(layer, "joint_projections") and layer.built
     for group in layer.joint_projections() if has_groups else ():
-        if can_join(group):
+        if not all(isinstance(p, Product) and p.activation is None for p in group):
+            continue
+        if len({(type(p), p.kernel.shape[0], p.bias is None) for p in group}) == 1:
             first, *others = group
             first.joint[tuple(map(id, group))] = first.joined(others)
-
-
-def can_join(products: Sequence[Any]) -> bool:
-    """Whether all are products of one form, and nothing else."""
-    if not all(isinstance(p, Product) and p.activation is None for p in products):
-        return False
-    return len({(type(p), p.kernel.shape[0], p.bias is None) for p in products}) == 1
 
 
 def is_plain_int8(layer: keras.layers.Layer) -> bool:
@@ -202,15 +200,6 @@ def is_plain_int8(layer: keras.layers.Layer) -> bool:
         and getattr(layer, "tie_weights", True)
         and getattr(layer, "logit_soft_cap", None) is None
     )
-
-
-def runs_in_graph_on_cpu() -> bool:
-    """Whether TensorFlow is tracing a function for a CPU; oneDNN needs a graph."""
-    if not runs_by_rows():
-        return False
-    import tensorflow as tf
-
-    return not tf.executing_eagerly()
 
 
 def may_hold_layers(value: Any) -> bool:

@@ -59,7 +59,11 @@ def find_candidates(
     if repeats is not None:
         is_repeat = gather_beams(repeats, ops.reshape(tokens, (-1, found)))
         allowed &= ~reshape(is_repeat, (batch, beams, found))
-        ends = are_stuck(allowed, is_live) & ops.equal(forced, constraints.pad_id)
+        can_go_on = ops.any(allowed, axis=-1)
+        if is_live is not None:
+            can_go_on &= is_live
+        is_stuck = ~ops.any(can_go_on, axis=1, keepdims=True)
+        ends = is_stuck & ops.equal(forced, constraints.pad_id)
         forced = ops.where(ends, constraints.eos_id, forced)
     forced_values = take(logits, forced, axis=2, batch_axes=1)  # [B, K, 1]
     forced = forced[:, :, None]
@@ -100,19 +104,6 @@ def search(
         return *top_tokens(rows, count), normalizer
     tokens = ops.broadcast_to(ops.arange(rows.shape[1], dtype="int32"), ops.shape(rows))
     return rows, tokens, normalizer
-
-
-def are_stuck(allowed: Tensor, is_live: Tensor | None) -> Tensor:
-    """Whether no hypothesis of a sentence can go on: bool `[B, 1]`.
-
-    Args:
-        allowed: bool `[B, K, M]`, for every token that was found.
-        is_live: bool `[B, K]`, which hypotheses exist; `None` for all.
-    """
-    can_go_on = ops.any(allowed, axis=-1)
-    if is_live is not None:
-        can_go_on &= is_live
-    return ~ops.any(can_go_on, axis=1, keepdims=True)
 
 
 def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -238,15 +238,15 @@ def _costs(inputs: Iterable[Array]) -> Array:
 
 def _strings(name: str, value: Any) -> Array:
     """Texts as an array of bytes; what UTF-8 cannot express becomes a question mark."""
-    array = np.asarray(value, object)
-    flat = np.empty(array.size, object)
-    for index, text in enumerate(array.ravel()):
+
+    def encoded(text: Any) -> bytes:
         if isinstance(text, str):
-            text = text.encode("utf-8", "replace")
-        if not isinstance(text, bytes):
-            raise ValueError(f"`{name}` must hold strings. Received: {text!r:.80}")
-        flat[index] = text
-    return flat.reshape(array.shape)
+            return text.encode("utf-8", "replace")
+        if isinstance(text, bytes):
+            return text
+        raise ValueError(f"`{name}` must hold strings. Received: {text!r:.80}")
+
+    return np.asarray(np.frompyfunc(encoded, 1, 1)(np.asarray(value, object)), object)
 
 
 def _names(names: Mapping[str, object]) -> str:

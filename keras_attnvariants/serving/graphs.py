@@ -168,13 +168,11 @@ def unservable(found: set[str]) -> set[str]:
     }
 
 
-def tokenizer_models(path: str | os.PathLike[str]) -> set[bytes]:
-    """The SentencePiece models in the folder of one version."""
-    graphs = map(Graph, read_saved_model(path).meta_graphs)
-    nodes = (
-        node for graph in graphs for name in graph.names for node in graph.content(name)
-    )
-    return {node.attr["model"].s for node in nodes if node.op == TOKENIZER}
+def nodes_of(saved: Any) -> Iterator[Any]:
+    """All nodes in the content of `saved_model.pb`, those of functions too."""
+    for graph in map(Graph, saved.meta_graphs):
+        for name in graph.names:
+            yield from graph.content(name)
 
 
 def share_nodes(saved: Any) -> None:

@@ -159,6 +159,4 @@ def decoded(array: Array) -> Array:
     """An output; texts as strings."""
     if array.dtype != object:
         return array
-    texts = np.empty(array.size, object)
-    texts[:] = [text.decode("utf-8") for text in array.ravel()]
-    return texts.reshape(array.shape)
+    return np.asarray(np.frompyfunc(bytes.decode, 1, 1)(array), object)

@@ -14,10 +14,10 @@ from keras_attnvariants.serving.graphs import LOADING
 from keras_attnvariants.serving.graphs import ONEDNN_OPERATORS
 from keras_attnvariants.serving.graphs import SAVING
 from keras_attnvariants.serving.graphs import TEXT_OPERATORS
+from keras_attnvariants.serving.graphs import TOKENIZER
 from keras_attnvariants.serving.graphs import Graph
-from keras_attnvariants.serving.graphs import operators
+from keras_attnvariants.serving.graphs import nodes_of
 from keras_attnvariants.serving.graphs import read_saved_model
-from keras_attnvariants.serving.graphs import tokenizer_models
 from keras_attnvariants.serving.graphs import using
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import MANIFEST
@@ -79,18 +79,23 @@ def verify(
             f"added, or {REMEDY}. Received: {', '.join(unlisted)} in {path}"
         )
     with using(path):
-        found = forbidden_operators(path, allowed)
-        tokenizers = tokenizer_models(path)
+        saved = read_saved_model(path)
+        found = forbidden_operators(saved, allowed)
+        nodes = list(nodes_of(saved))
     if found:
         raise ValueError(
             "A SavedModel must have only operators that compute translations, see "
             "`keras_attnvariants.serving.graphs`; pass those of a variant of your "
             f"own as `allowed`. Received: {', '.join(sorted(found))} in {path}"
         )
-    for model in tokenizers:
+    for model in {node.attr["model"].s for node in nodes if node.op == TOKENIZER}:
         # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
         Tokenizer(model)
-    check_processor(path)
+    if any(node.op in ONEDNN_OPERATORS for node in nodes):
+        from keras_attnvariants import backend  # with Keras, which others need not
+
+        if not backend.is_onednn_exact():
+            raise ProcessorError(f"{WRONG_PROCESSOR} Received: {path}")
 
 
 def files_of(path: Path) -> set[str]:
@@ -103,19 +108,17 @@ def files_of(path: Path) -> set[str]:
     return {name for name in names if not name.startswith(_OWNERS)}
 
 
-def forbidden_operators(
-    path: str | os.PathLike[str], allowed: Collection[str] = frozenset()
-) -> set[str]:
+def forbidden_operators(saved: Any, allowed: Collection[str] = frozenset()) -> set[str]:
     """The operators of a SavedModel that should not be where they are.
 
     Args:
-        path: folder of one version.
+        saved: the content of its `saved_model.pb`.
         allowed: further operators that it may have anywhere.
     """
     everywhere = COMPUTING | TEXT_OPERATORS | frozenset(allowed)
     return {
         operator
-        for graph in read_saved_model(path).meta_graphs
+        for graph in saved.meta_graphs
         for found, extra in parts(graph)
         for operator in found - everywhere - extra
     }
@@ -149,21 +152,3 @@ def parts(saved: Any) -> Iterator[tuple[set[str], frozenset[str]]]:
     yield graph.operators(saving), SAVING | LOADING
     yield graph.operators(loading), LOADING
     yield graph.operators(graph.names - saving - loading), frozenset()
-
-
-def check_processor(path: str | os.PathLike[str]) -> None:
-    """Raises if a SavedModel would translate wrongly on this processor.
-
-    Args:
-        path: folder of one version; nothing of it is loaded or run.
-
-    Raises:
-        ProcessorError: it multiplies 8-bit integers, which are not exact here; see
-            `keras_attnvariants.backend.onednn`.
-    """
-    if ONEDNN_OPERATORS.isdisjoint(set().union(*operators(path).values())):
-        return
-    from keras_attnvariants import backend  # with Keras, which others need not
-
-    if not backend.is_onednn_exact():
-        raise ProcessorError(f"{WRONG_PROCESSOR} Received: {os.fspath(path)}")

@@ -167,7 +167,7 @@ def write_warm_up(
     with tf.io.TFRecordWriter(str(path)) as writer:
         for request in requests[:_LARGEST_RECORDS]:
             log = protos.PredictionLog(predict_log={"request": request})
-            writer.write(log.SerializeToString())
+            writer.write(log.SerializeToString(deterministic=True))
 
 
 def examples(

@@ -35,7 +35,7 @@ def cores() -> int:
 
 def processor() -> str:
     """The name of the processor, where the operating system tells it."""
-    return _about_processor("model name") or platform.processor()
+    return about_processor("model name") or platform.processor()
 
 
 def processor_features() -> list[str]:
@@ -43,11 +43,11 @@ def processor_features() -> list[str]:
 
     Empty where the operating system does not tell them.
     """
-    flags = set(_about_processor("flags").split())
+    flags = set(about_processor("flags").split())
     return [name for flag, name in _FEATURES.items() if flag in flags]
 
 
-def _about_processor(key: str) -> str:
+def about_processor(key: str) -> str:
     """A property of the first core as Linux gives it, or an empty string."""
     try:
         for line in split_lines(Path("/proc/cpuinfo").read_text()):

@@ -11,7 +11,7 @@ from keras_attnvariants.cli.doctor import DAMAGED
 from keras_attnvariants.cli.doctor import NOTE
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving import verification
+from keras_attnvariants.serving import saved as saved_models
 from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import new_folder
@@ -227,7 +227,7 @@ def test_a_saved_model_that_this_processor_would_run_wrongly(saved, monkeypatch)
     def refuse(folder):
         raise ProcessorError("Integers are not exact here: use another processor.")
 
-    monkeypatch.setattr(verification, "check_processor", refuse)
+    monkeypatch.setattr(saved_models, "check", refuse)
     found = health.examine_saved_model(saved / "1")
     [finding] = of_state(found, DAMAGED).values()
     assert finding.text == "Integers are not exact here: use another processor."

@@ -156,11 +156,8 @@ def _message(kind: str, value: Any) -> Any:
 
 def _listed(array: Array) -> Any:
     """An array as JSON; bytes that are not UTF-8 go as base64."""
-    if array.dtype != object:
-        return array.tolist()
-    flat = np.empty(array.size, object)
-    flat[:] = [_text(text) for text in array.ravel()]
-    return flat.reshape(array.shape).tolist()
+    texts = np.frompyfunc(_text, 1, 1)
+    return (texts(array) if array.dtype == object else array).tolist()
 
 
 def _text(text: bytes) -> Any:
