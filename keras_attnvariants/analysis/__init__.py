@@ -1,4 +1,17 @@
-"""Analyses of heads and of translations, as tables and pictures."""
+"""Analyses of heads and of translations, as tables and pictures.
+
+`ANALYSES` has them by the names of commands and files. What papers found, and what they
+leave open, stands in `analyses.toml`.
+"""
+
+import tomllib
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from typing import NamedTuple
+from typing import get_type_hints
 
 from keras_attnvariants.analysis.alignments import AlignedPair
 from keras_attnvariants.analysis.alignments import AlignmentErrors
@@ -27,10 +40,14 @@ from keras_attnvariants.analysis.quadrants import ActivationShares
 from keras_attnvariants.analysis.quadrants import QuadrantMaps
 from keras_attnvariants.analysis.quadrants import activation_shares
 from keras_attnvariants.analysis.quadrants import quadrant_maps
+from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import read_pairs
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.evaluation.report import Translate
 
 __all__ = [
+    "ANALYSES",
+    "COMPARISONS",
     "ActivationShares",
     "AgreementByDistance",
     "AlignedPair",
@@ -61,3 +78,63 @@ __all__ = [
     "read_pairs",
     "weight_by_distance",
 ]
+
+
+class Analysis(NamedTuple):
+    """An analysis, and the result of a paper that stands beside ours.
+
+    Attributes:
+        function: takes a model, its tokenizer and data. Those in `COMPARISONS` take
+            functions that translate, by name of the system, before the data.
+        source: where the paper shows it.
+        finding: finding of the paper.
+        definition: our choice where the paper leaves something open.
+    """
+
+    function: Callable[..., Table]
+    source: str
+    finding: str
+    definition: str
+
+    @property
+    def table(self) -> type[Table]:
+        """The class of what the function returns."""
+        found: type[Table] = get_type_hints(self.function)["return"]
+        return found
+
+
+def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> QuadrantMaps:
+    """The heat maps of the first sentence."""
+    source, target = next(pairs)
+    return quadrant_maps(model, tokenizer, source, target)
+
+
+def by_length(
+    model: Any,
+    tokenizer: Any,
+    systems: Mapping[str, Translate],
+    pairs: Pairs,
+    **options: Any,
+) -> BleuByLength:
+    """BLEU by the length of the reference, which needs no model."""
+    return bleu_by_length(systems, pairs, **options)
+
+
+FUNCTIONS: dict[str, Callable[..., Table]] = {
+    "locality": locality,
+    "distance": weight_by_distance,
+    "entropy": entropy,
+    "off-diagonality": off_diagonality,
+    "activation-shares": activation_shares,
+    "heat-maps": maps_of_first,
+    "alignment-errors": alignment_errors,
+    "contrastive": contrastive_accuracy,
+    "agreement": agreement_by_distance,
+    "bleu-by-length": by_length,
+    "bleu-by-off-diagonality": bleu_by_off_diagonality,
+}
+TEXTS = tomllib.loads(Path(__file__).with_name("analyses.toml").read_text("utf-8"))
+ANALYSES = {name: Analysis(f, **TEXTS[name]) for name, f in FUNCTIONS.items()}
+
+# Those of several systems and their translations.
+COMPARISONS = ("bleu-by-length", "bleu-by-off-diagonality")

@@ -189,11 +189,9 @@ def tables(
 ) -> Iterator[tuple[str, "Table"]]:
     """The results, with names for their files: one of all systems, or one of each."""
     import keras_attnvariants as kav
-    from keras_attnvariants.analysis.named import ANALYSES
-    from keras_attnvariants.analysis.named import COMPARISONS
 
-    table_of = ANALYSES[analysis].function
-    if analysis not in COMPARISONS:
+    table_of = kav.analysis.ANALYSES[analysis].function
+    if analysis not in kav.analysis.COMPARISONS:
         for name, system in systems.items():
             yield f"{name}.{analysis}", table_of(*system, read())
         return

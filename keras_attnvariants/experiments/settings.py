@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.analysis.named import ANALYSES
+from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.experiments.checked_tables import check_keys

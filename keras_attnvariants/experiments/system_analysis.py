@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants import analysis
-from keras_attnvariants.analysis.named import ANALYSES
-from keras_attnvariants.analysis.named import COMPARISONS
+from keras_attnvariants.analysis import ANALYSES
+from keras_attnvariants.analysis import COMPARISONS
 from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import label

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 from typing import NamedTuple
 
-from keras_attnvariants.analysis.named import ANALYSES
+from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.analysis.tables import grouped
