@@ -1,4 +1,4 @@
-"""Models whose weights and probabilities are known, and a tokenizer of words."""
+"""Models with known weights and probabilities, and a tokenizer of words."""
 
 import numpy as np
 from keras import ops
@@ -74,5 +74,5 @@ class KnownProbabilities:
 
 
 def looks(*positions, length=None):
-    """One head `[1, T, S]` that looks at one position each."""
+    """One head `[1, T, S]` that looks at one given position from each query."""
     return np.eye(length or len(positions))[None, list(positions)]

@@ -1,4 +1,4 @@
-"""Alignment error rate: against links that are known, and on real files."""
+"""Alignment error rate: against known links, and on real files."""
 
 import gzip
 
@@ -48,7 +48,7 @@ def test_rows_without_weights_link_nothing():
 
 
 def test_intervals_are_those_of_sentences_drawn_again_and_again():
-    """A head that aligns the words of two sentences in three."""
+    """A head that aligns the words of two out of three sentences."""
     links = frozenset({(0, 0), (1, 1)})
     right, wrong = (
         AlignedPair("a b", "x y", links, links),

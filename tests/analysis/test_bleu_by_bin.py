@@ -127,7 +127,7 @@ def test_wrong_arguments():
 
 
 def test_the_interval_is_that_of_resampled_sentences():
-    """Half of the sentences are right: BLEU varies with how many are drawn."""
+    """Half of the sentences are right: BLEU varies with how many of them are drawn."""
     right = [("a b c d e", "a b c d e")] * 50
     wrong = [("a b c d e", "v w x y z")] * 50
     table = analysis.bleu_by_length({"a": lambda x: x}, right + wrong, samples=2000)
@@ -141,7 +141,7 @@ def test_the_interval_is_that_of_resampled_sentences():
 
 
 def test_the_off_diagonality_of_sentences():
-    """All heads on average; NaN for a sentence that is skipped."""
+    """The mean over all heads; NaN for a sentence that is skipped."""
     stream = Stream(DIAGONAL, encoded(Words(), [("", "x"), *PAIRS_OF_TWO]))
     encoder, decoder = bleu_by_bin.self_attention_values(stream, 3)
     np.testing.assert_allclose(encoder, [np.nan, 0.25, 0])

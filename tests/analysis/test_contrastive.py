@@ -1,4 +1,4 @@
-"""Contrastive pairs: against token probabilities that are known."""
+"""Contrastive pairs: against known token probabilities."""
 
 import numpy as np
 import pytest

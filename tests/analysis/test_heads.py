@@ -1,4 +1,4 @@
-"""The direction of heads: against weights that are known."""
+"""Where heads look: against known weights."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_the_weight_by_distance():
 
 
 def test_the_weight_by_distance_if_all_weights_were_equal():
-    """In the decoder, a row sees itself and what is before it."""
+    """In the decoder, a row sees itself and the positions before it."""
     model = KnownWeights(decoder_0={"self": looks(0, 0, 0), "cross": looks(0, 0, 0)})
     table = analysis.weight_by_distance(model, Words(), [("a b", "x y")], farthest=2)
     rows = {(row.place, row.distance): row.even for row in table}

@@ -1,4 +1,4 @@
-"""Quadrants of phrase attention: against weights that are known."""
+"""Quadrants of phrase attention: against known weights."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_a_model_of_phrases():
 
 
 class Pieces(Words):
-    """With the words by their ids."""
+    """The maps have the words of the ids."""
 
     @property
     def pieces(self):

@@ -62,7 +62,7 @@ def test_pictures(tmp_path):
 
 
 def test_rows_without_their_class_give_the_same_picture():
-    """As the page of a comparison has them, which knows only columns and values."""
+    """Tables as on the page of a comparison, which knows only columns and values."""
     pair = analysis.AlignedPair("a b", "x", frozenset({(0, 0)}), frozenset({(0, 0)}))
     for table in (
         analysis.locality(MODEL, Words(), PAIRS),

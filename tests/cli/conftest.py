@@ -1,4 +1,4 @@
-"""A way to run `kav`, and a run to give it: one for all tests that only read it."""
+"""A way to run `kav`, and a run shared by all tests that only read it."""
 
 from collections.abc import Callable
 

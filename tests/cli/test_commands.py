@@ -199,7 +199,7 @@ def test_without_a_command_the_commands_are_listed(kav):
 
 
 def test_closed_streams_are_not_written_to_by_accident(tmp_path):
-    """A file that is opened does not get what was meant for a closed stream."""
+    """A file that is opened does not receive output meant for a closed stream."""
     code = (
         "import sys\n"
         "from keras_attnvariants.cli.commands import open_closed_streams\n"
@@ -234,7 +234,7 @@ def test_translations_need_their_streams(call, problem, run_folder):
 
 
 def test_without_a_home_the_variable_is_named(tmp_path):
-    """And no folder that is called `~` is made."""
+    """Nor is a folder called `~` made."""
     code = (
         "import os, pwd, sys\n"
         "def getpwuid(number): raise KeyError(number)\n"

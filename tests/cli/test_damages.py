@@ -24,7 +24,7 @@ def write(name, data):
 
 
 def change(name, function):
-    """A damage: a file whose content is what a function makes of it."""
+    """A damage: a file whose content is changed by a function."""
 
     def damage(folder):
         path = folder / name
@@ -59,7 +59,7 @@ def compress_too(folder):
 
 
 def rename_class(folder):
-    """Names a class that is nowhere, in a model whose manifest matches."""
+    """Names a class that does not exist, in a model whose manifest matches."""
     config = json.loads((folder / "config.json").read_text())
     config |= {"class_name": "Nowhere", "registered_name": "nowhere>Nowhere"}
     files = {path.name: path.read_bytes() for path in folder.iterdir()}

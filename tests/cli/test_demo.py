@@ -1,4 +1,4 @@
-"""`kav demo`: models that show what they attend to, and the page in a browser.
+"""`kav demo`: models that return what they attend to, and the page in a browser.
 
 The page needs the extra `demo`, and its test Selenium, Chromium and its driver.
 """

@@ -1,4 +1,4 @@
-"""From a folder of text files to a served translation, and on after interruptions."""
+"""From a folder of text files to a served translation, with interruptions."""
 
 import json
 
@@ -9,7 +9,7 @@ from tests.cli.conftest import stdout
 
 pytestmark = [
     pytest.mark.slow,
-    # Keras' variables do not know the newest argument of NumPy's protocol.
+    # Keras' variables lack the newest argument of NumPy's protocol.
     pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning"),
 ]
 
@@ -35,7 +35,7 @@ def test_train_evaluate_export_translate(kav, corpus_folder, tmp_path):
     stdout(kav("train", *corpus, *training, "--steps", 60, "--bleu-sentences", 5))
     events = read_log(folder)
     steps = [event["step"] for event in events if event["event"] == "period"]
-    assert steps == [20, 40, 60]  # it went on, rather than starting again
+    assert steps == [20, 40, 60]  # it continued instead of starting again
 
     result = kav("train", *corpus, *training, "--width", 16)
     check_error(result, "other settings", "--width 16 instead of 32")

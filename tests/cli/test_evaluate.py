@@ -1,4 +1,4 @@
-"""`kav evaluate`, `kav compare` and `kav plot`: scores, files, and wrong input."""
+"""`kav evaluate`, `kav compare` and `kav plot`: scores, files and wrong input."""
 
 import importlib.util
 import shutil

@@ -1,4 +1,4 @@
-"""`kav export`: what is wrong is told before any work; test_end_to_end exports."""
+"""`kav export`: errors are reported before any work; test_end_to_end exports."""
 
 import json
 

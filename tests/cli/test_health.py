@@ -1,4 +1,4 @@
-"""Each kind of damage to a run, a model or a corpus is found, with what still works."""
+"""Each kind of damage to a run, a model or a corpus is found, with what works still."""
 
 import json
 import shlex
@@ -150,7 +150,7 @@ def test_leftovers_of_a_killed_process(run):
     (run / "tmp-best-1234").mkdir()
     found = health.examine_run(run)
     assert found.is_healthy and "tmp-best-1234" in of_state(found, NOTE)
-    assert (run / "tmp-best-1234").is_dir()  # a doctor only looks
+    assert (run / "tmp-best-1234").is_dir()  # a doctor changes nothing
 
 
 def test_a_run_before_its_first_validation(run):

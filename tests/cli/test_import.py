@@ -1,4 +1,4 @@
-"""`--import`: a variant and a preset of one's own, from training to an export."""
+"""`--import`: a variant and a preset of the user, from training to an export."""
 
 import sys
 
@@ -40,7 +40,7 @@ IMPORT = ("--import", NAME)
 
 @pytest.fixture
 def forget(tmp_path, monkeypatch):
-    """Puts the module into the working directory; forgets it as a new process does."""
+    """Puts the module into the working directory; forgets it as a new process would."""
     (tmp_path / f"{NAME}.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", list(sys.path))

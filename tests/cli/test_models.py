@@ -1,4 +1,4 @@
-"""Models by their folders, and the precisions that they compute in."""
+"""Models by their folders, and the precisions in which they compute."""
 
 import keras
 import pytest

@@ -26,7 +26,7 @@ def test_places_to_write_to(tmp_path):
 
 
 def test_read_only_places(tmp_path, monkeypatch):
-    # To root, who may run this, no place is read-only.
+    # For root, who may run this, no place is read-only.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError, match="No permission"):
         check_output_file(tmp_path / "new")

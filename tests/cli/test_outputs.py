@@ -1,4 +1,4 @@
-"""Files of translations: whole or not there, and continued where they were."""
+"""Files of translations: whole or missing, and continued where they ended."""
 
 import io
 import json
@@ -88,7 +88,7 @@ def test_nothing_to_continue(tmp_path):
     assert resumed(tmp_path / "new") == 10
     interrupted(tmp_path / "begun", 0)
     assert resumed(tmp_path / "begun") == 10
-    # Killed between the last two things that are done.
+    # Killed between the last two steps.
     interrupted(tmp_path / "done", 10)
     (tmp_path / "done.part").rename(tmp_path / "done")
     assert resumed(tmp_path / "done") == 10

@@ -33,7 +33,7 @@ def environment(corpus_cache, monkeypatch):
 
 
 def on_terminal(command, environment):
-    """Exit status and all that a process writes to a terminal of 80 columns."""
+    """Exit status and output of a process on a terminal of 80 columns."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
     with subprocess.Popen(
@@ -45,7 +45,7 @@ def on_terminal(command, environment):
             while part := os.read(ours, 1 << 16):
                 written += part
         except OSError:
-            pass  # how Linux says that nobody writes any more
+            pass  # how Linux says that the other end was closed
     os.close(ours)
     return process.returncode, written.decode()
 
@@ -70,7 +70,7 @@ def test_a_terminal_of_eighty_columns(command, environment):
     shown = [line for line in lines if line.startswith("  translation  ")]
     assert len(shown) == 2 * len(stays)
     assert max(map(len, [*bars, *stays, *shown])) <= COLUMNS
-    # Nothing is glued to a bar.
+    # Nothing stands on the line of a bar.
     assert all(re.search(r"(compiling|validating|left|loss [\d.]+)$", b) for b in bars)
     # The cursor is back, and what follows the bar has lines of its own.
     assert written.count("\x1b[?25h") == written.count("\x1b[?25l") > 0

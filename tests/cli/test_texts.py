@@ -46,7 +46,7 @@ def test_chunks_of_the_rest_are_those_of_the_whole(done):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures memory as Linux does")
 def test_a_pipe_of_many_lines_is_a_stream():
-    """As a process, because a pipe and memory are the operating system's."""
+    """Runs as a process, because pipes and memory belong to the operating system."""
     program = """
 import resource, sys
 from pathlib import Path
@@ -68,7 +68,7 @@ finally:
     def peak(count):
         process = subprocess.Popen(
             [sys.executable, "-c", program],
-            bufsize=0,  # `communicate` would miss what is read ahead
+            bufsize=0,  # `communicate` would miss the output that has been read already
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -168,7 +168,7 @@ def console(terminal):
 def test_a_file_gets_a_line_a_minute_without_control_codes(clock):
     screen = console(terminal=False)
     with LineProgress(10_000, console=screen) as bar:
-        bar.update(100, 1000)  # compiled, which tells nothing about the others
+        bar.update(100, 1000)  # compiled, which says nothing about the others
         for lines in range(110, 501, 10):
             clock.now += 4.0
             bar.update(lines, 10 * lines)

@@ -1,4 +1,4 @@
-"""`kav train`: from files to a run; what a newcomer gets wrong is one clear line."""
+"""`kav train`: from files to a run; a newcomer's mistakes are one clear line each."""
 
 import inspect
 import shutil
@@ -22,7 +22,7 @@ from tests.cli.conftest import stdout
 
 @pytest.fixture
 def folder(corpus_folder, tmp_path):
-    """A copy of the corpus to spoil."""
+    """A copy of the corpus to damage."""
     return shutil.copytree(corpus_folder, tmp_path / "corpus")
 
 
@@ -142,7 +142,7 @@ def test_a_missing_callback_is_refused(kav, tmp_path, folder):
 
 @pytest.mark.slow
 def test_a_run_with_other_options_or_in_use_or_diverging(kav, tmp_path, folder):
-    """One line and exit code 2 each."""
+    """Each error is one line and exit code 2."""
     run = tmp_path / "run"
     where = ("--data", folder, "--run", run, "--source", "xx", "--target", "yy")
     sizes = ("--vocabulary-size", 50, "--width", 16, "--layers", 1)

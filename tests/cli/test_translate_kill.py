@@ -1,4 +1,4 @@
-"""kill -9 of `kav translate` at every call that matters, and at random."""
+"""`kav translate` killed with signal 9 at every call that matters, and at random."""
 
 import random
 import subprocess

@@ -106,7 +106,7 @@ def test_wrong_workers(tune, options, phrase):
 def test_hybrids_of_a_baseline_end_in_a_verdict(
     kav, tmp_path, corpus_folder, corpus_cache
 ):
-    """Untrained heads look a little nearer than even ones."""
+    """Untrained heads look a little nearer than heads with equal weights."""
     corpus = load_corpus(corpus_folder, "xx", "yy", cache_dir=corpus_cache)
     run = write_run(tmp_path / "run", corpus, num_layers=1)
     where = ("--data", corpus_folder, "--source", "xx", "--target", "yy")

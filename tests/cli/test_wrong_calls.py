@@ -1,4 +1,4 @@
-"""Every wrong call is one line and exit code 2, before any work is done."""
+"""Every wrong call gives one line and exit code 2, before any work is done."""
 
 import shutil
 
@@ -12,9 +12,9 @@ from keras_attnvariants.training import run_settings
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
 
-# In a call: CORPUS is a folder with a parallel corpus, RUN looks like the folder of a
-# run, SAVED like a SavedModel, COMPARISON describes a comparison, FILE is a file, HERE
-# an empty folder.
+# In a call, CORPUS is a folder with a parallel corpus, RUN looks like the folder of a
+# run, SAVED like a SavedModel, COMPARISON describes a comparison, FILE is a file, and
+# HERE is an empty folder.
 TRAIN = "--data CORPUS --source xx --target yy --run HERE/run --layers 1"
 TEAM = "--coordinator here --processes 2"
 EVALUATE = "--data CORPUS --source xx --target yy --model RUN"
@@ -367,7 +367,7 @@ def places(corpus_folder, tmp_path):
 
 @pytest.fixture
 def no_work(monkeypatch):
-    """Makes the work of every command fail, loudly."""
+    """Makes the work of every command raise an error."""
 
     def work(*args, **kwargs):
         raise AssertionError("the work has begun")
@@ -382,7 +382,7 @@ def no_work(monkeypatch):
         monkeypatch.setattr(module, name, work)
 
 
-# keras-tuner imports what its libraries discourage.
+# keras-tuner imports names that its libraries deprecate.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     ("command", "call", "phrase"),

@@ -1,4 +1,4 @@
-"""Words of pieces, weights between words, and the HTML that shows them."""
+"""Words from pieces, weights between words, and the HTML that shows them."""
 
 import re
 from html.parser import HTMLParser

@@ -1,4 +1,4 @@
-"""Scores against what the command `sacrebleu` prints for the same lines."""
+"""Scores against the output of the command `sacrebleu` for the same lines."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The report of a test set: what is in it, how it is shown and stored."""
+"""The report of a test set: its contents, display and storage."""
 
 import json
 from io import StringIO

@@ -1,4 +1,4 @@
-"""Speed under a clock that the tests turn themselves."""
+"""Speed by a clock that the tests set."""
 
 from io import StringIO
 

@@ -1,4 +1,4 @@
-"""A made-up comparison of three systems and two seeds, for tests of what shows it."""
+"""A made-up comparison of three systems and two seeds, for tests of its display."""
 
 import math
 
@@ -165,7 +165,7 @@ def translation(i: int, reference: str) -> str:
 
 
 def analyses() -> tuple[e.AnalysisTable, ...]:
-    """A table of each kind that a page draws; their columns are those of the real."""
+    """A table of each kind that a page draws, with the columns of the real ones."""
     places = ("encoder", "decoder", "cross")
     heads = [(p, layer, head) for p in places for layer in (1, 2) for head in (1, 2)]
 

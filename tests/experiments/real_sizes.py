@@ -23,7 +23,7 @@ BLEU = {
     "lowest-2-ngram": 37.9,
     "lstm": 31.3,
 }
-# Milliseconds of an update.
+# Milliseconds per update.
 SPEED = dict(
     zip(
         BLEU,

@@ -32,13 +32,13 @@ from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 
 WRITE_PAGE = "keras_attnvariants.experiments.page.write_page"
-# No speed and no analyses, which need a model.
+# Without speed and analyses, which need a model.
 BARE = {
     "runs = 1": "runs = 0",
     'names = ["locality", "activation-shares", "bleu-by-length"]': "",
     "attention_sentences = 1": "",
 }
-# Sentences of another split, in the place of those of the test set.
+# Sentences of another split in place of those of the test set.
 SHOWN = {"[decoding]": '[shown]\nsplit = "validation"\n\n[decoding]'}
 
 
@@ -49,7 +49,7 @@ def own_cache(monkeypatch, corpus_cache):
 
 @pytest.fixture
 def jobs(monkeypatch):
-    """The jobs that would be done; each makes up a run."""
+    """Jobs that make up a run instead of training one."""
     done = []
 
     def run_jobs(jobs, *options):
@@ -64,7 +64,7 @@ def jobs(monkeypatch):
 
 @pytest.fixture
 def pages(monkeypatch):
-    """The pages that would be written, which takes seconds."""
+    """The pages that would be written; writing them takes seconds."""
     written = []
     monkeypatch.setattr(WRITE_PAGE, lambda *arguments: written.append(arguments))
     return written
@@ -83,7 +83,7 @@ def compare(tmp_path, corpus_folder, jobs, pages):
 
 
 def make_up(run: Run) -> None:
-    """A run that translates with every seed a little worse."""
+    """A run whose translations get a little worse with every seed."""
     (run.path / "best").mkdir(parents=True, exist_ok=True)
     (run.path / "best" / "manifest.json").write_text("{}")
     (run.path / "config.json").write_text("{}")
@@ -310,7 +310,7 @@ def test_translations_that_are_cut_short_are_named(compare, tmp_path):
 
 
 def test_one_comparison_at_a_time(compare, tmp_path):
-    # Not in this thread: who has the lock may enter again.
+    # Not in this thread: the owner of the lock may enter again.
     with lock_folder(tmp_path / "out"), ThreadPoolExecutor() as other:
         with pytest.raises(FolderInUseError):
             other.submit(compare).result()
@@ -362,7 +362,7 @@ def kav_compare(forks, corpus_cache):
 
 
 def run_jobs_here(jobs, *options):
-    """Does jobs in this process, which need not import everything again for each."""
+    """Does jobs in this process, which saves the imports for each."""
     for job in jobs:
         job.function(*job.arguments, lambda done, text: None)
     return {}
@@ -377,7 +377,7 @@ def compare_here(path, folder):
 
 
 def copy_runs(undisturbed, folder):
-    """The runs and translations with seed 2, as if no other had been asked for yet."""
+    """The runs and translations with seed 2, as if no other had been requested yet."""
     others = "seed-1", "*-1.txt", "examination.json", "results.json", "analyses"
     shutil.copytree(undisturbed, folder, ignore=shutil.ignore_patterns(*others))
     (folder / "tokenizer.model").unlink()
@@ -459,7 +459,7 @@ def check_content(result) -> None:
     assert tables["locality", "base"].sentences == 10
     assert tables["locality", "base"].test_set == "test"
     assert tables["heat-maps", "base"].test_set == "shown"
-    # What a model has nothing for says so.
+    # Analyses for which a model has no data say so.
     assert tables["activation-shares", "hc"].rows == ()
     assert "phrases" in tables["activation-shares", "hc"].note
     places = {(layer.system, layer.place) for layer in result.attention}

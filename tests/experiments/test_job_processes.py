@@ -1,4 +1,4 @@
-"""A job that fails or dies costs only itself; a full disk and a deadline end all."""
+"""A failed or killed job affects no other; a full disk and a deadline end all."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Tables as LaTeX and CSV: escaped, aligned, and with what is significant marked."""
+"""Tables as LaTeX and CSV: escaped, aligned, and with marks of significance."""
 
 import csv
 import dataclasses
@@ -17,7 +17,7 @@ NASTY = r"""=SUM(A1) 50% & <script>_#$^~{}\ end"""
 
 
 def nasty():
-    """A comparison with a title and a system that other formats take for commands."""
+    """A comparison whose title and system contain commands of other formats."""
     result = comparison(title=NASTY)
     first, *others = result.systems
     odd = dataclasses.replace(first, name=NASTY)

@@ -1,4 +1,4 @@
-"""The results of a comparison survive their file; the made-up one is complete."""
+"""The results of a comparison survive a file; the made-up ones are complete."""
 
 import json
 import math

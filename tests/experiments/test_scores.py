@@ -24,7 +24,7 @@ def noisy(references, rate, seed):
 
 
 def translations(metric, texts, references):
-    """Those of runs with the seeds 0, 1, …"""
+    """Scores of runs with the seeds 0, 1, …"""
     return Translations.of(metric, dict(enumerate(texts)), references)
 
 
@@ -36,7 +36,7 @@ def references():
 
 @pytest.mark.parametrize("metric", [BLEU, CHRF, TER])
 def test_with_one_seed_both_tests_agree_with_sacrebleu(metric, references):
-    """Within two standard errors of 2,000 samples."""
+    """They agree within two standard errors of 2,000 samples."""
     system, baseline = noisy(references, 0.3, 2), noisy(references, 0.33, 3)
     named = [("base", baseline), ("ours", system)]
     expected = {}
@@ -65,7 +65,7 @@ def test_a_seed_decides_the_draws(references):
 
 
 def test_copies_of_a_run_add_no_evidence(references):
-    """As they would if seeds and sentences were thrown together."""
+    """They would be if seeds and sentences were pooled."""
     system, baseline = noisy(references, 0.3, 2), noisy(references, 0.36, 3)
     one, three = (
         sentence_tests(

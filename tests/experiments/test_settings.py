@@ -41,9 +41,9 @@ def test_the_template_explains_every_key():
 
 
 def test_the_values_behind_a_number_sign_are_right_as_well():
-    """With two exceptions: a budget is one of three, and folders are not there."""
+    """There are two exceptions: a budget is one of three, and folders do not exist."""
     text = checked_tables.TEMPLATE.read_text("utf-8")
-    # What is a key, a table or the second line of a list, not a sentence.
+    # Keys, tables and second lines of lists, as opposed to sentences.
     text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)
     text = re.sub(r"^(minutes|tokens) = .*$", "", text, flags=re.M)
     values = tomllib.loads(text)

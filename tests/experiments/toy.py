@@ -28,11 +28,11 @@ def toy_file(folder, corpus, systems=SYSTEMS, top="", **changes):
     """Writes a comparison of two systems and two seeds, of four updates each.
 
     Args:
-        folder: where to write it.
+        folder: folder to write it to.
         corpus: folder with the corpus.
         systems: the tables of the systems.
         top: further keys at the top.
-        changes: parts of the text that replace others, by the text that they replace.
+        changes: replacements of parts of the text, by the text that they replace.
     """
     text = f"""
 title = "Toys"
@@ -86,7 +86,7 @@ attention_sentences = 1
 
 
 def work(kind, report):
-    """A job that ends as its kind says."""
+    """A job that ends in the way that its kind names."""
     report(0.5, kind)
     if kind == "fails":
         raise ValueError("two\nlines")

@@ -3,7 +3,7 @@
     python tests/serving/c_loader.py FOLDER INPUT OUTPUT TEXT…
 
 INPUT and OUTPUT are the names of a signature's tensors. Prints one translation a line.
-Of Python it needs the standard library; TensorFlow is found, and not imported.
+It needs only Python's standard library; TensorFlow is located, but not imported.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ class Output(ctypes.Structure):
     _fields_ = (("operation", c_void_p), ("index", c_int))
 
 
-# What each function takes, and what it returns.
+# Arguments and result of each function.
 FUNCTIONS = {
     "TF_NewStatus": ([], c_void_p),
     "TF_GetCode": ([c_void_p], c_int),

@@ -1,4 +1,4 @@
-"""Text files of TensorFlow Serving, read as it reads them.
+"""Text files of TensorFlow Serving, read as the server reads them.
 
 The messages that `tensorflow-serving-api` leaves out are declared here, after
 `session_bundle_config.proto` and `monitoring_config.proto` of TensorFlow Serving.

@@ -75,7 +75,7 @@ def exported_for_ids(models, shared_folder) -> Path:
 
 
 def export_once(folder, models, variant, tokenizer, **options) -> Path:
-    """The only version in a folder, exported by the first worker that asks for it."""
+    """The only version in a folder, exported by the first worker that needs it."""
     import tensorflow_text  # noqa: F401  registers operators, for who loads it here
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def server() -> Iterator[OtherProcess]:
 
 
 class OnDemand(dict):
-    """Values that are made from their keys when they are first asked for."""
+    """Values that are made from their keys when they are first needed."""
 
     def __init__(self, make: Callable):
         super().__init__()

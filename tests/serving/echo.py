@@ -1,4 +1,4 @@
-"""A server without TensorFlow that shouts back what it is told."""
+"""A server without TensorFlow that returns texts in capitals."""
 
 import contextlib
 from collections.abc import Iterator

@@ -73,7 +73,7 @@ class Merging:
 
 
 def batches(requests: list[Request], max_rows: int) -> list[list[Request]]:
-    """Requests in their order, as many together as have at most so many rows."""
+    """Requests in their order, in groups of at most `max_rows` rows."""
     found: list[list[Request]] = []
     rows = max_rows
     for request in requests:

@@ -1,6 +1,6 @@
 """Variants in one model: another attention in every layer.
 
-An export takes long for what is around the layers, so many variants share one. They
+Most time of an export is spent outside the layers, so many variants share one. They
 keep all that their presets say of a layer; presets that differ from `base` in anything
 else are models of their own.
 """
@@ -15,11 +15,11 @@ ALL_VARIANTS = [
     for name in presets.names()
     if name.startswith("kav/") and name.endswith("/multi30k")
 ]
-# Those whose layers differ from each other need two of them.
+# Variants whose layers differ from each other need two of them.
 DEEP = ("sh-x", "lowest-2-ngram", "megatron")
 CROSS = "cross_attention"
 PLACES = ("encoder_attention", "decoder_attention", CROSS, "feed_forward")
-# What a preset says of one layer, by place.
+# Options of a preset for one layer, by place.
 Layer = dict[str, Any]
 
 
@@ -67,7 +67,7 @@ def mixes(variant: str) -> bool:
 
 
 def mixtures_of(variants: list[str], layers: int) -> list[str]:
-    """Mixtures of so many layers at most, with all of some variants.
+    """Mixtures of a limited number of layers, with all of some variants.
 
     Where one changes the self-attention alone, and another the cross-attention, one
     layer has both.

@@ -34,7 +34,7 @@ def main() -> None:
             continue
         raise SystemExit(f"{name} can be imported")
     replies = sys.stdout
-    sys.stdout = sys.stderr  # so that nothing else is taken for a reply
+    sys.stdout = sys.stderr  # so that no other output is taken for a reply
     import tensorflow as tf
 
     if "tensorflow_text" not in blocked:
@@ -43,7 +43,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         path = request["path"]
-        # Those used last stay, as many as memory has room for.
+        # The models used last stay, as many as fit into memory.
         loaded[path] = loaded.pop(path, None) or tf.saved_model.load(path)
         while len(loaded) > MODELS:
             del loaded[next(iter(loaded))]

@@ -40,7 +40,7 @@ def start_rest(model, port: int) -> tuple[ThreadingHTTPServer, int]:
 
 
 class Server(ThreadingHTTPServer):
-    """Says nothing of clients that leave before they have their answer."""
+    """Ignores clients that disconnect before they have their answer."""
 
     def handle_error(self, request, client_address):
         if not isinstance(sys.exception(), ConnectionError):
@@ -48,7 +48,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request; the class made of it knows the model."""
+    """Answers one request; a subclass knows the model."""
 
     model = None
     protocol_version = "HTTP/1.1"

@@ -1,4 +1,4 @@
-"""A server for tests that speaks like TensorFlow Serving, over gRPC and REST.
+"""A server for tests that behaves like TensorFlow Serving, over gRPC and REST.
 
     python -m tests.serving.prediction_service NAME FOLDER --port 8500 --rest-port 8501
 
@@ -153,7 +153,7 @@ class Model:
         self.failed: dict[int, str] = {}
 
     def look(self) -> None:
-        """Takes versions that are new; those that fail are left aside."""
+        """Loads new versions; those that fail are left out."""
         names = [entry.name for entry in self.folder.iterdir() if entry.is_dir()]
         for number in sorted(int(name) for name in names if name.isdecimal())[-KEPT:]:
             if number not in self.versions and number not in self.failed:
@@ -245,7 +245,7 @@ def answer(method, request, context):
 
 
 def start(model: Model, port: int, threads: int = 16) -> tuple[grpc.Server, int]:
-    """A server of gRPC and its port; its messages may be large, as the real one's."""
+    """A gRPC server and its port; messages may be as large as for the real one."""
     server = grpc.server(
         ThreadPoolExecutor(threads),
         options=[

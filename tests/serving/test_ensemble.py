@@ -1,4 +1,4 @@
-"""An ensemble is exported as a model is: the weights of all members with it."""
+"""An ensemble is exported like a model, with the weights of all members."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Writing versions: whole or not at all, with what their users should know."""
+"""Writing versions: whole or not at all, with a description for their users."""
 
 import threading
 

@@ -88,7 +88,7 @@ def test_kubernetes_finds_its_parts(folder):
     assert claim == parts["PersistentVolumeClaim"]["metadata"]["name"]
     ports = {p["name"] for c in pod["containers"] for p in c.get("ports", ())}
     assert {p["targetPort"] for p in parts["Service"]["spec"]["ports"]} == ports
-    # Ready is who has loaded the version and answered the warm-up requests.
+    # A server that is ready has loaded the version and answered the warm-up requests.
     server = pod["containers"][0]
     probe = server["readinessProbe"]["httpGet"]
     assert probe["path"] == "/v1/models/en_de.v/labels/stable/metadata"

@@ -1,4 +1,4 @@
-"""Which operators are in what we export, and in SavedModels made by hand."""
+"""Operators in our exports, and in SavedModels made by hand."""
 
 import numpy as np
 import pytest

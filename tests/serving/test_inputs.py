@@ -1,4 +1,4 @@
-"""Shapes of requests: refused by name where they are wrong, declared for clients."""
+"""Shapes of requests: wrong ones are refused by name, all are declared for clients."""
 
 import pytest
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Requests that a server merges: one bad row among them fails alone."""
+"""Requests that a server merges: a bad row among them fails alone."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor

@@ -100,7 +100,7 @@ def test_numbers_survive_the_way_there_and_back(array):
     sent = to_proto(array)
     real = tensor_pb2.TensorProto.FromString(sent.SerializeToString())
     np.testing.assert_array_equal(tf.make_ndarray(real), array)
-    # TensorFlow Serving answers with values one by one, or all at once if told so.
+    # TensorFlow Serving answers with values one by one or, on request, all at once.
     for reply in (one_by_one(array), tf.make_tensor_proto(array)):
         back = messages.protos.TensorProto.FromString(reply.SerializeToString())
         received = from_proto("x", back)

@@ -1,7 +1,7 @@
 """An exported model in MLServer, as `kav serve` starts it.
 
-MLServer asks for packages that are older than those of the other tests, so this file
-runs in an environment of its own; docs/mlserver.md says how.
+MLServer requires older packages than the other tests, so this file runs in an
+environment of its own; docs/mlserver.md says how.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ def expected(exported, texts):
 
 
 def test_the_application_of_a_server_is_found(tmp_path):
-    """Fails first when MLServer keeps it elsewhere."""
+    """Fails before others do if MLServer keeps it elsewhere."""
     from fastapi import FastAPI
     from mlserver import MLServer
     from mlserver import Settings
@@ -134,7 +134,7 @@ def test_a_wrong_request_is_400_and_names_the_input(served, name):
     assert "Traceback" not in value["error"] and len(value["error"]) < 400
 
 
-# Of a character that JSON writes in two parts.
+# Half of a character that JSON writes in two parts.
 HALF = json.dumps(request(["\ud83d"])).encode()
 
 
@@ -196,7 +196,7 @@ def test_work_ends_when_the_sender_is_gone(served, expected, large):
 
 
 def test_nobody_pays_for_a_neighbour(served, expected):
-    """Right and wrong requests at once, which are batched if they may be."""
+    """Right and wrong requests at once, which are batched where possible."""
     draw = random.Random(6)
     texts = list(expected)
     wrong = [body for body, _ in WRONG.values()]

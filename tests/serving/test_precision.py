@@ -116,7 +116,7 @@ def test_a_translation_depends_on_its_batch_only_where_the_info_says_so(
     rows = [rng.integers(4, VOCABULARY_SIZE, rng.integers(1, 13)) for _ in range(1000)]
     translate = tf.saved_model.load(path).signatures["translate_ids"]
     by_batch = {size: translated(translate, rows, size) for size in BATCHES}
-    assert len(set(by_batch[1])) > 900  # the model does tell sentences apart
+    assert len(set(by_batch[1])) > 900  # the model distinguishes sentences
     for size in BATCHES[1:]:
         pairs = zip(by_batch[1], by_batch[size], strict=True)
         different = sum(alone != together for alone, together in pairs)

@@ -1,4 +1,4 @@
-"""The proxy before the server, as nginx with its JavaScript module runs it."""
+"""The proxy in front of the server, run by nginx with its JavaScript module."""
 
 import http.client
 import json
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def proxy(service, tmp_path_factory):
-    """The ports of a proxy before the server of the tests: gRPC and REST."""
+    """Ports of a proxy in front of the server of the tests: gRPC and REST."""
     folder = tmp_path_factory.mktemp("proxy")
     versions = folder / "en-de"
     shutil.copytree(service.folder, versions)

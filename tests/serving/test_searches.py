@@ -69,7 +69,7 @@ def hypotheses(lengths):
 def test_each_row_has_the_first_status_that_applies():
     rows = {
         (4, 5, 6): (3, Status.OK),
-        (4, -7, 99): (1, Status.OK),  # nobody looks beyond the length
+        (4, -7, 99): (1, Status.OK),  # positions beyond the length are not used
         (99, 99, 99): (0, Status.OK),
         (4, 5, 7): (4, Status.WRONG_LENGTH),
         (4, 5, 8): (-1, Status.WRONG_LENGTH),

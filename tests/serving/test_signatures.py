@@ -27,18 +27,18 @@ from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here
 
-# The variants whose ids alone are served: in mixtures of four layers, or by themselves.
+# Variants that are served as ids only: in mixtures of four layers, or by themselves.
 OF_TEXTS = {member for variant in VARIANTS for member in members_of(variant)}
 OTHERS = [variant for variant in ALL_VARIANTS if variant not in OF_TEXTS]
 ALONE = [v for v in OTHERS if not mixes(v)]
 MIXTURES = mixtures_of([v for v in OTHERS if mixes(v)], layers=4)
-# Of mixtures, translations of so many tokens more than their sources: more layers
-# amplify rounding, and what is fed back amplifies it at each position.
+# Extra tokens in translations of mixtures, beyond the lengths of the sources: more
+# layers amplify rounding, and feedback amplifies it at each position.
 SHORT = {"extra_length": 12}
 
 
 def serve(server, path, texts, signature="serving_default"):
-    """Results of texts in batches as large as they may be, one after another."""
+    """Results of texts in batches of the largest size, one after another."""
     size = LIMITS["max_batch"]
     parts = [
         server.call(path, signature, text=texts[i : i + size])
@@ -49,7 +49,7 @@ def serve(server, path, texts, signature="serving_default"):
 
 @pytest.fixture(scope="module")
 def several(models, tokenizer, texts):
-    """By variant: texts, what a search for three translations finds, the best ones."""
+    """Texts, results of a search for three translations, and the best, by variant."""
     given = [*texts[:6], ""]
     return OnDemand(
         lambda variant: (
@@ -64,10 +64,10 @@ def test_translations_equal_those_of_the_package(
     variant, found, exported, server, texts
 ):
     hypotheses, expected = found[variant]
-    assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
+    assert len(set(expected)) > SENTENCES / 2  # the models distinguish texts
     served = serve(server, exported[variant], texts[:SENTENCES])
     assert served["translations"].tolist() == expected
-    # Other lengths of padding round differently, which sharpened weights amplify.
+    # Different padding is rounded differently, which sharpened weights amplify.
     scores = ops.convert_to_numpy(hypotheses.scores)[:, 0]
     np.testing.assert_allclose(served["scores"], scores, atol=1e-4, rtol=1e-4)
     assert not served["truncated"].any()
@@ -109,7 +109,7 @@ def test_ids_of_the_other_variants_equal_those_of_the_package(
     try:
         check_ids(variant, tokenizer, texts, server, tmp_path / "all")
     except AssertionError:
-        # Which variant of a mixture is wrong? Each by itself:
+        # Each variant of a mixture by itself shows which one is wrong.
         for member in members_of(variant):
             check_ids(member, tokenizer, texts, server, tmp_path / member)
         raise
@@ -120,7 +120,7 @@ def check_ids(variant, tokenizer, texts, server, folder):
     short = {"search_settings": SHORT} if variant in MIXTURES else {}
     model = sharp_model(variant, **short)
     hypotheses, expected = translate_here(model, tokenizer, texts[:SENTENCES])
-    assert len(set(expected)) > SENTENCES / 2  # the models do tell texts apart
+    assert len(set(expected)) > SENTENCES / 2  # the models distinguish texts
     count = LIMITS["max_batch"]
     rows = tokenizer.encode(texts[:count])
     path = export(model, None, folder, **LIMITS)
@@ -172,7 +172,7 @@ def test_nbest_is_sorted_and_alone(variant, several, exported, server):
 
 @pytest.mark.parametrize(
     "variant",
-    # Of the kin, the alignments are those of the last layer; `sh-x` has one head.
+    # For the kin, the alignments are those of the last layer; `sh-x` has one head.
     [*FIRST_IS_FAST, pytest.param("sh-x", marks=pytest.mark.slow)],
 )
 def test_the_best_translation_is_aligned_and_scored_piece_by_piece(
@@ -201,7 +201,7 @@ def test_the_best_translation_is_aligned_and_scored_piece_by_piece(
     expected = np.asarray(found.log_probs)[:, 0]
     np.testing.assert_allclose(log_probs.sum(axis=1), expected, atol=1e-3, rtol=1e-4)
     assert not log_probs[-1].any()  # an empty text is translated with certainty
-    # What the search saw is what another pass over its translation finds.
+    # Another pass over the translation finds the weights that the search used.
     targets = [row[: length - 1] for row, length in zip(ids, lengths, strict=True)]
     scored = score_tokens(models[variant], as_batch(rows[:-1]), as_batch(targets[:-1]))
     np.testing.assert_allclose(log_probs[:-1], scored.log_probs, atol=1e-3)
@@ -230,7 +230,7 @@ def test_long_texts_are_cut_to_whole_characters_and_flagged(
     signature, exported, server
 ):
     limit = LIMITS["max_characters"]
-    # Four bytes a character; all of them together are one unknown token.
+    # There are four bytes per character; all of them together are one unknown token.
     fits, long = "𐍈" * limit, "𐍈" * (limit + 1)
     served = server.call(exported["hc-sa"], signature, text=[fits, long, "a", long * 9])
     assert served["truncated"].tolist() == [False, True, False, True]

@@ -29,7 +29,7 @@ def path(exported_with_options):
 
 @pytest.fixture(scope="module")
 def translate_with(path, server):
-    """Calls the signature with what is given, and leaves the rest to the export."""
+    """Calls the signature with given options, and leaves the others to the export."""
 
     def call(texts, **given):
         inputs = {
@@ -84,7 +84,7 @@ def test_defaults_are_those_of_the_export(translate_with, path, server, texts):
 def test_constraints_of_each_sentence(translate_with, models, tokenizer, texts):
     random = np.random.default_rng(2)
     texts = texts[:COUNT]
-    # A beginning for every other sentence.
+    # A prefix for every other sentence.
     prefix = [text.split()[0] if i % 2 else "" for i, text in enumerate(texts)]
     min_length = random.integers(0, 6, COUNT).astype("int32")
     given = {

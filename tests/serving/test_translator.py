@@ -29,7 +29,7 @@ OPTIONS = {
 
 
 class Recorder(BaseTranslator):
-    """Remembers what it was asked, and replies what it was told."""
+    """Records its requests, and returns given replies."""
 
     def __init__(self, **reply):
         self.reply = {name: np.array(values) for name, values in reply.items()}

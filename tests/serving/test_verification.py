@@ -65,7 +65,7 @@ class Writing(Reading):
 
 
 class Saving(Reading):
-    """Writes a checkpoint in its signature, as only saving should."""
+    """Writes a checkpoint in its signature, which only saving should do."""
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.string, "text")])
     def __call__(self, text):
@@ -129,8 +129,8 @@ def test_files_are_read_where_weights_are_restored_and_nowhere_else(copy):
 # Only TensorFlow for x86 multiplies integers.
 on_x86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="needs x86-64")
 
-# A process multiplies as on a processor without AVX512; TensorFlow would ask oneDNN for
-# products of bfloat16, which it then does not have.
+# A process multiplies as on a processor without AVX512; TensorFlow would call oneDNN
+# for products of bfloat16, which it does not support there.
 WITHOUT_VNNI = {"ONEDNN_MAX_CPU_ISA": "AVX2", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 ROWS = [[5, 6, 7], [8]]
@@ -181,7 +181,7 @@ def test_a_server_takes_no_version_that_would_be_wrong_and_answers_with_errors(
     inputs = {"source_ids": as_batch(ROWS), "lengths": [len(row) for row in ROWS]}
     shutil.copytree(integers, tmp_path / "1")
     shutil.copytree(integers, tmp_path / "2")
-    # Without its requests to warm up with, the version is taken unseen.
+    # Without warm-up requests, the version would be taken without running it.
     (tmp_path / "2" / WARM_UP).unlink()
     with ServerProcess(tmp_path, **WITHOUT_VNNI) as server:
         with Client(server.address, MODEL) as client:

@@ -91,7 +91,7 @@ def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
     sizes = batch_sizes(largest)
     assert sizes[0] == 1 and sizes[-1] == largest
     for size, following in zip(sizes, sizes[1:], strict=False):
-        # What is one sentence more than a size is filled up to the next.
+        # One sentence more than a size is padded to the next size.
         assert size < following <= max(size * 1.5, size + 1)
 
 

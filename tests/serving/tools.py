@@ -20,16 +20,16 @@ from tests.serving.mixtures import arguments_of
 from tests.serving.mixtures import members_of
 from tests.serving.mixtures import sizes_of
 
-# Those whose texts are served: `base` and its kin in one model.
+# Variants whose texts are served: `base` and its kin in one model.
 KIN = "base+sh-x+hc-all"
 VARIANTS = ("hc-sa", KIN, "lstm")
 # One model is exported for the fast tests.
 FIRST_IS_FAST = mostly_slow(VARIANTS, ["hc-sa"])
 VOCABULARY_SIZE = 100
 SENTENCES = 50
-# How much larger than at the start the weights of a model are. What is fed back and
-# more layers amplify rounding: with 3, one of 50 translations with `context` in float32
-# is not that in float64, with 2 none.
+# Factor by which initial weights are enlarged. Feedback and more layers amplify
+# rounding: with 3, one of 50 translations with `context` in float32 differs from that
+# in float64, with 2 none does.
 SHARPNESS = {"context": 2.0, "accumulated-energies": 1.5}
 SHARPNESS_OF_ONE, SHARPNESS_OF_MIXTURES = 3.0, 2.0
 # Bytes of which rubbish is made: broken UTF-8, directions, special tokens.
@@ -54,7 +54,7 @@ LIMITS = {"max_batch": 33, "max_characters": 120, "max_tokens": 30}
 
 
 def sharp_model(variant: str, **overrides) -> keras.Model:
-    """An untrained model that is sure of itself, so that its outputs vary.
+    """An untrained model with sharp probabilities, so that its outputs vary.
 
     Args:
         variant: variant of a preset, or a mixture of several (see `mixtures`).
@@ -90,7 +90,7 @@ class OtherProcess:
         )
 
     def call(self, path: Path, signature: str, **inputs) -> dict[str, np.ndarray]:
-        """The outputs of a signature; `ServingError` with what it said if it fails."""
+        """The outputs of a signature; a `ServingError` with its message if it fails."""
         request = {
             "path": str(path),
             "signature": signature,
@@ -114,7 +114,7 @@ class ServingError(Exception):
 
 
 def sign(folder: Path) -> None:
-    """Writes a manifest that fits, as who changes a file on purpose would."""
+    """Writes a matching manifest, as someone would who changes a file on purpose."""
     files = (f for f in sorted(folder.rglob("*")) if f.is_file() and f.name != MANIFEST)
     entries = {f.relative_to(folder).as_posix(): file_entry(f) for f in files}
     (folder / MANIFEST).write_text(json.dumps(entries))
@@ -159,7 +159,7 @@ def as_batch(rows, width=None) -> np.ndarray:
 
 
 def translate_here(model, tokenizer, texts, n_best=1):
-    """Hypotheses by the Python path, as arrays, and the texts of the best ones."""
+    """Hypotheses found in Python, as arrays, and the texts of the best ones."""
     rows = tokenizer.encode(texts)
 
     def search(ids):

@@ -9,7 +9,7 @@ from tests.chromium import requests_of
 from tests.chromium import resize
 from tests.experiments import real_sizes
 
-# Of a page that is committed.
+# The page that is committed.
 LARGEST = 3_000_000
 WIDTHS = (390, 820, 1440)
 
@@ -53,7 +53,7 @@ def test_the_page(browser, path, result):
     check_links(browser)
     check_widths(browser)
     check_paper_and_dark(browser)
-    # Corpora have text that would open a dialogue.
+    # The corpora contain text that would open a dialogue.
     text = browser.execute_script("return document.body.textContent")
     assert "<script>alert('a sentence')</script>" in text
     assert set(requests_of(browser)) == {path.as_uri()}
@@ -68,7 +68,7 @@ def column(table, number):
 
 
 def check_tables(browser):
-    """By a click and by keyboard."""
+    """Tables sort by a click and by keyboard."""
     from selenium.webdriver.common.keys import Keys
 
     table = find(browser, "#costs table")[0]
@@ -102,7 +102,7 @@ def choose(browser, name, text):
 
 
 def check_attention(browser, result):
-    """A cell shows the weight that was measured, by mouse and by keyboard."""
+    """A cell shows the measured weight, by mouse and by keyboard."""
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -157,7 +157,7 @@ def check_attention(browser, result):
 
 
 def check_charts(browser):
-    """A mark says what it is; a system is brought forward."""
+    """A mark shows its label; a system can be highlighted."""
     from selenium.webdriver.common.action_chains import ActionChains
 
     [mark] = find(browser, '.overview .wide path[data-series="hc-all"][d^="M"]')
@@ -197,7 +197,7 @@ def check_widths(browser):
 
 
 def check_paper_and_dark(browser):
-    """Dark where it is preferred, white on paper."""
+    """The page is dark where that is preferred, and white on paper."""
 
     def background(**media):
         media["features"] = [

@@ -1,4 +1,4 @@
-"""The page as text: what is in it, and that nothing in it can do harm."""
+"""The page as text: its contents, and their harmlessness."""
 
 import base64
 import dataclasses
@@ -70,7 +70,7 @@ def test_the_policy_allows_the_scripts_of_the_page_alone(made):
         for content in re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL):
             digest = hashlib.sha256(content.encode()).digest()
             assert base64.b64encode(digest).decode() in policy
-    # The policy forbids them, and so would do nothing.
+    # The policy forbids them, so they would do nothing.
     assert page.values("style") == []
     assert not any(name.startswith("on") for _, a in page.elements for name in a)
 
@@ -152,7 +152,7 @@ def test_text_that_looks_like_html_stays_text(tmp_path):
     ]
     assert "\0" not in text and "\u2028" not in json.dumps(page.scripts[0])
     data = json.loads(page.scripts[0])
-    # What HTML cannot hold is replaced; JSON escapes it.
+    # Characters that HTML cannot hold are replaced; JSON escapes them.
     assert [system["name"] for system in data] == ["base", f"hc{HOSTILE}", "sh-x"]
     assert data[0]["sentences"][0]["axes"][0][0] == HOSTILE
     shown = HOSTILE.replace("\0", "\N{REPLACEMENT CHARACTER}")

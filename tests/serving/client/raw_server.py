@@ -1,4 +1,4 @@
-"""A server that answers whatever it is asked with bytes that were made up."""
+"""A server that answers every request with made-up bytes."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from keras_attnvariants.serving.client import Client
 
 
 class RawServer:
-    """Answers each connection with one reply, and notes what was asked.
+    """Answers each connection with one reply, and records the requests.
 
     Args:
         replies: bytes for one connection after another; the last one for all others.
@@ -39,7 +39,7 @@ class RawServer:
         connection.settimeout(0.3)
         asked = b""
         with contextlib.suppress(TimeoutError):
-            # What was sent and not read would reset the connection.
+            # Unread input would reset the connection.
             while not asked.endswith(b"\r\n\r\n" if asked[:3] == b"GET" else b"}}"):
                 received = connection.recv(65536)
                 if not received:
@@ -52,7 +52,7 @@ class RawServer:
                 connection.sendall(bytes([byte]) if self.pause else byte)
                 time.sleep(self.pause)
         except OSError:
-            pass  # the client has left
+            pass  # the client has disconnected
 
     def __enter__(self):
         self.thread.start()

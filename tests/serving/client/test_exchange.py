@@ -1,4 +1,4 @@
-"""Pauses between the tries of a request, and failures by name, in one line."""
+"""Pauses between attempts at a request, and failures by name, in one line."""
 
 import pytest
 

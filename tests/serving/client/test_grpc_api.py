@@ -1,4 +1,4 @@
-"""Replies over gRPC that make no sense; those that do are in test_client.py."""
+"""Nonsensical replies over gRPC; the others are in test_client.py."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ BOTH = pytest.mark.parametrize("way", ["waiting", "async"])
 
 
 class Odd(Echo):
-    """Predicts by a function of the request that it is given."""
+    """Predicts by a given function of the request."""
 
     def __init__(self, predict):
         self.predict = predict

@@ -1,4 +1,4 @@
-"""Requests over REST, and servers that answer what they should not."""
+"""Requests over REST, and servers with wrong answers."""
 
 import json
 import time
@@ -15,7 +15,7 @@ BOTH = pytest.mark.parametrize("way", ["waiting", "async"])
 
 
 def metadata(**outputs):
-    """The reply to a question for signatures; outputs have a type and a rank."""
+    """The reply to a request for signatures; outputs have a type and a rank."""
 
     def info(dtype, rank):
         sizes = [{"size": "-1", "name": ""}] * rank
