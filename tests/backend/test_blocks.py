@@ -1,4 +1,4 @@
-"""One program for any number of rows gives what the function gives."""
+"""One program for any number of rows gives the same results as the function."""
 
 import keras
 import numpy as np
@@ -82,6 +82,6 @@ def test_rows_are_filled_up_to_a_multiple():
         assert other.shape == (expected, 2)
         first = unfilled(ops.array(found), ops.ones((1, rows, 3)))
         assert first.shape == (1, rows, 3) and ops.all(first == 1)
-    # What XLA compiles as a whole is as large as it is.
+    # A function that XLA compiles as a whole is not padded.
     whole = backend.jit(lambda x: filled([x], 4)[0])(ops.ones((5, 3)))
     assert whole.shape == (5, 3)

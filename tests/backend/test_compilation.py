@@ -1,4 +1,4 @@
-"""Compiled functions, and what graphs of TensorFlow share."""
+"""Compiled functions, and values that graphs of TensorFlow share."""
 
 import os
 
@@ -101,7 +101,7 @@ def test_programs_are_kept(tmp_path):
         jax.config.update("jax_compilation_cache_dir", None)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
         backend.keep_programs(tmp_path / "first")
-        # A folder that JAX has already is kept.
+        # A folder that is set in JAX already is kept.
         backend.keep_programs(tmp_path / "second")
         compilation_cache.reset_cache()
         backend.jit(lambda x: ops.sin(x) * 3 - 1)(ops.ones((3,)))

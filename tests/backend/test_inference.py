@@ -1,4 +1,4 @@
-"""Copies of models whose layers hold weights as decoding uses them."""
+"""Copies of models whose layers hold weights in the form that decoding uses."""
 
 import dataclasses
 
@@ -19,13 +19,13 @@ from tests.quantization import quantizing
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """Holds a layer, as an object that is none."""
+    """Holds a layer without being one."""
 
     dense: keras.layers.Layer
 
 
 class Net(keras.layers.Layer):
-    """Layers in attributes, in containers, in other objects and twice."""
+    """Has layers in attributes, in containers, in other objects, and twice."""
 
     def __init__(self, dtype, embedding=keras.layers.Embedding):
         super().__init__(dtype=dtype)

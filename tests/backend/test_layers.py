@@ -140,7 +140,7 @@ TOLERANCE = {"float32": 1e-5, "float16": 1e-2, "bfloat16": 6e-2}
 
 
 def layer(kind, dtype="float32", width=8):
-    """A built layer whose weights are no ones and zeros."""
+    """A built layer whose weights are neither ones nor zeros."""
     built = kind(epsilon=1e-5, dtype=dtype)
     built.build((None, None, width))
     rng = np.random.default_rng(1)
@@ -215,7 +215,7 @@ def test_the_gradient_remembers_the_input_alone():
     operations = gradient.get_concrete_function().graph.get_operations()
     calls = [op for op in operations if "PartitionedCall" in op.type]
     assert len(calls) == 1
-    # The input and what comes from above, as rows that are filled up.
+    # The input and the gradient from above, as padded rows.
     filled = [t.op for t in calls[0].inputs if t.shape.rank == 2]
     assert [operation.type for operation in filled] == ["Pad", "Pad"]
     rows = [operation.inputs[0].op for operation in filled]

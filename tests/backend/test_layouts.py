@@ -1,4 +1,4 @@
-"""Which parts of a model are divided; test_several_devices.py trains such models."""
+"""Divided parts of models; test_several_devices.py trains such models."""
 
 from types import SimpleNamespace
 

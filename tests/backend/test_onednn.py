@@ -34,7 +34,7 @@ def test_an_operator_has_its_inputs_and_attributes():
 
 @pytest.fixture
 def afresh():
-    """Nothing is known of the processor yet, and nothing will be afterwards."""
+    """Forgets what is known of the processor, before and after the test."""
     onednn.is_onednn_exact.cache_clear()
     yield
     onednn.is_onednn_exact.cache_clear()
@@ -49,7 +49,7 @@ def test_nothing_is_exact_where_there_is_no_kernel(monkeypatch, afresh, operator
 @pytest.mark.parametrize(("bits", "exact"), [(16, False), (32, True)])
 def test_sums_that_overflow_are_found(monkeypatch, afresh, bits, exact):
     def product(rows, kernel, largest, kernel_largest):
-        """As oneDNN without VNNI: of bytes without a sign, added in pairs."""
+        """The product of oneDNN without VNNI: unsigned bytes, added in pairs."""
         rows, kernel = (tf.cast(matrix, "int64") for matrix in (rows, kernel))
         terms = (rows + 128)[:, :, None] * kernel
         pairs = tf.reduce_sum(tf.reshape(terms, [255, -1, 2, 255]), axis=2)
@@ -96,6 +96,6 @@ def test_products_are_exact_and_scaled_by_column():
 
     expected = (x @ kernel) * 2.0 ** np.arange(4)
     for transposed, constant in itertools.product((False, True), repeat=2):
-        for rows in (5, 2, 5):  # arranged for the first of them
+        for rows in (5, 2, 5):  # arranged for the first one
             found = product(tf.constant(x[:rows], "int8"), transposed, constant)
             np.testing.assert_allclose(found, expected[:rows], rtol=1e-6)

@@ -237,7 +237,7 @@ NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 
 
 def private_parts(tree: ast.Module) -> Iterator[str]:
-    """The names with an underscore that a module reads, and its private imports."""
+    """Names with an underscore that a module reads, and its private imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and re.match("_[a-z]", node.attr):
             yield node.attr
@@ -249,7 +249,7 @@ def private_parts(tree: ast.Module) -> Iterator[str]:
 
 
 def own_names(tree: ast.Module) -> Iterator[str]:
-    """The names that a module defines, those of attributes included."""
+    """Names that a module defines, including those of attributes."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.name

@@ -45,7 +45,7 @@ LAYERS = {
 
 @pytest.fixture(params=["as here", "as floats"])
 def form(request, monkeypatch):
-    """The form of products of integers: of this processor, or of one without VNNI."""
+    """The form of integer products on this processor, or on one without VNNI."""
     if request.param == "as floats":
         monkeypatch.setattr(products, "is_onednn_exact", lambda: False)
 
@@ -95,7 +95,7 @@ def multiply(form):
 def test_products_of_integers_are_exact(multiply, rows, transposed):
     rng = np.random.default_rng(rows)
     x = rng.integers(-127, 128, (rows, 512))
-    x[:, 0] = 127  # so that rounding has nothing to do
+    x[:, 0] = 127  # so that nothing is rounded
     kernel = rng.integers(-127, 128, (512, 64))
     scale = 2.0 ** rng.integers(-3, 3, 64)
     result = multiply(

@@ -1,4 +1,4 @@
-"""Scans and gradients of ones own, against loops and those of the backend."""
+"""Scans and custom gradients, against loops and those of the backend."""
 
 import keras
 import numpy as np
@@ -179,12 +179,12 @@ def gradient_of(function, x):
 
 
 def of_one_output(x):
-    """The value `5 x`, with the gradient `2 x` of what is given; `x` is saved."""
+    """The value `5 x`, with the incoming gradient times `2 x`; `x` is saved."""
     return backend.with_gradient(5 * x, x, lambda given, saved: 2 * given * saved, x)
 
 
 def of_two_outputs(x):
-    """One of them unused, and inputs and what is saved in structures."""
+    """One input is unused, and inputs and saved values are structures."""
     found = backend.with_gradient(
         {"used": 5 * x, "unused": x},
         (x,),

@@ -128,7 +128,7 @@ def test_single_key_is_ordinary(masked):
 
 
 def test_single_key_has_a_gradient_of_zero():
-    """Not of `None`: an optimizer complains about variables without gradients."""
+    """It is not `None`: optimizers complain about variables without gradients."""
     logits = ops.convert_to_tensor(np.array([[3.0], [4.0]], "float32"))
     mask = ops.convert_to_tensor(np.array([[True], [False]]))
     found = gradient(logits, mask, ops.ones((2, 1)))

@@ -20,7 +20,7 @@ UPDATES, BATCHES, TOKENS = 3, 3, 12
 
 
 def batches():
-    """Three sentences of unequal lengths a batch; the batches have unequal widths."""
+    """Batches of three sentences of unequal lengths; their widths are unequal too."""
     random = np.random.default_rng(6)
     for number in range(UPDATES * BATCHES):
         ids = random.integers(1, TOKENS, (3, 2 + 3 * (number % BATCHES)), "int32")
@@ -116,7 +116,7 @@ def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
 
 
 def test_an_update_whose_gradients_overflow_is_skipped():
-    """The first scale is too large for two of three updates."""
+    """The first loss scale is too large for two of three updates."""
     options = {"jit_compile": False, "dtype": "mixed_float16"}
     weights, log = trained(batches(), tokens, scale=2.0**127, **options)
     assert all(np.isfinite(array).all() for array in weights)
@@ -140,7 +140,7 @@ def test_replicas_of_tensorflow_are_refused(monkeypatch):
 
 
 def test_the_mean_over_batches_is_another_update(large):
-    """As `gradient_accumulation_steps` of Keras' optimizers takes it."""
+    """The batches as `gradient_accumulation_steps` of Keras' optimizers takes them."""
     weights, _ = trained(batches(), lambda labels, weights: 1.0)
     assert distance(weights, large[0]) > 1e-3
 

@@ -10,13 +10,13 @@ from tests.data.toy import write_pairs
 
 PAIRS = toy_pairs(60)
 SHARDS = 3
-# What Beam itself does wrong is none of ours.
+# Faults of Beam itself are not tested here.
 HERE = ["--runner=FnApiRunner", "--direct_running_mode=in_memory"]
 
 
 @pytest.fixture
 def beam():
-    """Whoever asks for it runs pipelines of Beam."""
+    """Skips tests that run pipelines if Beam is not installed."""
     if importlib.util.find_spec("apache_beam") is None:
         pytest.skip("Apache Beam is not installed: it needs an environment of its own")
 

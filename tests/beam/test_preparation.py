@@ -82,7 +82,7 @@ def test_parts_give_the_files_of_one_process(folder, tmp_path, tokenizer):
     corpus = load_corpus(folder, "en", "de", cache_dir=tmp_path / "cache")
     files = corpus.files("train")
     write_tokens(files, tokenizer, tmp_path)
-    # Some parts hold no line: the longest line has more bytes than a part.
+    # Some parts contain no line: the longest line has more bytes than a part.
     todo = engine.parts_of(files.source, tmp_path / "part", 40)
     lines = []
     for part in todo:

@@ -18,7 +18,7 @@ TOO_LONG = "x" * 81
 
 
 class Reversing:
-    """Writes texts backwards; it finds nothing for "none" and cuts "cut"."""
+    """Writes texts backwards; finds nothing for "none" and truncates "cut"."""
 
     info = {"options": {"max_characters": 80}}
 
@@ -35,7 +35,7 @@ class Reversing:
 
 @pytest.fixture
 def reversing(monkeypatch, tmp_path):
-    """Loads `Reversing` as any model; the list says how often."""
+    """Loads `Reversing` in place of any model; the list has an entry for each load."""
     loaded = []
 
     def load(path):

@@ -39,7 +39,7 @@ PAIRS = 120
 
 
 def write_aligned(folder, seed=4, spoiled=True):
-    """Made-up words read backwards, their links, and some pairs that are dropped."""
+    """Made-up words, read backwards, with links and some pairs that are dropped."""
     rng = np.random.default_rng(seed)
     words = ["".join(rng.choice(list("abdeikmorst"), 4)) for _ in range(30)]
     sources, targets, links = [], [], []
@@ -70,7 +70,7 @@ def corpus(folder):
 
 
 def reference(source, target, links, tokenizer):
-    """Which tokens of two sentences are linked, found word by word."""
+    """Links between the tokens of two sentences, found word by word."""
     words = [
         [number for number, word in enumerate(text.split()) for _ in pieces(word)]
         for text, pieces in (

@@ -60,7 +60,7 @@ def test_batches_depend_on_seed_and_index_only():
     ids=["one corpus", "two corpora"],
 )
 def test_batches_are_those_of_earlier_releases(mixture, expected):
-    # Runs begun with one go on with another.
+    # Runs that were begun with one version continue with another.
     made = plan(mixture=mixture, max_length=40)
     digest = hashlib.sha256()
     for number in range(2):
@@ -70,7 +70,7 @@ def test_batches_are_those_of_earlier_releases(mixture, expected):
 
 
 def test_memory_and_the_middle_of_a_large_corpus(monkeypatch):
-    # As small a part of it as a block is of a corpus that is larger than memory.
+    # A block is as small a part of this corpus as of one that is larger than memory.
     monkeypatch.setattr("keras_attnvariants.data.bucketing.BLOCK", 1 << 11)
     pairs = 100_000
     sides = [side.astype(np.uint16) for side in random_lengths(pairs)]

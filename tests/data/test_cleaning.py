@@ -27,7 +27,7 @@ def test_a_line_has_a_text_and_its_first_problem(line, text, problem):
 
 
 class Lines:
-    """A shard of lines that are in memory."""
+    """A shard of lines in memory."""
 
     def pairs(self):
         return iter([(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")])

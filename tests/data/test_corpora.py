@@ -136,7 +136,7 @@ def test_unequal_line_counts(tmp_path, cache):
         r"2 lines in .*train\.de",
     ):
         load(tmp_path / "c", cache)
-    # Nothing half-written may pass for the corpus later.
+    # Nothing half-written may be taken for the corpus later.
     assert not list(cache.rglob("train.*"))
 
 

@@ -1,4 +1,4 @@
-"""Several corpora as one, with tags, and how often the pairs of each are seen."""
+"""Several corpora as one, with tags and with shares of each."""
 
 import numpy as np
 import pytest
@@ -147,7 +147,7 @@ def test_epochs_have_the_shares_and_pairs_take_turns(options):
         # An epoch rounds once in each bucket.
         assert np.abs(totals - expected).max() <= epochs * len(found.shapes)
     for part, size in zip(by_corpus(counts), SIZES, strict=True):
-        # Buckets round apart; within a bucket no pair is two times behind another.
+        # Buckets round separately; within a bucket no pair is two times behind another.
         assert part.max() - part.min() <= 2 + 9 * len(found.shapes) / size
 
 

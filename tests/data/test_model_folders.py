@@ -1,4 +1,4 @@
-"""Model folders: what is saved comes back, what was changed is refused."""
+"""Model folders: they load as they were saved, and changed ones are refused."""
 
 import contextlib
 import hashlib
@@ -151,7 +151,7 @@ def test_weights_are_on_the_disk_before_the_folder_appears(tmp_path, monkeypatch
 
 
 def test_a_full_disk_while_weights_are_written_is_an_error(tmp_path, monkeypatch):
-    """Not in HDF5, which would end the process."""
+    """It is not HDF5 that finds the disk full, which would end the process."""
     model = tiny.built("base, post")
     save_model(model, tmp_path / "model")
     before = (tmp_path / "model/model.weights.h5").read_bytes()
@@ -202,7 +202,7 @@ def test_a_tokenizer_that_was_not_saved_with_the_model_is_refused(copy):
 
 @contextlib.contextmanager
 def within_memory(megabytes):
-    """Context in which more memory than that cannot be had."""
+    """Context in which only this much more memory is available."""
     used = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     limit = used * resource.getpagesize() + (megabytes << 20)
@@ -293,7 +293,7 @@ def test_a_refused_model_is_not_allocated_later(copy):
 
 
 def nested(depth):
-    """A configuration nested so deeply, in JSON: no encoder can be relied on."""
+    """A configuration nested this deeply, in JSON; encoders may not support it."""
     positions = '{"inner": ' * depth + "1" + "}" * depth
     return f'{{"config": {{"positions": {positions}}}}}'.encode()
 

@@ -189,7 +189,7 @@ def test_an_epoch_is_planned_once_for_training_and_validation(
     tokens = TokenizedCorpus(corpus, tokenizer)
     tokens.validation_dataset(512, seed=7)
     tokens.training_dataset(512, seed=7)
-    assert made == [7, None]  # the latter is the plan of the validation split
+    assert made == [7, None]  # the second is the plan of the validation split
 
 
 def test_validation_without_a_training_split(tmp_path, cache, tokenizer):

@@ -1,4 +1,4 @@
-"""Shortlists: which target tokens the tokens of a source make likely."""
+"""Shortlists: target tokens that the tokens of a source make likely."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Lines of files, their encoding, and names for what is made of them."""
+"""Lines of files, their encoding, and names of derived files."""
 
 import codecs
 import gzip
@@ -71,7 +71,7 @@ def test_held_out_shares_are_stable():
     assert counts["train"] == pytest.approx(9400, abs=100)
     assert counts["validation"] == pytest.approx(300, abs=60)
     assert counts["test"] == pytest.approx(300, abs=60)
-    # Fixed for ever: other splits would make scores incomparable.
+    # Never to be changed: other splits would make scores incomparable.
     held_out = [n for n in range(1, 51) if held_out_split(f"1:{n}") != "train"]
     assert held_out == [6, 17]
 
@@ -152,7 +152,7 @@ def test_a_corpus_of_which_some_lines_happen_to_be_utf8(tmp_path, cache):
         load_corpus(tmp_path / "c", "en", "de", cache)
     corpus = load_corpus(tmp_path / "c", "en", "de", cache, max_invalid=0.4)
     assert corpus.reports["train"].problems == {"invalid UTF-8": 10}
-    # What was accepted once is not accepted for ever.
+    # A file that was accepted once is not accepted forever.
     with pytest.raises(ValueError, match="`max_invalid`"):
         load_corpus(tmp_path / "c", "en", "de", cache)
 

@@ -1,4 +1,4 @@
-"""Vocabularies are learned once, and again if anything is different or damaged."""
+"""Vocabularies are learned once, and again if anything differs or is damaged."""
 
 import pytest
 

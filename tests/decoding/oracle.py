@@ -1,4 +1,4 @@
-"""Searches over one sentence of a `TableModel`, as plainly as they can be written."""
+"""Searches over one sentence of a `TableModel`, written as plainly as possible."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def continuations(
     no_repeat_ngram=0,
     prefix=(),
 ):
-    """The hypotheses of one token more that each of equally long ones may become."""
+    """All continuations of hypotheses of equal length by one token."""
     position = len(bodies[0])
     if position + 1 == (max_length or model.max_length):
         return [[(*body, EOS)] for body in bodies]

@@ -1,4 +1,4 @@
-"""Beam search against exhaustive search, and what it promises to its users."""
+"""Beam search against exhaustive search, and its promises to users."""
 
 import functools
 
@@ -48,7 +48,7 @@ def sources():
 
 @pytest.fixture(scope="module")
 def best(model, sources):
-    """Search results that several tests look at."""
+    """Search results that several tests use."""
     return search(
         model, sources, n_best=4, max_length=12, return_alignments=True, xla=True
     )
@@ -248,7 +248,7 @@ def test_a_model_says_how_it_is_searched(model, sources):
 )
 @pytest.mark.parametrize("n_best", mostly_slow([1, 3, 7], [1, 7]))
 def test_stopping_early_never_changes_the_result(exponent, n_best, monkeypatch):
-    # EOS is likely everywhere, so that there is always something to stop for.
+    # EOS is likely everywhere, so that a search can always stop.
     tables = np.random.default_rng(9).normal(scale=1.5, size=(64, 16, 6, 6))
     tables[..., EOS] += 1.0
     model = TableModel(tables)
@@ -258,7 +258,7 @@ def test_stopping_early_never_changes_the_result(exponent, n_best, monkeypatch):
         return search(model, table_sources(model), **options)
 
     early = run()
-    # With the best score that there is, a live hypothesis is never given up.
+    # A live hypothesis with the best score of all is never given up.
     monkeypatch.setattr(LengthNormalization, "best_from", lambda self, length: 0.0)
     late = run()
     for one, other in zip(early[:4], late[:4], strict=True):

@@ -20,7 +20,7 @@ SIZES = [K, K + 1, 4 * K * BLOCK - 1, 4 * K * BLOCK, 17 * K * BLOCK + 5]
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("levels", [3, 10_000])
 def test_top_tokens_are_those_of_a_stable_sort(size, levels):
-    """Few levels make many ties, which smaller ids win."""
+    """With few levels there are many ties, which smaller ids win."""
     rng = np.random.default_rng(size)
     scores = rng.integers(0, levels, (4, size)).astype("float32")
     values, ids = map(

@@ -1,4 +1,4 @@
-"""Arguments of a search that make no sense, and those that just do."""
+"""Arguments of a search that are invalid, and those that are just valid."""
 
 import numpy as np
 import pytest

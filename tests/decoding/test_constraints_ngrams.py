@@ -1,4 +1,4 @@
-"""No n-gram twice: against naive searches, and where nothing else is left."""
+"""Searches without repeated n-grams: against naive ones, and at dead ends."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from tests.selection import mostly_slow
 
 @pytest.fixture(scope="module")
 def model():
-    # Likes the same tokens at every position, and no end.
+    # The same tokens are likely at every position, and EOS is not.
     random = np.random.default_rng(6)
     tables = random.normal(scale=2.0, size=(60, 1, 6, 6))
     tables = tables + random.normal(scale=0.5, size=(60, 9, 6, 6))
@@ -106,7 +106,7 @@ def test_greedy_search_repeats_no_ngram(model, size, xla):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_who_is_stuck_ends_before_the_minimum_length(model, beam_size):
-    # Three words without repetition are all there are: UNK, 4 and 5.
+    # There are only three words to use without repetition: UNK, 4 and 5.
     sources = table_sources(model)[:20]
     options = {"no_repeat_ngram": 1, "min_length": 6}
     found = search(model, sources, beam_size=beam_size, **options)

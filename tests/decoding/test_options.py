@@ -57,7 +57,7 @@ def of_sentence(options, sentence):
 
 
 def run(function, model, sources, options, as_tensors, xla, **more):
-    """A search with lists that are known, or with tensors that a graph is given."""
+    """A search with known lists, or with tensors that a graph gets as inputs."""
     if not as_tensors:
         lists = {name: values.tolist() for name, values in options.items()}
         return search(model, sources, function, xla=xla, **lists, **more)

@@ -1,4 +1,4 @@
-"""Samples: their distribution, their seeds, and the searches that they turn into."""
+"""Samples: their distribution, their seeds, and the searches that they reduce to."""
 
 import functools
 
@@ -55,7 +55,7 @@ def kept_probabilities(logits, temperature=1.0, top_k=0, top_p=1.0):
 
 
 def assert_distribution(model, ids, **options):
-    """The first two tokens have the frequencies that they should."""
+    """The first two tokens have the expected frequencies."""
     first = kept_probabilities(model.tables[0, 0, BOS], **options)
     second = [kept_probabilities(row, **options) for row in model.tables[0, 1]]
     pairs = {(EOS, PAD): first[EOS]}
@@ -92,7 +92,7 @@ def test_tokens_have_the_frequencies_of_their_probabilities(table_model, options
 
 
 def test_options_of_each_sentence(table_model):
-    # By turns, so that each draws beside others.
+    # In turns, so that each is drawn beside others.
     settings = [
         {"temperature": 1.0, "top_k": 0, "top_p": 1.0},
         {"temperature": 0.6, "top_k": 2, "top_p": 1.0},

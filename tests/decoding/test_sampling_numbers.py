@@ -1,4 +1,4 @@
-"""Random numbers by key: the published vectors, and what samples rely on."""
+"""Random numbers by key: the published vectors, and properties that samples need."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tests.decoding.toys import COMPILERS
 @pytest.mark.parametrize(
     ("key", "counter", "expected"),
     [
-        # Those of Random123, the authors' own library.
+        # The vectors of Random123, the authors' own library.
         ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
         ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
         ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),

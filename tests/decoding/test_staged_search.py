@@ -1,4 +1,4 @@
-"""Searches in two stages find what they find in one."""
+"""Searches in two stages find the same as in one."""
 
 import functools
 
@@ -47,7 +47,7 @@ def test_a_sentence_alone_has_one_stage():
 
 
 class CountingModel(RecurrentModel):
-    """Notes the number of sentences at every position."""
+    """Records the number of sentences at every position."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -80,7 +80,7 @@ def same(found, expected):
 
 @pytest.fixture(scope="module", params=[(1, 1), (3, 2)], ids=["greedy", "beam"])
 def in_one_stage(request):
-    """A model, options, sources, and what a search with one stage finds."""
+    """A model, options, sources, and the results of a search with one stage."""
     beam_size, n_best = request.param
     model = RecurrentModel(seed=3, eos_bias=-1.0)
     sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
@@ -134,7 +134,7 @@ def test_one_loop_serves_sources_of_any_width(beam_size, stride, monkeypatch):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
 def test_a_fixed_number_of_sentences_of_any_width():
-    """Some sentences are done before others, so that a loop goes on with fewer."""
+    """Some sentences end before others, so that a loop continues with fewer."""
     import tensorflow as tf
 
     model = RecurrentModel(seed=3, eos_bias=-1.0)

@@ -1,4 +1,4 @@
-"""Small step models whose every probability is known, and their exhaustive search."""
+"""Small step models with known probabilities, and their exhaustive search."""
 
 import functools
 import itertools
@@ -45,7 +45,7 @@ class RecurrentModel:
     """A recurrent network that attends; its state has every kind of leaf.
 
     `hidden` and `cache` (all earlier hidden vectors) change at each step and depend
-    on the tokens; `bias` is handed through untouched.
+    on the tokens; `bias` is passed through unchanged.
     """
 
     pad_id, bos_id, eos_id = PAD, BOS, EOS

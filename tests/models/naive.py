@@ -1,4 +1,4 @@
-"""The Transformer written out in NumPy, float64: the truth about its flavours."""
+"""The Transformer written out in NumPy, float64: the reference for its flavours."""
 
 import numpy as np
 from keras import ops
@@ -13,7 +13,7 @@ def logits(model, source_ids, target_ids) -> np.ndarray:
 
 
 def attention_scores(model, source_ids, target_ids) -> dict[str, dict]:
-    """The weights of every attention that has some, by block and sub-layer."""
+    """Weights of every attention layer that has any, by block and sub-layer."""
     return run(model, source_ids, target_ids)[1]
 
 
@@ -75,7 +75,7 @@ def sinusoids(length, width):
 
 
 def sublayer(config, residual, x, function):
-    """`x + f(norm(x))` or `norm(x + f(x))`; nothing at all without the sub-layer."""
+    """`x + f(norm(x))` or `norm(x + f(x))`; `x` without the sub-layer."""
     if residual is None:
         return x
     if residual.norm is None:

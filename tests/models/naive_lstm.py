@@ -1,13 +1,13 @@
 """The recurrent models written out in NumPy, float64: sentence by sentence.
 
-The context is computed, nothing is taken out of the loop, and padding is cut off.
+The context is computed, everything is in the loop, and padding is cut off.
 """
 
 import numpy as np
 
 
 def variables(model) -> dict:
-    """The weights of a `Seq2SeqLSTM` by the names that are used here."""
+    """The weights of a `Seq2SeqLSTM` by the names used here."""
     embeddings, encoder, decoder = model.embeddings, model.encoder, model.decoder
     found = {
         "source": embeddings.source.embeddings,

@@ -26,7 +26,7 @@ def hypotheses(length: int = tiny.TARGET_LENGTH, seed: int = 3):
 
 
 def reordering(length: int, positions: tuple[int, ...]):
-    """The hypothesis that each continues, `[T, B, K]`: another at some positions."""
+    """The hypothesis that each continues, `[T, B, K]`: a new one at some positions."""
     parents = np.broadcast_to(np.arange(BEAMS), (length, tiny.BATCH, BEAMS))
     parents = parents.astype("int32")
     for number, position in enumerate(positions):
@@ -45,7 +45,7 @@ def histories(tokens, parents, position: int):
 
 
 def walk(model, tokens, parents, **options):
-    """All positions in one compiled loop: what `step` returns but for the state.
+    """All positions in one compiled loop: the results of `step` except the state.
 
     Returns:
         Logits `[B, K, T, V]` and, if requested, alignments `[B, K, T, S]`.
@@ -155,7 +155,7 @@ def decode(model, source, tokens):
 
 
 def check_alignments(model, source, found, read):
-    """Asserts that a search's alignments are those of a full pass over what it found.
+    """Asserts that a search's alignments are those of a full pass over its results.
 
     Args:
         model: the model.
@@ -174,7 +174,7 @@ def check_alignments(model, source, found, read):
 
 
 def check_one_graph_for_all_shapes(model):
-    """Asserts that a graph of unknown sizes decodes what `call` gives."""
+    """Asserts that a graph of unknown sizes decodes as `call` computes."""
     import tensorflow as tf
 
     ids = tf.TensorSpec([None, None], "int32")

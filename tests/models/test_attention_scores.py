@@ -1,4 +1,4 @@
-"""The attention weights of a whole model: complete, right, and read three ways."""
+"""The attention weights of a whole model: complete, right, and read in three ways."""
 
 import keras
 import numpy as np
@@ -90,7 +90,7 @@ def test_the_alignments_of_a_beam_search_are_those_of_a_full_pass(case):
     block = model.decoder_blocks[-1]
 
     def alignments(scores):
-        # As `step` has them, with a hypothesis for every position.
+        # As in `step`, with a hypothesis for every position.
         rows = ops.transpose(scores[block.name]["cross"], (0, 2, 1, 3))
         return block.cross_attention.alignment(rows)
 

@@ -68,7 +68,7 @@ def test_no_alignment_has_the_shape_of_one():
 
 
 def dropping(role, name):
-    """A model that drops everywhere, with a variant that drops if it can."""
+    """A model with dropout everywhere, also in its variant if that has any."""
     variant = attention.get(name)
     arguments = dict(variant.examples[variant.fitting(role)[-1]])
     if "dropout" in variant.cls(**arguments).get_config():
@@ -85,7 +85,7 @@ DROPPING = {
 
 
 def random_states(model):
-    """The states of all generators of random numbers, whatever layer owns them."""
+    """The states of all random number generators, whichever layer owns them."""
     return {
         variable.path: tiny.to_numpy(variable.value).tolist()
         for variable in model.variables
@@ -94,7 +94,7 @@ def random_states(model):
 
 
 def check_randomness(model):
-    """Asserts that all generators are used in training, and none otherwise."""
+    """Asserts that all generators are used in training, and none in inference."""
     batch = keras.tree.map_structure(ops.convert_to_tensor, tiny.inputs())
     before = random_states(model)
     assert len(before) >= 2

@@ -26,7 +26,7 @@ def aligned_inputs():
 
 
 def noted(layer, head=None):
-    """Guidance that notes the weights it was given, with a loss of their sum."""
+    """Guidance that records the weights it was given; its loss is their sum."""
     weights = []
 
     def loss(given, inputs):

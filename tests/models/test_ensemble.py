@@ -1,4 +1,4 @@
-"""Several models as one: averages, states, alignments, and who may join."""
+"""Several models as one: averages, states, alignments, and conditions."""
 
 import keras
 import numpy as np

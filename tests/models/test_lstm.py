@@ -1,4 +1,4 @@
-"""The recurrent layers: against Keras' own LSTM, shapes, what stands in the loop."""
+"""The recurrent layers: against Keras' own LSTM, shapes, operations in the loop."""
 
 import keras
 import numpy as np
@@ -35,7 +35,7 @@ def keras_order(array):
 
 
 def keras_lstm(layer):
-    """A Keras layer of the same weights that returns what ours does."""
+    """A Keras layer with the same weights that returns the same as ours."""
     lstm = keras.layers.LSTM(UNITS, return_sequences=True, return_state=True)
     bidirectional = len(layer.input_denses) == 2
     lstm = keras.layers.Bidirectional(lstm) if bidirectional else lstm
@@ -128,5 +128,5 @@ def test_nothing_but_the_recurrence_is_in_the_loop():
         shapes = [v.aval.shape for e in body.eqns for v in (*e.invars, *e.outvars)]
         assert not any(WIDTH in shape for shape in shapes)
         counts.append(str(body).count("dot_general"))
-    # The recurrence; in the decoder also energies and what attention adds to gates.
+    # The recurrence; in the decoder also energies and attention's part of the gates.
     assert counts == [1, 3]

@@ -1,4 +1,4 @@
-"""A variant in the place of attention: outputs, weights, training, saving, refusals."""
+"""A variant in place of attention: outputs, weights, training, saving, refusals."""
 
 import keras
 import numpy as np
@@ -31,7 +31,7 @@ def functional(layer, **call):
 
 
 def randomize(model):
-    """Biases are drawn too, so that a lost one is noticed."""
+    """Draws all weights, biases too, so that a lost one is noticed."""
     rng = np.random.default_rng(1)
     for weight in model.weights:
         weight.assign(rng.normal(size=weight.shape))

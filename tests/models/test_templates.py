@@ -1,4 +1,4 @@
-"""Templates: one for all layers or a list, what is refused, clones, configurations."""
+"""Templates: one for all layers or a list, refusals, clones, configurations."""
 
 import keras
 import pytest

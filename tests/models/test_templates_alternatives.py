@@ -22,7 +22,7 @@ REFUSED = [
 
 
 def layer(text):
-    """The layer that an alternative spells, with the arguments that it must have."""
+    """The layer that an alternative names, with the arguments that it must have."""
     name, _, arguments = text.partition("(")
     arguments = arguments.removesuffix(")")
     required = {"ConcatenatedNgram": "hidden_dim=12"}.get(name, "num_heads=4")

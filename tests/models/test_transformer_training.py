@@ -124,7 +124,7 @@ def test_a_quantized_model_decodes_step_by_step(quantized):
         index = ops.convert_to_tensor(position, "int32")
         step, state = model.step(tokens, index, state, context)
         logits.append(tiny.to_numpy(step)[:, 0])
-    # Activations are quantized by their row, which a step sees alone.
+    # Activations are quantized by row, and a step sees only its own.
     tiny.near(np.stack(logits, 1), tiny.forward(model)[:, :2], 0.05)
 
 

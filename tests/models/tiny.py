@@ -56,7 +56,7 @@ def places(encoder_attention=None, decoder_attention=None, cross_attention=None)
     }
 
 
-# Each differs from the others in more than one way: together they cover the choices.
+# Each differs from the others in several ways: together they cover the choices.
 FLAVOURS = {
     "base, post": {
         **places(learned(), learned(), learned()),
@@ -109,7 +109,7 @@ FLAVOURS = {
     },
 }
 
-# Those by hand, before every registered variant joins in every place that it fits.
+# The flavours above, before every registered variant is added in every fitting place.
 BY_HAND = tuple(FLAVOURS)
 
 FLAVOURS |= {
@@ -123,7 +123,7 @@ FLAVOURS |= {
 }
 
 
-# What stands for all flavours in the fast tests of what is costly.
+# Flavours that stand for all in the fast tests of costly properties.
 FAST = (
     "another in every layer",
     "PhraseAttention as decoder",

@@ -37,7 +37,7 @@ def make(**options) -> Seq2SeqLSTM:
 
 @functools.cache
 def built(flavour: str, dtype: str = "float32") -> Seq2SeqLSTM:
-    """A model of large weights, so that attention is not uniform; not to be changed."""
+    """A model with large weights, so that attention is not uniform; do not modify."""
     model = make(**FLAVOURS[flavour], dtype=dtype)
     tiny.randomize(model)
     for weight in model.trainable_weights:

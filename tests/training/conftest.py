@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_fsync(monkeypatch):
-    """A power cut cannot be tested here, and a busy disk makes `fsync` slow."""
+    """Disables `fsync`: a power cut cannot be tested here, and a busy disk is slow."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 

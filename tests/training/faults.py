@@ -26,7 +26,7 @@ def _after(limit, action):
 
 
 def full_disk_after(monkeypatch, limit):
-    """Let the disk be full after some more bytes."""
+    """Lets the disk be full after some more bytes."""
 
     def fail():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -35,5 +35,5 @@ def full_disk_after(monkeypatch, limit):
 
 
 def die_after(limit):
-    """Kill this process, without any clean-up, after some more bytes."""
+    """Kills this process, without any clean-up, after some more bytes."""
     files.HashedFile.write = _after(limit, lambda: os.kill(os.getpid(), signal.SIGKILL))

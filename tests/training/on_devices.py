@@ -41,7 +41,7 @@ def unequal(number, batch, fewest=6):
 
 
 class Pause(keras.callbacks.Callback):
-    """Waits after each update, for somebody who wants to kill the process."""
+    """Waits after each update, so that the process can be killed."""
 
     def __init__(self, seconds, stop=None):
         super().__init__()
@@ -77,7 +77,7 @@ def train(
     minutes=None,
     together=None,
 ):
-    """One training; the log is that of its folder."""
+    """Runs one training; the log is that of its folder."""
     together = together or {}
     on_devices = devices or together
     options = {"model_parallel": model_parallel, **together}
@@ -85,7 +85,7 @@ def train(
     limits = [] if minutes is None else [TimeLimit(minutes)]
 
     def cut(batches, first=0):
-        """Batches of a dataset, of which the first has this number."""
+        """Batches of a dataset, from the one with this number on."""
         return batches.enumerate(first).map(lambda *x: unequal(*x, fewest))
 
     with context or contextlib.nullcontext():
@@ -106,7 +106,7 @@ def train(
 
 
 def main():
-    # Only a power cut would tell, and a busy disk makes it slow.
+    # It matters only in a power cut, and a busy disk makes it slow.
     os.fsync = lambda descriptor: None
     folder, trainings = Path(sys.argv[1]), json.loads(sys.argv[2])
     together = json.loads(os.environ.get("TOGETHER", "null"))

@@ -35,7 +35,7 @@ class Spoil(keras.callbacks.Callback):
 
 @pytest.mark.parametrize("step", [2, 8])
 def test_nothing_that_is_not_finite_is_saved(tmp_path, step):
-    """Neither a state (every 3 updates) nor what a validation (after 8) leaves."""
+    """No state (every 3 updates) and no files of a validation (after 8) are left."""
     config = toy.toy_config(steps=16, validate_every=8, save_every=3)
     with pytest.raises(NonFiniteError, match=r"not finite|loss is nan"):
         toy.run(tmp_path, config, callbacks=[Spoil(step)])
@@ -44,7 +44,7 @@ def test_nothing_that_is_not_finite_is_saved(tmp_path, step):
             assert all(np.isfinite(arrays[key]).all() for key in arrays.files)
     assert not (tmp_path / "best").exists()
     assert not (tmp_path / "checkpoints").exists()
-    # The cause removed, the run goes on from the last good state.
+    # Without the cause, the run continues from the last good state.
     _, result = toy.run(tmp_path, config)
     assert result.step == 16
 
@@ -108,7 +108,7 @@ def test_first_signal_is_noted(number, code):
 
 @pytest.fixture
 def interruptible():
-    """As in a terminal: a shell lets the processes it puts aside ignore interrupts."""
+    """Interrupts as in a terminal: shells let background processes ignore them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

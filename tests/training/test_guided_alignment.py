@@ -1,4 +1,4 @@
-"""Guided alignment: its loss, what it does to attention, and what it refuses."""
+"""Guided alignment: its loss, its effect on attention, and its refusals."""
 
 import keras
 import numpy as np
@@ -38,7 +38,7 @@ def reverse_batch(number, rows=16):
 
 
 def data(step, rows=16):
-    """Endless batches from a number on."""
+    """Endless batches, from the one with a given number on."""
     shapes = keras.tree.map_structure(
         lambda x: tf.TensorSpec(x.shape, x.dtype), reverse_batch(0, rows)
     )

@@ -1,4 +1,4 @@
-"""kill -9 at random moments, while states are being written among them; full disks."""
+"""Kills by signal 9 at random moments, also while states are written; full disks."""
 
 import random
 import subprocess
@@ -51,7 +51,7 @@ def test_terminated_run_exits_with_143_and_resumes(server, undisturbed):
 
 @pytest.mark.parametrize("kilobytes", [300, 1000, 2000])
 def test_full_disk(server, undisturbed, kilobytes):
-    """In the first state, in the first validation and later."""
+    """Disks fill up in the first state, in the first validation and later."""
     size = kilobytes << 10
     try:
         with full_disk.mounted(server.folder / "run", size) as free_space:

@@ -1,4 +1,4 @@
-"""A preset is trained on a corpus, with what its paper counts counted there."""
+"""A preset is trained on a corpus, with its paper's counts taken there."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Updates are the same however a gradient is stored; schedules are those printed."""
+"""Updates are the same however a gradient is stored; schedules are as published."""
 
 import keras
 import numpy as np
@@ -80,7 +80,7 @@ def test_arguments_must_be_positive(build):
 
 
 class Record(keras.callbacks.Callback):
-    """Keeps the weights after each update, and those that a validation ends with."""
+    """Keeps the weights after each update, and those at the end of a validation."""
 
     def __init__(self):
         super().__init__()

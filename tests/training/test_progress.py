@@ -1,4 +1,4 @@
-"""The bar or lines in its place, and the log, by a clock for tests."""
+"""The bar, or lines in its place, and the log, by a clock for tests."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def test_updates_or_time():
 def test_time_left_is_that_to_the_end_of_updates_or_time(clock):
     limit = TimeLimit(minutes=10)
     bar, _ = bar_at(0, limit)
-    # Compiled in a minute, which tells nothing about the others.
+    # Compiled in a minute, which says nothing about the others.
     assert told(bar, 1)[1] is None
     clock.now += 20.0
     assert told(bar, 11)[1] == "2:58"  # two seconds each, 89 to go
@@ -134,7 +134,7 @@ def test_the_terminal_is_restored_after_an_error():
         raise KeyError
     hidden, shown = "\x1b[?25l", "\x1b[?25h"
     assert file.getvalue().rindex(shown) > file.getvalue().index(hidden)
-    # The bar is erased: what is printed next has a line of its own.
+    # The bar is erased: the next output has a line of its own.
     assert file.getvalue().rstrip().endswith("\x1b[2K")
 
 

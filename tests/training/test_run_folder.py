@@ -109,7 +109,7 @@ def test_a_progress_bar_has_the_steps_of_the_run(tmp_path):
 
 
 def test_more_steps_may_be_asked_for(finished, tmp_path):
-    """As if the run had been longer from the start."""
+    """A continued run equals one that was longer from the start."""
     _, config, undisturbed, _ = finished
     toy.run(tmp_path, dataclasses.replace(config, steps=13))
     model, result = toy.run(tmp_path, config)
@@ -118,7 +118,7 @@ def test_more_steps_may_be_asked_for(finished, tmp_path):
 
 
 def test_fewer_steps_than_were_done_leave_a_model(tmp_path):
-    """Also before the first validation: the weights as they are are validated."""
+    """Even before the first validation: then the current weights are validated."""
     config = toy.toy_config(validate_every=500)
     stop = toy.stop_at(9)
     with pytest.raises(SystemExit):

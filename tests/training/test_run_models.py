@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 
 class Weights:
-    """As much of a model as averaging needs."""
+    """The parts of a model that averaging needs."""
 
     def __init__(self, *values):
         self.weights = [keras.Variable(value) for value in values]
@@ -97,7 +97,7 @@ def test_missing_weights_are_named(tmp_path, capsys):
     state = averager.get_state()
     assert state == {"steps": [3, 4, 5]}
     averager.set_state(state)
-    # Weights of a later step made way for those of step 6, and then the process died.
+    # Weights of step 3 were removed for those of step 6, and then the process died.
     later = keep(tmp_path, [random_weights(seed) for seed in range(6)], last=3)
     later.set_state(state)
     assert capsys.readouterr().err == ""
@@ -123,7 +123,7 @@ def test_missing_weights_are_named(tmp_path, capsys):
         ([("period", "val_loss", None), ("averaged", "val_loss", 3.0)], "averaged"),
         ([("period", "val_loss", 3.0), ("averaged", "val_loss", None)], "best"),
         ([("averaged", "val_loss", None)], "best"),
-        # BLEU for information alone, which the average does not have.
+        # BLEU for information only, which the average does not have.
         ([("period", "val_bleu", 9.0), ("averaged", "val_loss", 3.0)], "averaged"),
     ],
 )
@@ -149,7 +149,7 @@ def test_the_better_model_is_loaded(run_folder, tmp_path):
 
 
 def decisions(monitor, values, tmp_path):
-    """The steps at which the model was saved."""
+    """Steps at which the model was saved."""
     progress = Progress()
     callback = BestModel(tmp_path / "best", monitor, progress, None)
     callback.set_model(toy.toy_model())

@@ -1,4 +1,4 @@
-"""A run is resumed with its own settings; what differs is told with both values."""
+"""A run is resumed with its own settings; differences are reported with both values."""
 
 import json
 

@@ -44,7 +44,7 @@ def forks():
 
 
 def start(forks, folder, trainings, devices=1, **together):
-    """A process that trains on JAX, with so many devices to choose from."""
+    """A process that trains on JAX, with this many devices to choose from."""
     flags = f"--xla_force_host_platform_device_count={devices}"
     return forks.start(
         "tests.training.on_devices",
@@ -83,7 +83,7 @@ def last_state(run):
 
 
 def wait_for_state(run, number, processes):
-    """Returns when a training has saved so many states."""
+    """Returns when a training has saved this many states."""
     while last_state(run) < number:
         assert all(process.poll() is None for process in processes), ends(processes)
         time.sleep(0.02)
@@ -133,7 +133,7 @@ def folder(forks, tmp_path_factory):
     ],
 )
 def test_devices_train_like_one(folder, name, one):
-    """Also resumed on another number, and with several batches for an update."""
+    """So do resumes on another number, and updates from several batches."""
     assert_equal(folder, name, one)
 
 
@@ -222,7 +222,7 @@ def test_different_settings_are_refused(forks, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [0, 1])
 def test_a_signal_to_one_process_stops_all(forks, together, asked):
-    """So does a callback, which process 0 alone has; then the run resumes."""
+    """A callback that only process 0 has stops all as well; then the run resumes."""
     run = {
         "name": f"stopped-{asked}",
         "pause": 0.1,
@@ -253,7 +253,7 @@ def test_a_limit_of_time_ends_all_processes(forks, together):
 
 @pytest.mark.slow
 def test_a_killed_process_ends_the_other_and_the_run_resumes(forks, together):
-    """First one, then the other, later in the same training."""
+    """First one process is killed, then the other, later in the same training."""
     run = {"name": "killed", "pause": 0.1}
     folder = together / "killed"
     for victim in (1, 0):

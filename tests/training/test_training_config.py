@@ -1,4 +1,4 @@
-"""Settings survive JSON; they come from presets, corpora and what is faster here."""
+"""Settings survive JSON; they come from presets, corpora and measured speed."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def corpus(corpus_folder, corpus_cache):
 
 
 def test_data_are_compared_by_the_sentences_that_matter(corpus_folder, tmp_path):
-    """Neither the names of files nor test sets make another run of it."""
+    """Neither names of files nor test sets make it another run."""
     preset = presets.get("kav/hc-sa/bible")
 
     def described(folder, **subwords):

@@ -1,4 +1,4 @@
-"""A disturbed run ends with the very weights and log of an undisturbed one."""
+"""A disturbed run ends with exactly the weights and log of an undisturbed one."""
 
 import errno
 import os
@@ -58,7 +58,7 @@ def crash():
 
 
 def stop_training(**when):
-    """Ends the run as callbacks of Keras do."""
+    """Ends the run as Keras callbacks do."""
     stop = Disturb(lambda: setattr(stop.model, "stop_training", True), **when)
     return stop
 
@@ -67,7 +67,7 @@ OPTIONS = {"accumulate": 3, "ema": 0.9}
 
 
 def log(folder):
-    """The log without what depends on the clock."""
+    """The log without the entries that depend on the clock."""
     records = toy.log(folder)
     for record in records:
         record.pop("seconds")
@@ -83,7 +83,7 @@ def undisturbed(tmp_path_factory):
 
 
 def assert_same_end(folder, undisturbed, **kwargs):
-    """Finish a run and compare everything."""
+    """Finishes a run and compares everything."""
     reference, variables, result = undisturbed
     # Weights and dropout of a run that has a state must come from there.
     model = toy.toy_model(seed=99 if any(folder.glob("state/*")) else 1)
@@ -97,13 +97,13 @@ def assert_same_end(folder, undisturbed, **kwargs):
 
 
 def test_dropout_is_at_work(undisturbed, tmp_path):
-    """Otherwise these tests would not see a lost seed."""
+    """Dropout matters: otherwise these tests would not notice a lost seed."""
     model, _ = toy.run(tmp_path, model=toy.toy_model(dropout=0.0))
     assert not toy.same(to_arrays(model.weights), undisturbed[1][: len(model.weights)])
 
 
 def test_crashes(undisturbed, tmp_path, monkeypatch):
-    """At random updates, after and during a validation, and after the last update."""
+    """Crashes come at random updates, in and after a validation, and after the last."""
     generator = random.Random(4)
     updates = [{"train_batch": generator.randint(1, 8)} for _ in range(4)]
     for when in (*updates, {"period": 1}, {"test_batch": 5}):
@@ -127,7 +127,7 @@ def stopped_by(number, folder, **when):
 
 
 def test_a_signal_saves_and_exits(undisturbed, tmp_path, capsys):
-    """During a validation, after one, and after updates at which no state is due."""
+    """Signals come in a validation, after one, and after updates without a state."""
     for when, step in (({"test_batch": 2}, 8), ({"period": 1}, 16)):
         code, progress = stopped_by(signal.SIGTERM, tmp_path, **when)
         assert code == 143 and progress["step"] == step
@@ -167,7 +167,7 @@ def test_damaged_state_costs_some_updates_only(undisturbed, tmp_path, capsys):
 def test_full_disks_end_the_run_and_it_can_be_resumed(
     undisturbed, tmp_path, monkeypatch
 ):
-    """At the first byte, and later."""
+    """The disk is full at the first byte, or later."""
     for limit in (0, 40_000):
         with monkeypatch.context() as patch, pytest.raises(OSError) as error:
             full_disk_after(patch, limit)
@@ -193,7 +193,7 @@ def undisturbed_with_options(tmp_path_factory):
 
 
 def test_options_are_resumed(undisturbed_with_options, tmp_path):
-    """After crashes in an update, in a validation and between two batches."""
+    """It resumes after crashes in an update, in a validation and between batches."""
     config = toy.toy_config(**OPTIONS)
     for disturb in (
         Disturb(crash, train_batch=5),
@@ -210,7 +210,7 @@ def test_options_are_resumed(undisturbed_with_options, tmp_path):
 
 
 def test_a_signal_in_a_validation_saves_the_weights(undisturbed_with_options, tmp_path):
-    """Not their averages, which the validation uses."""
+    """The saved weights are not the averages, which the validation uses."""
     config = toy.toy_config(**OPTIONS)
     stop = Disturb(lambda: os.kill(os.getpid(), signal.SIGTERM), test_batch=2)
     with pytest.raises(SystemExit):
@@ -262,7 +262,7 @@ class Named(Memory):
 
 
 def test_a_callback_keeps_its_state_when_others_come_and_go(tmp_path):
-    """Others join in, before it or by a name of their own, and it sits out a resume."""
+    """Others are added, before it or with their own names; one resume is without it."""
 
     def counts(steps, *callbacks):
         toy.run(tmp_path, toy.toy_config(steps=steps), callbacks=callbacks)
@@ -276,7 +276,7 @@ def test_a_callback_keeps_its_state_when_others_come_and_go(tmp_path):
 
 
 def test_a_callback_ends_the_run_by_stop_training(undisturbed, tmp_path):
-    """In a validation, after an update, and after a validation."""
+    """Stops come in a validation, after an update, and after a validation."""
     for when, step, steps in (
         ({"test_batch": 2}, 8, 26),
         ({"train_batch": 3}, 11, 25),

@@ -49,7 +49,7 @@ def test_texts_must_be_parallel(sources, references):
 
 
 class SlowTranslator:
-    """Takes its time, on a clock of its own, and knows which sentence is which."""
+    """Takes time on a clock of its own, and recognizes each sentence."""
 
     def __init__(self, seconds_per_sentence):
         self.now = 0.0
@@ -64,7 +64,7 @@ class SlowTranslator:
 
 @pytest.fixture
 def affordable(monkeypatch):
-    """Validations every 100 seconds, of 100 sentences that take so many seconds each;
+    """Validations every 100 seconds, of 100 sentences that take this many seconds each;
     returns the BLEU of each."""
 
     def validate(seconds_per_sentence, count=4):

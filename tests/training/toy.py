@@ -161,7 +161,7 @@ def log(run_dir):
 
 
 def variables(model):
-    """All that training changes: weights, dropout seeds, optimizer."""
+    """Everything that training changes: weights, dropout seeds, optimizer."""
     everything = [*model.variables, *model.optimizer.variables]
     return to_arrays(everything)
 

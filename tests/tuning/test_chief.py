@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class Oracle:
-    """Knows who has which trial."""
+    """Knows which worker has which trial."""
 
     def __init__(self, folder, **trials):
         self.folder = folder

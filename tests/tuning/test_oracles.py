@@ -100,7 +100,7 @@ def test_a_trial_that_has_ended_is_not_run_again(tmp_path):
 def test_another_worker_continues_the_trial_of_one_that_is_gone(tmp_path):
     oracle = make(tmp_path, trials=1)
     lost = oracle.create_trial("a")
-    # There is no other trial, but there may be this one.
+    # There is no other trial, but this one may come back.
     assert oracle.create_trial("b").status == "IDLE"
     assert oracle.give_back("a") == lost.trial_id
     trial = oracle.create_trial("b")

@@ -1,4 +1,4 @@
-"""Proposals from weights that are known, and from the folder of a run."""
+"""Proposals from known weights, and from the folder of a run."""
 
 import json
 
@@ -35,7 +35,7 @@ def heads(*offsets):
 
 EVEN = np.full((2, LENGTH, LENGTH), 1 / LENGTH)
 LEFT_RIGHT = heads([-1], [1])
-# Of no offset are most of the neighbours near.
+# For no offset are most of the neighbours near.
 WINDOW = heads([-2, 1], [-2, 1])
 WIDE = heads([-4, 0, -4], [-4, -1, -4])
 
@@ -160,7 +160,7 @@ def corpus(corpus_folder, corpus_cache):
 
 
 def write_run(folder, corpus, num_layers=2, name="kav/base/bible", **data):
-    """Writes a run of an untrained model, in sizes that are not those of its preset."""
+    """Writes a run of an untrained model, whose sizes differ from its preset."""
     preset = toy_preset("kav/base/bible", num_layers=num_layers)
     model = preset.build(max_length=64)
     tokenizer = kav.Tokenizer.train(corpus.files("train"), vocabulary_size=50)

@@ -61,7 +61,7 @@ def test_records_are_read_as_written_and_listed(result, tmp_path):
 
 
 def printed(result):
-    """As a terminal of 80 columns shows it."""
+    """The table as a terminal of 80 columns shows it."""
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(result)
     return console.export_text()

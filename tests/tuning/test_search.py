@@ -1,4 +1,4 @@
-"""Searches of a few tiny trials: killed, promoted, in parallel; what they leave."""
+"""Searches of a few tiny trials: killed, promoted, in parallel; their files."""
 
 import dataclasses
 import json
@@ -43,7 +43,7 @@ def undisturbed(tmp_path_factory):
 def test_a_search_killed_in_a_trial_ends_like_an_undisturbed_one(
     forks, tmp_path, undisturbed
 ):
-    """Killed in the second of two trials."""
+    """A search that was killed in the second of two trials."""
     write_corpus(tmp_path)
     faults.run_until_killed(forks, tmp_path, 2, update=faults.UPDATES + 4)
     search = faults.make(tmp_path, 2)
@@ -79,7 +79,7 @@ def test_the_best_model_of_a_search_is_exported_and_translates(undisturbed, tmp_
 
 @pytest.mark.slow
 def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path, monkeypatch):
-    """Two trials of two updates, of which the better goes on from there."""
+    """Two trials of two updates, the better of which continues."""
 
     class FirstBracket(oracles.Hyperband):
         def __init__(self, folder, **options):

@@ -1,4 +1,4 @@
-"""Search spaces, their points, and the arguments that these stand for."""
+"""Search spaces, their points, and the arguments that points stand for."""
 
 import pytest
 from keras_tuner import HyperParameters

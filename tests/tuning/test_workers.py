@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class Points:
-    """Stands for what trains trials: its scores are the points."""
+    """Stands for the training of trials: its scores are the points."""
 
     def __init__(self, *after):
         self.after = iter(after)

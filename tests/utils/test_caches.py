@@ -1,4 +1,4 @@
-"""The cache, its folders, and what is known of large files."""
+"""The cache, its folders, and records of large files."""
 
 import os
 from pathlib import Path
@@ -41,7 +41,7 @@ def file(tmp_path):
 
 
 def write(path, text, seconds):
-    """Writes a file as at a time since 1970."""
+    """Writes a file with a given time since 1970."""
     path.write_text(text)
     os.utime(path, (seconds, seconds))
     return path
@@ -79,7 +79,7 @@ def test_a_small_file_is_read_each_time(tmp_path, read, cache):
 def test_a_file_that_changed_is_read_again(file, read, change, tmp_path):
     remembered(file, "text", read)
     if change == "content":
-        write(file, "dcba", 100)  # with the time and the size of before
+        write(file, "dcba", 100)  # with the same time and size as before
     elif change == "place":
         write(tmp_path / "new", "dcba", 100).rename(file)
     else:

@@ -38,7 +38,7 @@ def test_write_file_replaces_the_file_or_leaves_it(tmp_path, monkeypatch):
 
 
 def test_write_file_writes_to_a_pipe(tmp_path):
-    """A rename would put a file in the place of a device, `/dev/null` for example."""
+    """A rename would replace a device, `/dev/null` for example, by a file."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -51,7 +51,7 @@ def test_write_file_writes_to_a_pipe(tmp_path):
 
 
 def test_write_file_writes_to_an_open_file(tmp_path):
-    """So does a shell: `kav tune --csv /dev/stdout > file`."""
+    """A shell opens files like this: `kav tune --csv /dev/stdout > file`."""
     with (tmp_path / "file").open("wb", buffering=0) as file:
         file.write(b"first")
         path = Path(f"/proc/self/fd/{file.fileno()}")

@@ -70,7 +70,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
 
 
 class PowerCut(BaseException):
-    """Nothing after it is executed."""
+    """A stand-in for a power cut: nothing after it is executed."""
 
 
 @pytest.mark.parametrize("reader", [read_manifest, lambda path: write(path, b"newer")])

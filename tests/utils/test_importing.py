@@ -1,4 +1,4 @@
-"""TensorFlow comes without its greeting, and without what is not used."""
+"""TensorFlow is imported without its greeting and without unused packages."""
 
 import gc
 import importlib
@@ -80,7 +80,7 @@ def test_exported_models_need_no_tensorflow_text():
         "import sys\n"
         "from keras_attnvariants.utils.importing import import_tensorflow\n"
         "import_tensorflow()\n"
-        # The library of operators that was loaded alone is also that of the package.
+        # The library of operators that was loaded alone also serves the package.
         "from keras_attnvariants.serving.saved import register_text_operators\n"
         "register_text_operators()\n"
         "assert 'tensorflow_text' not in sys.modules\n"

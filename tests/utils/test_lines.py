@@ -13,7 +13,7 @@ from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.lines import text_lines
 
-# All that `str.splitlines` takes for the end of a line, but for newlines.
+# All characters that end a line for `str.splitlines`, except newlines.
 OTHER_ENDS = "\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 

@@ -1,4 +1,4 @@
-"""One process at a time works in a folder, and the others are told which."""
+"""One process at a time works in a folder, and others are told which."""
 
 import errno
 import fcntl
@@ -77,7 +77,7 @@ def test_a_new_folder_in_which_nothing_was_written_goes_again(tmp_path):
 
 
 def test_a_file_that_its_holder_removes_is_not_a_lock(tmp_path, monkeypatch):
-    """The holder unlinks the file between the opening here and the lock."""
+    """The holder unlinks the file after it is opened here and before it is locked."""
     flock, calls = fcntl.flock, []
 
     def unlinked(descriptor, operation):

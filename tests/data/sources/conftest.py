@@ -1,4 +1,4 @@
-"""Archives without the web."""
+"""Archives of corpora without access to the web."""
 
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from keras_attnvariants.data.sources import download
 def put(cache, monkeypatch) -> Iterator[Callable]:
     """Puts archives where downloads are looked for; the web cannot be reached.
 
-    In the end, the ways in which archives were checked must be those registered.
+    Afterwards, the checks of the archives must be those registered.
     """
     corpora, digests = set(), set()
 

@@ -116,7 +116,7 @@ def test_redirections_to_https(web, folders):
 
 
 def test_digests_of_git(web, folders):
-    # Of `git hash-object`.
+    # The output of `git hash-object`.
     download_file(URL, *folders, checksum=f"git:{GIT}")
     with pytest.raises(FetchError, match=f"its git is {GIT}, expected 00"):
         download_file(URL, *folders, checksum="git:00")
