@@ -1,4 +1,4 @@
-"""Where heads look: against known weights."""
+"""Directions in which heads look: against known weights."""
 
 import numpy as np
 import pytest

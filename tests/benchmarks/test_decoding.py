@@ -1,4 +1,4 @@
-"""The benchmark of beam search: its arithmetic, tiny runs, and what can fail."""
+"""The benchmark of beam search: its arithmetic, tiny runs, and failures."""
 
 import json
 import os

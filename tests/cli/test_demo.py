@@ -173,7 +173,7 @@ def test_the_page(address, browser, tmp_path):
         "return document.documentElement.scrollWidth - window.innerWidth"
     )
     assert width <= 0
-    browser.save_screenshot(str(tmp_path / "page.png"))  # for those who look at it
+    browser.save_screenshot(str(tmp_path / "page.png"))  # for people who look at it
     addresses = [url for url in requests_of(browser) if url.startswith(("http", "ws"))]
     assert {"/".join(url.split("/")[:3]) for url in addresses} == {address}
     assert errors_of(browser) == []

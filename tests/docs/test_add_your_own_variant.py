@@ -48,7 +48,7 @@ def add_lines(folder: Path) -> None:
 
 
 def commands(text: str) -> list[tuple[str, str]]:
-    """The commands of a console block, and what each is said to print."""
+    """The commands of a console block, and the output that the page shows for each."""
     parts = text.removeprefix("$ ").split("\n$ ")
     return [(command, said) for command, _, said in (p.partition("\n") for p in parts)]
 

@@ -1,4 +1,4 @@
-"""Learning curves: what is drawn, and what the table says."""
+"""Learning curves: the drawing and its table."""
 
 import io
 import math

@@ -321,7 +321,7 @@ def disturb(commands, count, seed):
                 usual.setdefault(key, found)
                 faults = list(faults_of(found, usual[key]))
                 if digest(beside) != before:
-                    faults.append("changed what a link leads to")
+                    faults.append("changed the target of a link")
                 statuses[arguments[0], found.status] += 1
                 if faults:
                     wrong += 1

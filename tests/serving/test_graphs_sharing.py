@@ -38,7 +38,7 @@ def share(path: Path) -> None:
 
 
 def constants(nodes) -> list[bytes]:
-    """The values of the constants among nodes, but for texts and paths."""
+    """Values of the constants among nodes, except texts and paths."""
     return [
         node.attr["value"].SerializeToString(deterministic=True)
         for node in nodes
@@ -47,7 +47,7 @@ def constants(nodes) -> list[bytes]:
 
 
 def size_of_graph(path: Path) -> int:
-    """Bytes of all files of a SavedModel but its variables."""
+    """Bytes of all files of a SavedModel except its variables."""
     files = (file for file in path.rglob("*") if file.is_file())
     return sum(f.stat().st_size for f in files if f.parent.name != "variables")
 
@@ -121,7 +121,7 @@ def test_sharing_twice_is_sharing_once(exported, tmp_path):
 def test_equal_nodes_are_one_and_unused_ones_are_gone(tmp_path):
     @tf.function(input_signature=[tf.TensorSpec([None, None])])
     def function(x):
-        tf.exp(x)  # no use
+        tf.exp(x)  # not used
         rows, again = tf.shape(x)[0], tf.shape(x)[0]
         return {"y": tf.reshape(x, [rows, -1]) + tf.reshape(x, [again, -1])}
 

@@ -19,7 +19,7 @@ async def echo(scope, receive, send):
 
 
 def ask(app, messages, headers=()):
-    """Status and body for a request whose sender leaves after these messages."""
+    """Status and body for a request whose client leaves after these messages."""
     sent = []
 
     async def run():

@@ -12,7 +12,7 @@ LONG = TURN_BYTES // 4
 
 
 class Translator:
-    """Translates to capitals when it may, and notes what it was given at once."""
+    """Translates to capitals when allowed, and records the texts of each call."""
 
     def __init__(self):
         self.given = []

@@ -86,7 +86,7 @@ def test_translations_are_among_the_list_and_do_not_depend_on_neighbours():
 
 def test_a_learned_list_gives_the_translations_that_it_was_learned_from():
     model = sharp_model("hc-sa")
-    # The most probable token is the same among fewer; sums of probabilities are not.
+    # The most probable token is the same among fewer; sums of probabilities differ.
     greedy = dataclasses.replace(OPTIONS, beam_size=1)
     expected = found_by(model, greedy, n_best=1).ids.numpy()[:, 0]
     pairs = list(zip(ROWS, expected.tolist(), strict=True))

@@ -190,7 +190,7 @@ def test_bleu_and_samples_are_compiled_once(corpus, run_folder, capsys):
 
 
 def updates(limit, clock, seconds):
-    """Goes through updates of these lengths; returns how many there were."""
+    """Runs updates of these lengths; returns their number."""
     limit.set_model(SimpleNamespace(stop_training=False))
     for number, length in enumerate(seconds, start=1):
         clock.now += length
@@ -208,7 +208,7 @@ def test_time_ends_after_the_next_update(clock):
 
 
 def test_time_for_the_last_validations_is_kept(clock):
-    """For one of the weights and one of the averages, as the last one took."""
+    """The time left is for the weights and the averages, as long as the last took."""
     limit = TimeLimit(minutes=1)
     limit.measure(lambda: setattr(clock, "now", clock.now + 6))
     assert updates(limit, clock, [2] * 99) == 18  # 12 + 36 + 12
@@ -257,7 +257,7 @@ def test_minutes_must_be_positive(minutes):
 
 
 class Ticking(TimeLimit):
-    """A limit whose clock goes on by a second in every update."""
+    """A limit whose clock advances by a second in every update."""
 
     def __init__(self, clock, minutes):
         super().__init__(minutes)
@@ -288,7 +288,7 @@ def test_training_ends_when_the_time_is_up(clock, tmp_path, capsys):
     assert (
         "update 12 of 80, 0:12 of 0:18 spent, 0:06 left.\n" in capsys.readouterr().out
     )
-    model, result = toy.run(tmp_path, config)  # as does none
+    model, result = toy.run(tmp_path, config)  # and so does no limit
     assert result.step == 80
     undisturbed, _ = toy.run(tmp_path / "other", config)
     assert toy.same(toy.variables(model), toy.variables(undisturbed))

@@ -1,4 +1,4 @@
-"""Sentences of the summary, for every case that they tell apart; published figures."""
+"""Sentences of the summary, for every case that they distinguish; published figures."""
 
 import dataclasses
 import html
