@@ -259,7 +259,7 @@ def load(
 
 def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     """The same model, computing in a precision."""
-    from keras_attnvariants.models.base import with_policy
+    from keras_attnvariants.models.templates import with_policy
 
     if precision == "int8":
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 The length penalty is one of them.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -121,6 +122,20 @@ def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
             raise ValueError(f"`top_p` must be above 0, at most 1. Received: {value}")
     for value in known_values(seed):
         check_seed("seed", value)
+
+
+def check_sizes(name: str, values: Any, largest: int | None = None) -> tuple[int, ...]:
+    """The distinct integers among `values`, cut off at `largest`, in ascending order.
+
+    Raises:
+        ValueError: `values` is not a sequence of positive integers, or it is empty.
+    """
+    if not isinstance(values, Sequence) or not values:
+        raise ValueError(
+            f"`{name}` must be a non-empty sequence of integers. Received: {values!r}"
+        )
+    sizes = (check_integer(name, value) for value in values)
+    return tuple(sorted({min(size, largest or size) for size in sizes}))
 
 
 def to_token_ids(name: str, ids: Any) -> Tensor:

@@ -17,9 +17,9 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.decoding.options import check_sizes
 from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
-from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -292,17 +292,3 @@ def pad_sequences(
     for row, sequence in zip(ids, sequences, strict=False):
         row[: len(sequence)] = sequence
     return ids
-
-
-def check_sizes(name: str, values: Any, largest: int | None = None) -> tuple[int, ...]:
-    """The distinct integers among `values`, cut off at `largest`, in ascending order.
-
-    Raises:
-        ValueError: `values` is not a sequence of positive integers, or it is empty.
-    """
-    if not isinstance(values, Sequence) or not values:
-        raise ValueError(
-            f"`{name}` must be a non-empty sequence of integers. Received: {values!r}"
-        )
-    sizes = (check_integer(name, value) for value in values)
-    return tuple(sorted({min(size, largest or size) for size in sizes}))

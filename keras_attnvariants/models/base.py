@@ -269,18 +269,6 @@ def zero_padding_rows(weights: Tensor, real: Tensor) -> Tensor:
     return ops.where(real[:, None, :, None], weights, 0.0)
 
 
-def with_policy(model: keras.Model, policy: str) -> keras.Model:
-    """A model like another, with the same weights and another dtype policy.
-
-    Args:
-        model: a model of this package.
-        policy: such as `"float32"` or `"mixed_bfloat16"`.
-    """
-    other = type(model).from_config(model.get_config() | {"dtype": policy})
-    other.set_weights(model.get_weights())
-    return other
-
-
 def check_token_ids(vocabulary_size: int, **ids: int) -> None:
     """Raises `ValueError` unless the special tokens are in the vocabulary.
 

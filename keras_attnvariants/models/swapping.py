@@ -232,10 +232,30 @@ def check_call(layer: BaseAttention, args: Any, kwargs: Any) -> None:
         check_role("layer", layer, "encoder")
 
 
+# What is taken over together: keys are made for their queries, outputs for their
+# values.
+PAIRS = (("query_dense", "key_dense"), ("value_dense", "output_dense"))
+
+
 def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
-    """Takes weights over, and says which."""
-    pairs = take_projections(old, new)
-    used = {id(weight) for pair in pairs for weight in pair}
+    """Copies the projections that mean the same in two layers, and says which.
+
+    Raises:
+        ValueError: the old layer is quantized.
+    """
+    taken: list[tuple[Any, Any]] = []
+    is_alike = getattr(old, "num_heads", None) == new.num_heads
+    ours, theirs = (projections(new), projections(old)) if is_alike else ({}, {})
+    for names in PAIRS:
+        if all(name in ours and ours[name] == theirs.get(name) for name in names):
+            for name in names:
+                one, other = getattr(old, name), getattr(new, name)
+                taken.append((one.kernel, other.kernel))
+                if one.bias is not None and other.bias is not None:
+                    taken.append((one.bias, other.bias))
+    for one, other in taken:
+        other.assign(ops.reshape(one, other.shape))
+    used = {id(weight) for pair in taken for weight in pair}
 
     def rest(layer: keras.layers.Layer) -> tuple[str, ...]:
         return tuple(weight_name(w) for w in layer.weights if id(w) not in used)
@@ -244,45 +264,10 @@ def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
         name=old.name,
         before=type(old).__name__,
         after=type(new).__name__,
-        taken=tuple(weight_name(weight) for weight, _ in pairs),
+        taken=tuple(weight_name(weight) for weight, _ in taken),
         left=rest(old),
         new=rest(new),
     )
-
-
-# What is taken over together: keys are made for their queries, outputs for their
-# values.
-PAIRS = (("query_dense", "key_dense"), ("value_dense", "output_dense"))
-
-
-def take_projections(
-    old: keras.layers.Layer, new: keras.layers.Layer
-) -> list[tuple[Any, Any]]:
-    """Copies the projections that mean the same in two layers.
-
-    Args:
-        old, new: built attention layers, of Keras or of this package.
-
-    Returns:
-        The weights that were copied: pairs of the old and the new one.
-
-    Raises:
-        ValueError: the old layer is quantized.
-    """
-    copied: list[tuple[Any, Any]] = []
-    if getattr(old, "num_heads", None) != new.num_heads:
-        return copied
-    ours, theirs = projections(new), projections(old)
-    for names in PAIRS:
-        if all(name in ours and ours[name] == theirs.get(name) for name in names):
-            for name in names:
-                one, other = getattr(old, name), getattr(new, name)
-                copied.append((one.kernel, other.kernel))
-                if one.bias is not None and other.bias is not None:
-                    copied.append((one.bias, other.bias))
-    for one, other in copied:
-        other.assign(ops.reshape(one, other.shape))
-    return copied
 
 
 def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:

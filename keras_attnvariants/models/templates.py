@@ -158,6 +158,18 @@ def clone(
     return type(template).from_config(config)
 
 
+def with_policy(model: keras.Model, policy: str) -> keras.Model:
+    """A model like another, with the same weights and another dtype policy.
+
+    Args:
+        model: a model of this package.
+        policy: such as `"float32"` or `"mixed_bfloat16"`.
+    """
+    other = type(model).from_config(model.get_config() | {"dtype": policy})
+    other.set_weights(model.get_weights())
+    return other
+
+
 def serialize(templates: Any) -> Any:
     """A template, a list of them, or `None`, in a form that JSON can hold."""
     if isinstance(templates, list | tuple):

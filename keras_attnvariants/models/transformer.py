@@ -34,6 +34,9 @@ from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
+# Of the arguments of `Transformer`, those that its base class stores.
+NOT_OURS = ("self", "__class__", "vocabulary_size", "kwargs")
+
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class Transformer(TranslationModel):
@@ -105,33 +108,18 @@ class Transformer(TranslationModel):
         softmax_bias: bool = False,
         **kwargs: Any,
     ) -> None:
+        given = {k: v for k, v in locals().items() if k not in NOT_OURS}
         super().__init__(vocabulary_size, **kwargs)
-        self.hidden_dim = check_integer("hidden_dim", hidden_dim)
-        # A proxy: layers in a plain dict would become layers of the model.
-        self._given: Mapping[str, Any] = MappingProxyType(
-            {
-                "num_layers": check_integer("num_layers", num_layers),
-                "num_decoder_layers": check_optional_integer(
-                    "num_decoder_layers", num_decoder_layers
-                ),
-                "hidden_dim": hidden_dim,
-                "intermediate_dim": check_integer("intermediate_dim", intermediate_dim),
-                "encoder_attention": encoder_attention,
-                "decoder_attention": decoder_attention,
-                "cross_attention": cross_attention,
-                "feed_forward": feed_forward,
-                "dropout": dropout,
-                "feed_forward_dropout": feed_forward_dropout,
-                "activation": activation,
-                "normalization": check_choice(
-                    "normalization", normalization, PLACEMENTS
-                ),
-                "positions": positions,
-                "embedding_scale": embedding_scale,
-                "tie_embeddings": check_choice("tie_embeddings", tie_embeddings, TYING),
-                "softmax_bias": softmax_bias,
-            }
+        for name in ("num_layers", "hidden_dim", "intermediate_dim"):
+            given[name] = check_integer(name, given[name])
+        given["num_decoder_layers"] = check_optional_integer(
+            "num_decoder_layers", num_decoder_layers
         )
+        check_choice("normalization", normalization, PLACEMENTS)
+        check_choice("tie_embeddings", tie_embeddings, TYING)
+        # A proxy: layers in a plain dict would become layers of the model.
+        self._given: Mapping[str, Any] = MappingProxyType(given)
+        self.hidden_dim: int = given["hidden_dim"]
         self.create_layers()
         self.build()
 

@@ -11,7 +11,7 @@ from keras_attnvariants import backend
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models.base import TranslationModel
-from keras_attnvariants.models.base import with_policy
+from keras_attnvariants.models.templates import with_policy
 from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import processor

@@ -9,6 +9,7 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import staged_search
 from keras_attnvariants.decoding.options import check_lengths
+from keras_attnvariants.decoding.options import check_sizes
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import known_values
@@ -199,3 +200,10 @@ def test_padding_does_not_count():
     ids = np.array([[[5, 6, 0]], [[0, 0, 0]]], "int32")
     found = count_tokens(ops.convert_to_tensor(ids), pad_id=0)
     assert ops.convert_to_numpy(found).tolist() == [[2], [0]]
+
+
+def test_check_sizes_sorts_and_cuts_off():
+    assert check_sizes("lengths", [64, 16, 16, 256], largest=100) == (16, 64, 100)
+    for values in ([], 3, [0], [2.5], [True]):
+        with pytest.raises(ValueError, match="`lengths` .* Received: "):
+            check_sizes("lengths", values)

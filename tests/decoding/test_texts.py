@@ -1,9 +1,7 @@
 """Packing sequences into batches of few shapes."""
 
 import numpy as np
-import pytest
 
-from keras_attnvariants.decoding.texts import check_sizes
 from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.decoding.texts import plan_batches
 
@@ -29,10 +27,3 @@ def test_pad_fills_rows_and_columns():
     ids = pad_sequences([[5, 6], [7]], size=3, length=4, pad_id=0)
     assert ids.tolist() == [[5, 6, 0, 0], [7, 0, 0, 0], [0, 0, 0, 0]]
     assert ids.dtype == np.int32
-
-
-def test_check_sizes_sorts_and_cuts_off():
-    assert check_sizes("lengths", [64, 16, 16, 256], largest=100) == (16, 64, 100)
-    for values in ([], 3, [0], [2.5], [True]):
-        with pytest.raises(ValueError, match="`lengths` .* Received: "):
-            check_sizes("lengths", values)
