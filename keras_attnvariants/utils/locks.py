@@ -1,7 +1,6 @@
 """A folder in which one process works at a time."""
 
 import contextlib
-import contextvars
 import fcntl
 import json
 import os
@@ -16,11 +15,6 @@ from keras_attnvariants.utils.files import read_json
 
 LOCK = "lock.json"
 
-# The folders that this thread has locked already.
-_held: contextvars.ContextVar[frozenset[Path]] = contextvars.ContextVar(
-    "held", default=frozenset()
-)
-
 
 class FolderInUseError(OSError):
     """Another process is at work in the folder."""
@@ -28,7 +22,7 @@ class FolderInUseError(OSError):
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Context that no other process, and no other thread, can enter for this folder.
+    """Context that nobody else can enter for this folder, in this process or another.
 
     `lock.json` in the folder tells others who has it, and is removed at the end, and
     so is the folder if it was made here and is empty. See `open_locked` for the lock.
@@ -41,16 +35,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
         OSError: the folder cannot be written.
     """
     folder = folder.resolve()
-    if folder in _held.get():
-        yield
-        return
     is_new = not folder.exists()
     descriptor = _acquire(folder)
-    token = _held.set(_held.get() | {folder})
     try:
         yield
     finally:
-        _held.reset(token)
         (folder / LOCK).unlink(missing_ok=True)
         os.close(descriptor)
         if is_new:

@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 
 import keras
 import numpy as np
@@ -229,10 +228,9 @@ def test_deleted_checkpoints_are_noticed(finished, tmp_path, capsys):
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
-    with lock_folder(tmp_path), ThreadPoolExecutor(1) as other:
-        running = other.submit(toy.run, tmp_path)
-        with pytest.raises(FolderInUseError, match=f"{tmp_path} is in use by process"):
-            running.result()
+    message = f"{tmp_path} is in use by process"
+    with lock_folder(tmp_path), pytest.raises(FolderInUseError, match=message):
+        toy.run(tmp_path)
 
 
 @pytest.mark.parametrize(

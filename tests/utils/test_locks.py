@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -45,24 +44,13 @@ def test_another_process_is_told_who_holds_it_until_that_is_killed(tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_a_thread_may_lock_twice_and_another_may_not(tmp_path):
-    errors = []
-
-    def other():
-        try:
-            with lock_folder(tmp_path):
-                pass
-        except FolderInUseError as error:
-            errors.append(error)
-
+def test_a_folder_is_locked_once_in_a_process(tmp_path):
     with lock_folder(tmp_path):
-        with lock_folder(tmp_path / "sub" / ".."):
+        inside = tmp_path / "sub" / ".."
+        message = f"process {os.getpid()}"
+        with pytest.raises(FolderInUseError, match=message), lock_folder(inside):
             pass
         assert (tmp_path / LOCK).exists()
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert len(errors) == 1 and f"process {os.getpid()}" in str(errors[0])
     assert tmp_path.is_dir()
 
 
