@@ -32,17 +32,17 @@ PEERS_TEXT = (
     "allowed EOS. *Same outputs* counts the sentences whose hypotheses, as a set "
     "and without the last token, equal those of the first row; with random weights, "
     "a precision below float32 soon changes them. The times of loading and of the "
-    "first run, which may compile, are in no other figure. A bar is the ratio that "
-    "ours must reach in one of its precisions; for Hugging Face, the faster of its "
-    "precisions counts."
+    "first run, which may compile, are not part of the other figures. A bar is the "
+    "ratio that ours must reach in one of its precisions; for Hugging Face, the faster "
+    "of its precisions counts."
 )
 
 VARIANTS_TEXT = (
     "Beam search with variants of You et al. 2020 in their large size, with random "
     "weights. The ceiling is the ratio of the multiply-adds of one decoding step, "
-    "vocabulary projection included: the gain of a variant if arithmetic were all "
-    "that takes time. The encoder's work is part of the times and not of the "
-    "ceiling. The paper's ratio is that of sentences per second on its GPU."
+    "vocabulary projection included: the gain of a variant if only arithmetic took "
+    "time. The encoder's work is part of the times but not of the ceiling. The "
+    "paper's ratio is that of sentences per second on its GPU."
 )
 
 

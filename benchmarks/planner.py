@@ -31,8 +31,8 @@ COMPARED = 20
 
 TEXT = (
     "A process reads token files of made-up lengths, plans an epoch, shuffles it and "
-    "makes the first batch. Another one does the same from the middle of the epoch, as "
-    "a training does that goes on there. Memory is the largest resident set of the "
+    "makes the first batch. Another one does the same from the middle of the epoch, "
+    "like a training that is resumed there. Memory is the largest resident set of the "
     "process, TensorFlow included; seconds are from its first line, the import of "
     "TensorFlow included, and planning is a part of them. The tokens themselves are "
     "holes in a file, which take no room on the disk."

@@ -22,7 +22,8 @@ tokens per second above 1 means faster.
 BARS = "Bars"
 SUMMARY = f"""## {BARS}
 
-The goals of the project, and what was measured. The tables below say how.
+The goals of the project, and the measured figures. The tables below say how they were
+measured.
 
 | measurement | of | measured | bar | reached |
 |---|---|---:|---|---|

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the wheel, installs it into a new environment outside the checkout, and uses
-# the command there: what a user without the repository has.
+# the command there, like a user without the repository.
 #
 #   tests/wheel.sh [PYTHON]
 set -euo pipefail
@@ -15,7 +15,7 @@ unset PYTHONPATH KERAS_BACKEND
 export PIP_DISABLE_PIP_VERSION_CHECK=1
 
 echo "Building the wheel"
-# From a copy: a build folder in the checkout may hold modules that are no more.
+# From a copy: a build folder in the checkout may hold modules that no longer exist.
 mkdir source
 for name in setup.cfg pyproject.toml README.md LICENSE keras_attnvariants; do
     cp -r "$checkout/$name" source/
