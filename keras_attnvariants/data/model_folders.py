@@ -246,7 +246,8 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
                 "files outside: save the model without this layer"
             )
     largest.pop("seed", None)
-    width, beams = (largest.get(name, 1) for name in ("hidden_dim", "beam_size"))
+    width, beams = config["config"].get("hidden_dim"), largest.get("beam_size", 1)
+    width = width if isinstance(width, int) else 1
     for name, value in largest.items():
         if value > LARGEST_SIZE:
             raise ValueError(f"`{name}` is {value:,}, over {LARGEST_SIZE:,}")

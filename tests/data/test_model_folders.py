@@ -17,8 +17,10 @@ import pytest
 from keras.src.saving.serialization_lib import SafeModeScope
 
 from keras_attnvariants import Tokenizer
+from keras_attnvariants import presets
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.data import model_folders
+from keras_attnvariants.data.model_folders import check_config
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Transformer
@@ -262,6 +264,12 @@ def test_a_window_larger_than_any_is_not_built(copy, offset):
     rewrite_config(copy, {"encoder_attention": places})
     with pytest.raises(ValueError, match="`offsets` is 1,0[0,]*[,:].* over"):
         load_model(copy)
+
+
+def test_a_layer_may_be_wider_than_the_model():
+    preset = presets.get("loem2022/concatenated-ngram/wmt16-en-de")
+    config = {**preset.config, "search_settings": {"beam_size": 4}}
+    check_config({"config": config}, arrays=1000, numbers=preset.parameters)
 
 
 def test_seeds_may_be_large(tmp_path):
