@@ -249,7 +249,8 @@ def named_by_options() -> Iterator[None]:
     from keras_attnvariants.training import DifferentSettingsError
 
     options = {"backend": "the environment variable KERAS_BACKEND"}
-    for group in (RunOptions, SizeOptions, SubwordOptions, TrainingOptions):
+    groups = (CorporaOptions, RunOptions, SizeOptions, SubwordOptions, TrainingOptions)
+    for group in groups:
         for field in dataclasses.fields(group):
             options[field.metadata.get("sets", field.name)] = flag(field.name)
     try:
