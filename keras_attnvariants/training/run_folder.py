@@ -51,7 +51,7 @@ class TrainingResult:
     Attributes:
         step: updates done.
         monitor: the metric that chose the best model.
-        best: its best value.
+        best: its best value, or None if nothing measured it since it changed.
         best_step: the step of that value.
         averaged: its value with averaged weights, or None without validation.
         stopped_early: whether `patience` or another callback ended the run.
@@ -162,9 +162,9 @@ class RunFolder:
         scores = scores | self._bleu_of_model()
         self._log.write("averaged", scores)
         averaged = scores.get(self._best.monitor)
+        value = "model" if best.best is None else f"{best.monitor} {best.best:.4g}"
         print(
-            f"Best {self._best.monitor} {best.best:.4g} at update {best.best_step}: "
-            f"{self.path / BEST}\n"
+            f"Best {value} at update {best.best_step}: {self.path / BEST}\n"
             f"Average of the last {self._averager.count} validated weights"
             + ("" if averaged is None else f", {self._best.monitor} {averaged:.4g}")
             + f": {self.path / AVERAGED}"

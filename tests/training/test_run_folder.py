@@ -80,6 +80,14 @@ def test_without_validation_data(tmp_path, bleu):
     assert result.best_step == 8 and (result.averaged is not None) == bleu
 
 
+def test_validation_data_may_be_gone_when_a_run_has_ended(tmp_path, capsys):
+    config = toy.toy_config(steps=8)
+    toy.run(tmp_path, config, bleu=False)
+    _, result = toy.run(tmp_path, config, bleu=False, validation_data=None)
+    assert result.monitor == "loss" and result.best is None and result.best_step == 8
+    assert f"Best model at update 8: {tmp_path / 'best'}" in capsys.readouterr().out
+
+
 def test_another_configuration_is_refused_with_both_values(finished):
     folder, config, _, _ = finished
     changes = {
