@@ -55,7 +55,7 @@ TEST_EXTRAS ?= test
 MINUTES ?=
 SENTENCES ?=
 
-.PHONY: help quickstart test test-all test-without-avx512 test-wheel lint benchmark $(REPORTS) clean
+.PHONY: help quickstart test test-all test-without-avx512 test-wheel lint docs benchmark $(REPORTS) clean
 
 help:
 	@echo "make quickstart  train a small translation model and translate with it"
@@ -68,6 +68,7 @@ help:
 	@echo "                 that have no AVX512; ALL=1 for all tests on TensorFlow"
 	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
 	@echo "make lint        style and types alone"
+	@echo "make docs        build the site in build/site and check its links"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
 	@echo "make clean       remove the virtual environment and the caches"
 
@@ -109,6 +110,17 @@ test-without-avx512: lint
 
 test-wheel: | $(BIN)/python
 	tests/wheel.sh $(BIN)/python
+
+$(VENV)/.docs: $(VENV)/.package
+	@echo "Installing what the site needs"
+	@$(INSTALL) --editable '.[docs]' | $(PROGRESS)
+	@touch $@
+
+# The reference is read from the sources: nothing of the package is imported.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
+		--builder html --conf-dir docs . build/site
+	$(BIN)/python docs/sphinx_parts/check_site.py build/site
 
 benchmark: $(REPORTS)
 	$(BIN)/python benchmarks/report.py $(REPORTS:%=benchmarks/results/%.json)
@@ -180,4 +192,5 @@ memory:
 	$(call BENCHMARK,memory)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build docs/api \
+		*.egg-info

@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK=1
 echo "Building the wheel"
 # From a copy: a build folder in the checkout may hold modules that no longer exist.
 mkdir source
-for name in setup.cfg pyproject.toml README.md LICENSE keras_attnvariants; do
+for name in setup.cfg pyproject.toml README.md LICENSE NOTICE keras_attnvariants; do
     cp -r "$checkout/$name" source/
 done
 "$python" -m pip wheel --quiet --no-deps --wheel-dir dist ./source

@@ -10,7 +10,7 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
 DOCS = REPOSITORY / "docs"
-PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+PAGES = [README, REPOSITORY / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
 
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -42,6 +42,12 @@ def blocks(page: Path, language: str) -> Iterator[Block]:
             named = re.search(r"`([^`\s]+)`:\n\n$", before)
             line = before.count("\n") + 1
             yield Block(language, found[2], line, named[1] if named else "")
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading, as GitHub and MyST make it."""
+    text = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
 
 
 def run(page: Path) -> dict[str, Any]:

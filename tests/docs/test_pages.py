@@ -38,6 +38,17 @@ def test_relative_links_lead_somewhere(page):
 
 
 @EACH_PAGE
+def test_links_to_sections_lead_to_their_headings(page):
+    text = page.read_text("utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*\.md)?#([^)]+)\)", text):
+        lines = pages.FENCE.sub(
+            "", (page.parent / target if target else page).read_text()
+        )
+        slugs = [pages.slug(x) for x in re.findall(r"^#+ (.+)$", lines, re.M)]
+        assert anchor in slugs, (target, anchor)
+
+
+@EACH_PAGE
 def test_no_merge_was_left_undecided(page):
     lines = page.read_text("utf-8").splitlines()
     assert not [line for line in lines if line.startswith(("<<<<<<< ", ">>>>>>> "))]
