@@ -53,6 +53,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Class attributes", "params_style")]
 python_use_unqualified_type_names = True
+toc_object_entries_show_parents = "hide"
 python_maximum_signature_line_length = 88
 
 autoapi_dirs = [str(REPOSITORY / "keras_attnvariants")]

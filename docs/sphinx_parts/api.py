@@ -12,6 +12,8 @@ import re
 from typing import Any
 
 import astroid
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
 
 PACKAGE = "keras_attnvariants"
 
@@ -20,6 +22,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Registers the filter with Sphinx, and the reading of `_HOME` with astroid."""
     app.connect("autoapi-skip-member", is_skipped)
     app.connect("autodoc-process-docstring", to_restructured_text, priority=100)
+    app.add_transform(ShortTitles)
     manager = astroid.manager.AstroidManager()
     manager.register_transform(astroid.nodes.Module, with_late_imports, has_home)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -36,6 +39,18 @@ def is_skipped(
     if kind in ("data", "attribute") and not obj.docstring:
         return True
     return None
+
+
+class ShortTitles(SphinxTransform):
+    """Leaves out of the titles of pages the folder that an object is in."""
+
+    default_priority = 100
+
+    def apply(self) -> None:
+        if self.env.docname.startswith(self.config.autoapi_root):
+            for title in list(self.document.findall(nodes.title))[:1]:
+                name = title.astext().rpartition(".")[2]
+                title.replace_self(nodes.title(name, name))
 
 
 def has_home(module: astroid.nodes.Module) -> bool:
@@ -84,6 +99,7 @@ def to_restructured_text(
     # Arguments that share a description, on several lines.
     names = r"^( {4}(?:\*{0,2}\w+, )+\w[\w ,]*)\n +(?=[\w ,]+: )"
     text = re.sub(names, r"\1 ", text, flags=re.M)
+    text = re.sub(r"^( {4}[\w, ]*\w) and (\w+: )", r"\1, \2", text, flags=re.M)
     # A block of text that is indented after a colon, unless it is a list or an example.
     text = re.sub(r":\n\n(?= {4}(?! *(?:[*-] |>>>)))", "::\n\n", text)
     lines[:] = text.split("\n")

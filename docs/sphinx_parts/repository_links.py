@@ -6,6 +6,7 @@ references in the left column, layers in the right one. See `code_links`.
 
 import html
 import posixpath
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,8 @@ class CodeBesideEquations(SphinxTransform):
                 continue
             columns = {"In NumPy": [], "In Keras": []}
             for item in listed:
-                start = item.astext().partition(",")[0]
-                columns.setdefault(start, []).append(self.panel(item))
+                kind = re.match(r"In \w+", item.astext())[0]
+                columns.setdefault(kind, []).append(self.panel(item))
             beside = nodes.container(classes=["beside"])
             for panels in filter(None, columns.values()):
                 beside += nodes.container("", *panels)
