@@ -24,10 +24,10 @@ from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import ShortlistedSteps
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed
+from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR

@@ -14,7 +14,7 @@ from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
-from keras_attnvariants.serving.searches import ShortlistedSteps
+from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from tests.selection import mostly_slow
 from tests.serving.test_exported import ROWS
 from tests.serving.test_exported import served

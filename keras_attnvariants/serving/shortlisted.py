@@ -1,0 +1,137 @@
+"""Searches among the target tokens that a source makes likely."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attnvariants.backend import constant
+from keras_attnvariants.backend import shallow_copy
+from keras_attnvariants.backend import take
+from keras_attnvariants.data.shortlist import Shortlist
+from keras_attnvariants.decoding import Hypotheses
+from keras_attnvariants.decoding.step_model import for_decoding
+from keras_attnvariants.models.embeddings import TokenEmbeddings
+from keras_attnvariants.serving.exported import copy_attributes
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Tensor
+
+
+class ShortlistedSteps:
+    """A step model whose vocabulary is a list of tokens of the sentence's own.
+
+    Tokens are numbered by their place in that list, which begins with the first ids of
+    the vocabulary: special tokens keep their ids. `restored` makes ids of the places.
+    Probabilities are those among the tokens of the list.
+
+    Args:
+        model: a step model with `TokenEmbeddings`.
+        shortlist: what the tokens of a source propose.
+        width: number of tokens in a list, `W`.
+
+    Raises:
+        ValueError: the width or the shortlist does not fit to the model.
+        TypeError: the model has no `TokenEmbeddings`.
+    """
+
+    def __init__(self, model: Any, shortlist: Shortlist, width: int) -> None:
+        copy_attributes(model, self)
+        self.model = model
+        if not isinstance(getattr(model, "embeddings", None), TokenEmbeddings):
+            raise TypeError(
+                "`shortlist` needs a model that predicts tokens by one matrix, such as "
+                f"Transformer or Seq2SeqLSTM. Received: {type(model).__name__}"
+            )
+        shortlist.check(model.source_vocabulary_size, model.vocabulary_size)
+        first = max(model.pad_id, model.bos_id, model.eos_id, 1) + 1
+        check_integer("shortlist_width", width)
+        self.vocabulary_size = min(width, model.vocabulary_size)
+        least = first + len(shortlist.common)
+        if self.vocabulary_size < least:
+            raise ValueError(
+                f"`shortlist_width` must be at least {least}, for the tokens that all "
+                f"lists have in common. Received: {width}"
+            )
+        size, count = model.vocabulary_size, shortlist.by_source.shape[1]
+        # The larger, the sooner a token is in a list: common ones, then the best
+        # proposals of all source tokens, then the second best ones.
+        always = np.zeros(size, "float32")
+        always[shortlist.common] = always[:first] = count + 1
+        self.always = constant(always)
+        # One more column and token, for places without a proposal.
+        proposed = np.where(shortlist.by_source < 0, size, shortlist.by_source)
+        proposed[model.pad_id] = size
+        self.proposed = constant(proposed.astype("int32"))
+        self.ranks = np.arange(count, 0, -1, dtype="float32")
+
+    def inference_copy(self) -> Any:
+        """The same with what computes in a graph that is being traced."""
+        return shallow_copy(self, model=for_decoding(self.model))
+
+    def tokens(self, source_ids: Tensor) -> Tensor:
+        """The list of each sentence: int32 `[B, W]`, in ascending order."""
+        size = self.model.vocabulary_size
+        batch, length = tf.unstack(tf.shape(source_ids))
+        proposed = take(self.proposed, source_ids)  # [B, S, n]
+        rows = tf.range(batch)[:, None, None] * (size + 1)
+        ranks = tf.tile(self.ranks, [batch * length])
+        scores = tf.math.unsorted_segment_max(
+            ranks, tf.reshape(proposed + rows, [-1]), batch * (size + 1)
+        )
+        scores = tf.reshape(scores, [batch, size + 1])[:, :size]
+        _, found = tf.math.top_k(tf.maximum(scores, self.always), self.vocabulary_size)
+        return tf.sort(found, axis=-1)
+
+    def encode(self, source_ids: Tensor) -> NestedTensors:
+        """The context of the model, the lists, and what logits are computed from."""
+        tokens = self.tokens(source_ids)
+        outputs = self.model.embeddings.columns(tokens)
+        context = self.model.encode(source_ids)
+        return {"model": context, "tokens": tokens, "outputs": outputs}
+
+    def initial_state(
+        self, context: NestedTensors, beams: int, max_length: int
+    ) -> NestedTensors:
+        """As of the model."""
+        return self.model.initial_state(context["model"], beams, max_length)
+
+    def step(
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        state: NestedTensors,
+        context: NestedTensors,
+        **options: Any,
+    ) -> tuple[Any, ...]:
+        """As of the model, with places in the lists for tokens."""
+        ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
+        # The owner of the method may hold other weights than what encodes.
+        model = self.model.step.__self__
+        embeddings = LimitedLogits(model.embeddings, context["outputs"])
+        limited = shallow_copy(model, embeddings=embeddings)
+        return limited.step(ids, position, state, context["model"], **options)
+
+    def restored(self, found: Hypotheses, source_ids: Tensor) -> Hypotheses:
+        """Hypotheses with ids `[B, N, T]` in the place of places."""
+        tokens = self.tokens(source_ids)
+        ids = take(tokens, found.ids, axis=1, batch_axes=1)
+        return found._replace(ids=ids)
+
+
+class LimitedLogits:
+    """Token embeddings with the logits of some tokens of each sentence.
+
+    Args:
+        embeddings: `TokenEmbeddings`.
+        columns: what its method `columns` returned for these tokens.
+    """
+
+    def __init__(self, embeddings: Any, columns: dict[str, Tensor]) -> None:
+        self.embed_step = embeddings.embed_step
+        self.columns = columns
+
+    def logits(self, x: Tensor) -> Tensor:
+        """`[B, K, hidden_dim]` to `[B, K, W]`."""
+        logits = x @ self.columns["kernel"]
+        return logits + self.columns["bias"] if "bias" in self.columns else logits
