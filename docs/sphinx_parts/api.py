@@ -9,6 +9,7 @@ are those of Markdown; here they become those of reStructuredText.
 """
 
 import re
+import sys
 from typing import Any
 
 import astroid
@@ -24,8 +25,21 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", to_restructured_text, priority=100)
     app.add_transform(ShortTitles)
     manager = astroid.manager.AstroidManager()
+    # Managers that are made later take it from there.
+    manager.module_denylist = manager.brain["module_denylist"] = Others()
     manager.register_transform(astroid.nodes.Module, with_late_imports, has_home)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class Others(set[str]):
+    """The modules of other projects, which are not read: docstrings here suffice.
+
+    Reading what is imported of Keras and TensorFlow would take half of the time.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        top = str(name).partition(".")[0]
+        return top != PACKAGE and top not in sys.stdlib_module_names and bool(top)
 
 
 def is_skipped(
