@@ -44,6 +44,8 @@ suppress_warnings = [
     "misc.highlighting_failure",
 ]
 
+# Quotation marks and dashes are those of the pages: `--model` has two.
+smartquotes = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 

@@ -1,5 +1,6 @@
 """Equations as MathML, which browsers draw without a script or a font of the site."""
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -19,6 +20,8 @@ def mathml(latex: str, display: bool) -> str:
     """The MathML of an equation."""
     for command, character in COMMANDS.items():
         latex = latex.replace(command + " ", character + " ")
+    # Otherwise, an index would stand below the letter with the hat.
+    latex = re.sub(r"\\hat (\w)", r"{\\hat \1}", latex)
     return tex2mathml(latex, as_block=display)
 
 
