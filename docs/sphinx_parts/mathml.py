@@ -1,6 +1,7 @@
 """Equations as MathML, which browsers draw without a script or a font of the site."""
 
 import re
+import unicodedata
 from typing import Any
 
 from docutils import nodes
@@ -21,8 +22,13 @@ def mathml(latex: str, display: bool) -> str:
     for command, character in COMMANDS.items():
         latex = latex.replace(command + " ", character + " ")
     # Otherwise, an index would stand below the letter with the hat.
-    latex = re.sub(r"\\hat (\w)", r"{\\hat \1}", latex)
+    latex = re.sub(r"\\hat (\w)", lambda found: with_hat(found[1]), latex)
     return tex2mathml(latex, as_block=display)
+
+
+def with_hat(letter: str) -> str:
+    """A letter with a circumflex, as one character."""
+    return unicodedata.normalize("NFC", letter + "\N{COMBINING CIRCUMFLEX ACCENT}")
 
 
 def visit_inline(translator: Any, node: nodes.math) -> None:
