@@ -84,7 +84,11 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ServedOptions(SystemOptions):
-    """The system that translates: a model, an exported one, or one on a server."""
+    """The system that translates: a model, an exported one, or one on a server.
+
+    Raises:
+        ValueError: there is none, or more than one.
+    """
 
     server: str | None = option(
         "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
@@ -92,17 +96,19 @@ class ServedOptions(SystemOptions):
         "http:// is one of REST."
     )
 
+    def __post_init__(self) -> None:
+        systems = (self.model, self.saved_model, self.server)
+        if sum(system is not None for system in systems) != 1:
+            raise ValueError("Give one of --model, --saved-model and --server.")
+
     def check_search(self, is_drawn: bool, no_repeat_ngram: int) -> None:
-        """Raises unless there is one system, which has such a search.
+        """Raises unless the system has such a search.
 
         Raises:
             ValueError: a server is to draw or to avoid repetitions, or an exported
                 model to do both; or as for `check`.
             FileNotFoundError: as for `check`.
         """
-        systems = (self.model, self.saved_model, self.server)
-        if sum(system is not None for system in systems) != 1:
-            raise ValueError("Give one of --model, --saved-model and --server.")
         self.check()
         if self.server is not None and (is_drawn or no_repeat_ngram):
             raise ValueError(

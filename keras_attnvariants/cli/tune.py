@@ -76,6 +76,18 @@ class Subject:
         elif (self.distance, self.nearness) != (None, None):
             raise ValueError("--distance and --nearness need --from-locality.")
 
+    def check_sizes(self, sizes: dict[str, Any]) -> None:
+        """Raises if a baseline is to have another preset or other sizes.
+
+        Raises:
+            ValueError: it has its own.
+        """
+        if self.from_locality is not None and (self.preset or sizes):
+            raise ValueError(
+                "--from-locality has the preset and the sizes of its run: leave out "
+                f"--preset and sizes. Received: {self.preset or sizes}"
+            )
+
     def explore(
         self, corpus: "Corpus", sizes: dict[str, Any]
     ) -> tuple["Preset", "SearchSpace"]:
@@ -94,11 +106,6 @@ class Subject:
         from keras_attnvariants.tuning import named_space
 
         if self.from_locality is not None:
-            if self.preset or sizes:
-                raise ValueError(
-                    "--from-locality has the preset and the sizes of its run: leave "
-                    f"out --preset and sizes. Received: {self.preset or sizes}"
-                )
             return self._propose(self.from_locality, corpus)
         preset = presets.get(self.preset or PRESET)
         for name in sizes:
@@ -246,12 +253,14 @@ def tune(
     check_output_folder("--search", search)
     if csv is not None and parallel.worker is not None:
         raise ValueError("--csv is for the chief: a worker has no table.")
+    model = given(sizes)
+    subject.check_sizes(model)
     import_modules(imports)
     import keras_attnvariants as kav
 
     limit = kav.tuning.Budget(**vars(budget))
     loaded = corpus.load()
-    preset, space = subject.explore(loaded, given(sizes))
+    preset, space = subject.explore(loaded, model)
     prepared = kav.tuning.search(
         preset,
         loaded,

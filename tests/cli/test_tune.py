@@ -61,7 +61,8 @@ def test_a_search_has_one_subject(tune, tmp_path, run_folder):
     check_error(tune("--updates", 5, space=None), "neither")
     sizes = tune(*where, "--vocabulary-size", 90, space=None)
     check_error(sizes, "the sizes of its run", "{'vocabulary_size': 90}")
-    preset = tune(*where, "--preset", "kav/base/bible", space=None)
+    # Before the corpus is read.
+    preset = tune(*where, "--preset", "kav/base/bible", space=None, data="nowhere")
     check_error(preset, "leave out --preset", "kav/base/bible")
 
 

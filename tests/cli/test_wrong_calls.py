@@ -175,6 +175,7 @@ CALLS = {
     ],
     "translate": [
         ("text", "Give one of --model, --saved-model"),
+        ("text --beam-size 2", "Give one of --model, --saved-model"),
         (
             f"{TRANSLATE} --saved-model SAVED",
             "Give one of --model, --saved-model",
