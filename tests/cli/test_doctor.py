@@ -101,7 +101,7 @@ def test_the_precision_is_measured_on_request(monkeypatch):
         ("keras", None, "not installed"),
     ],
 )
-def test_options_that_exclude_each_other(name, version, phrase, monkeypatch):
+def test_versions_that_do_not_go_together(name, version, phrase, monkeypatch):
     found_version = doctor.installed
     monkeypatch.setattr(
         doctor,

@@ -18,7 +18,7 @@ def test_the_readme_runs(capsys):
     names = pages.run(pages.README)
     assert names["attention"].count_params() == 2 * 64 * 64
     assert names["hypotheses"].ids.shape[:2] == (2, 1)
-    assert "hc-sa" in capsys.readouterr().out
+    assert re.search(r"^hc-sa \d+\.\d+ 0\.\d+$", capsys.readouterr().out, re.M)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_a_seed_decides_the_draws(references):
 
 
 def test_copies_of_a_run_add_no_evidence(references):
-    """They would be if seeds and sentences were pooled."""
+    """They would if seeds and sentences were pooled."""
     system, baseline = noisy(references, 0.3, 2), noisy(references, 0.36, 3)
     one, three = (
         sentence_tests(

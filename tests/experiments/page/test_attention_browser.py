@@ -17,7 +17,7 @@ def test_a_weight_is_stored_to_within_half_a_step():
     assert np.abs(stored / 255 - weights).max() <= 0.5 / 255 + 1e-9
 
 
-def test_values_between_weights_are_stored_as_the_nearest():
+def test_values_beyond_weights_are_stored_as_the_nearest():
     stored = quantized([0.0, 1.0, 1.0000001, -1e-9, float("nan")])
     assert stored.tolist() == [0, 255, 255, 0, 0]
 
