@@ -1,6 +1,7 @@
 import dataclasses
 import re
 
+from keras_attnvariants.experiments.page.charts import SERIES
 from keras_attnvariants.experiments.page.charts import Panel
 from keras_attnvariants.experiments.page.charts import Point
 from keras_attnvariants.experiments.page.charts import curves
@@ -19,6 +20,14 @@ def test_quality_against_cost_names_all_systems():
     assert "sh-x: 32.00 BLEU (+1.00), training time 9.8 min" in drawn
     assert "base: 31.00 BLEU, the baseline, training time 12.8 min" in drawn
     assert 'width="' not in drawn.split(">", 1)[0]
+
+
+def test_points_whose_color_returns_are_hollow():
+    panel = quality_against_cost(Ranking.main(made_up.comparison()), "seconds")
+    filled = draw_panel(panel, made_up.SYSTEMS)
+    hollow = draw_panel(panel, [*map(str, range(len(SERIES))), *made_up.SYSTEMS])
+    assert filled.count('fill="var(--paper)"') == 0
+    assert hollow.count('fill="var(--paper)"') == len(made_up.SYSTEMS)
 
 
 def test_costs_that_were_not_measured_are_not_drawn():
