@@ -178,6 +178,9 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
     # Its values are quantized, so it has to have some.
     quantization = config["config"].pop("quantization", None)
+    if quantization is not None:
+        # Two numbers of a model in 4 bits are one of the file.
+        numbers *= 2
     try:
         with told(folder, UNBUILT):
             check_config(config, arrays, numbers)
@@ -186,8 +189,7 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
             if not isinstance(model, keras.Model):
                 raise TypeError(f"it is a {type(model).__name__}")
         with told(folder, UNFIT):
-            # Two numbers of a model in 4 bits are one of the file.
-            if model.count_params() > numbers * (1 if quantization is None else 2):
+            if model.count_params() > numbers:
                 raise ValueError(
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"

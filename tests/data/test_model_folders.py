@@ -25,6 +25,7 @@ from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Transformer
 from tests.models import tiny
+from tests.quantization import quantizing
 from tests.training.faults import full_disk_after
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -270,6 +271,17 @@ def test_a_layer_may_be_wider_than_the_model():
     preset = presets.get("loem2022/concatenated-ngram/wmt16-en-de")
     config = {**preset.config, "search_settings": {"beam_size": 4}}
     check_config({"config": config}, arrays=1000, numbers=preset.parameters)
+
+
+def test_a_vocabulary_in_4_bits_may_be_most_of_the_model(tmp_path):
+    attention = DotProductAttention(num_heads=1)
+    places = (attention, attention, attention)
+    search = {"beam_size": 1000}
+    model = Transformer(3000, 1, 16, 16, *places, search_settings=search)
+    with quantizing():
+        model.quantize("int4")
+        found = load_model(save_model(model, tmp_path / "model")).model
+    assert all(map(np.array_equal, found.get_weights(), model.get_weights()))
 
 
 def test_seeds_may_be_large(tmp_path):
