@@ -2,10 +2,12 @@
 
 import asyncio
 import functools
+import threading
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
@@ -16,6 +18,7 @@ from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.calls import limit_in
+from keras_attnvariants.serving.calls import listed
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
@@ -124,21 +127,7 @@ class Client(BaseTranslator):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """See `BaseTranslator.predict`."""
-        try:
-            call = checked_call(self._signature(signature), inputs, outputs)
-            while True:
-                size = self.max_batch
-                try:
-                    return self._predict_batches(call, size)
-                except InvalidRequestError as refusal:
-                    limit = limit_in(str(refusal))
-                    if not self.learns_max_batch or not 0 < limit < size:
-                        raise
-                    self.max_batch = limit
-        except (ValueError, InvalidRequestError):
-            # A new version may have other signatures.
-            self._known = {}
-            raise
+        return self._predict(threading.Event(), inputs, signature, outputs)
 
     def close(self) -> None:
         """Ends the connections."""
@@ -154,24 +143,54 @@ class Client(BaseTranslator):
         known = self.signatures()
         return known[check_choice("signature", name, sorted(known))]
 
-    def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
+    def _predict(
+        self,
+        cancelled: threading.Event,
+        inputs: Mapping[str, Any],
+        signature: str,
+        outputs: Sequence[str] | None,
+    ) -> dict[str, Array]:
+        """The outputs; no request is sent any more when `cancelled` is set."""
+        try:
+            call = checked_call(self._signature(signature), inputs, outputs)
+            while True:
+                size = self.max_batch
+                try:
+                    return self._predict_batches(cancelled, call, size)
+                except InvalidRequestError as refusal:
+                    limit = limit_in(str(refusal))
+                    if not self.learns_max_batch or not 0 < limit < size:
+                        raise
+                    self.max_batch = limit
+        except (ValueError, InvalidRequestError):
+            # A new version may have other signatures.
+            self._known = {}
+            raise
+
+    def _predict_batches(
+        self, cancelled: threading.Event, call: Call, size: int
+    ) -> dict[str, Array]:
         """Calls with so many sentences at a time, several at once."""
         rows, parts = zip(*call.batches(size), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
         if len(asks) == 1:
-            found = [self._ask(asks[0])]
+            found = [self._ask(asks[0], cancelled)]
         else:
             with ThreadPoolExecutor(self.together) as pool:
                 # After a failure those that wait do not begin.
-                found = list(pool.map(self._ask, asks))
+                found = list(pool.map(self._ask, asks, [cancelled] * len(asks)))
         with reading(self._server.address):
             return call.joined(rows, found)
 
-    def _ask(self, ask: Callable[[float], T]) -> T:
+    def _ask(
+        self, ask: Callable[[float], T], cancelled: threading.Event | None = None
+    ) -> T:
         """The result of a function of the seconds left, called until it succeeds."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:
+            if cancelled is not None and cancelled.is_set():
+                raise CancelledError
             try:
                 return ask(max(end - time.monotonic(), 1e-3))
             except ServerUnavailableError as error:
@@ -186,8 +205,8 @@ class Client(BaseTranslator):
 class AsyncClient:
     """Some methods of a `Client` as coroutines, with its arguments.
 
-    They wait in threads of their own, up to 256 at once. A call that is cancelled ends
-    when its request does.
+    They wait in threads of their own, up to 256 at once. When `translate` or `predict`
+    is cancelled, its thread ends with the requests that are on their way.
 
     Example:
 
@@ -203,7 +222,11 @@ class AsyncClient:
 
     async def translate(self, texts: Sequence[str]) -> list[str]:
         """As `Client.translate`."""
-        return await self._run(self._client.translate, texts)
+        inputs = {"text": listed("texts", texts)}
+        if not inputs["text"]:
+            return []
+        found = await self.predict(inputs, outputs=["translations"])
+        return found["translations"].tolist()
 
     async def signatures(self) -> dict[str, Signature]:
         """As `Client.signatures`."""
@@ -220,11 +243,17 @@ class AsyncClient:
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """As `Client.predict`."""
-        return await self._run(self._client.predict, inputs, signature, outputs)
+        cancelled = threading.Event()
+        arguments = cancelled, inputs, signature, outputs
+        try:
+            return await self._run(self._client._predict, *arguments)
+        finally:
+            cancelled.set()
 
     async def close(self) -> None:
         """Ends the connections."""
-        await self._run(self._client.close)
+        # At once, even if all threads are waiting.
+        self._client.close()
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> Self:

@@ -1,11 +1,14 @@
 """Requests over REST, and servers with wrong answers."""
 
+import asyncio
 import json
 import time
 
 import numpy as np
 import pytest
 
+from keras_attnvariants.serving.client import AsyncClient
+from keras_attnvariants.serving.client import client as client_module
 from keras_attnvariants.serving.client import exchange as errors
 from tests.serving.client.raw_server import RawServer
 from tests.serving.client.raw_server import ask
@@ -240,6 +243,42 @@ def test_a_reply_that_trickles_ends_at_the_deadline(way):
         with pytest.raises(errors.DeadlineError, match="no reply in 0.5 seconds"):
             ask(way, f"http://localhost:{server.port}", "versions", timeout=0.5)
         assert time.monotonic() - begin < 2
+
+
+def test_a_call_that_is_cancelled_sends_nothing_more():
+    async def run(address):
+        async with AsyncClient(address, "m", max_batch=1, together=1) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.7):
+                    await client.predict({"text": ["a"] * 9})
+            before = len(server.asked)
+            await asyncio.sleep(1)
+            return before
+
+    class Slow(RawServer):
+        def answer(self, connection):
+            time.sleep(0.2)
+            super().answer(connection)
+
+    with Slow(ONE, http('{"outputs": [[1]]}')) as server:
+        before = asyncio.run(run(f"http://localhost:{server.port}"))
+    assert 1 < before < 9 and len(server.asked) <= before + 1
+
+
+def test_a_client_whose_threads_all_wait_is_closed_at_once(monkeypatch):
+    monkeypatch.setattr(client_module, "_MAX_CALLS", 1)
+
+    async def run(address):
+        async with AsyncClient(address, "m") as client:
+            asking = asyncio.create_task(client.versions())
+            await asyncio.sleep(0.3)
+            begin = time.monotonic()
+        assert time.monotonic() - begin < 1
+        with pytest.raises((errors.ServingError, RuntimeError)):
+            await asking
+
+    with RawServer(http("x" * 900), pause=0.01) as server:
+        asyncio.run(run(f"http://localhost:{server.port}"))
 
 
 @BOTH
