@@ -26,7 +26,7 @@ from keras_attnvariants.utils.records import write_record
 PART, NOTE = ".part", ".part.json"
 
 # By what changes them, such as an option; values are shown to the user.
-Settings = dict[str, str | int | float | None]
+Settings = dict[str, bool | str | int | float | None]
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class PartialFile(LineWriter):
         self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
 
-def shown(value: str | int | float | None) -> str:
+def shown(value: bool | str | int | float | None) -> str:
     """A setting as it is shown to the user."""
     return "none" if value is None else str(value)
 

@@ -117,6 +117,7 @@ def test_interrupted_work_is_continued_with_the_same_options(
     resume = ("translate", "--resume", *options, *files)
     check_error(kav(*resume, "--beam-size", 3), "--beam-size 3 instead of 2")
     check_error(kav(*resume, "--shard", "1/1"), "--shard 1/1 instead of none")
+    check_error(kav(*resume, "--sample"), "--sample True instead of False")
     check_error(kav(*resume, "--precision", "int8"), "--precision int8 instead of none")
     model = run_folder / "best"
     check_error(kav(*resume, "--model", model), "--model with sha256", "instead of")
