@@ -75,6 +75,19 @@ def test_other_figures_of_advice_are_in_a_section_of_their_row():
             assert any(has(text, number) for text in texts), (cell, number)
 
 
+def test_the_range_of_recurrences_has_all_of_them():
+    makefile = (pages.REPOSITORY / "Makefile").read_text("utf-8")
+    [names] = re.findall(r"^RECURRENCES := ((?:.*\\\n)*.*)", makefile, re.M)
+    times = section("RESULTS.md", "time-of-a-training-step")
+    ratios = [
+        re.search(rf"^\| kav/{name}/\w+ \|.*\| (.+) \|$", times, re.M)[1]
+        for name in names.replace("\\", "").split()
+    ]
+    assert len(ratios) == 9
+    said = f"[{min(ratios)} to {max(ratios)}](RESULTS.md#time-of-a-training-step)"
+    assert said in PAGE.read_text("utf-8")
+
+
 @pytest.mark.parametrize("number", ["1.2", "25", "+0.1", "4,70"])
 def test_a_part_of_a_figure_is_no_figure(number):
     assert not has("| base | 25.20 | 1.25 | +0.17 | 4,703 |", number)
