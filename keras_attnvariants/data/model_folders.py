@@ -228,8 +228,8 @@ def told(folder: Path, problem: str) -> Iterator[None]:
 def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
     """Raises before a layer is built that takes long, is too large or reads a file.
 
-    A size is that of an array in the file of weights, or small: searches keep vectors
-    of the width of the model for positions, heads and windows, for all hypotheses.
+    A size is that of an array in the file of weights, or small: models keep vectors of
+    their width for positions, and searches for heads and windows of all hypotheses.
     Layers that read files are refused by Keras too, unless somebody has allowed them.
 
     Args:
@@ -255,10 +255,14 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
             raise ValueError(f"`{name}` is {value:,}, over {LARGEST_SIZE:,}")
         if "layers" in name and value > arrays:
             raise ValueError(f"`{name}` is {value:,}, and there are {arrays} arrays")
-        if value * width > numbers and value * width * beams > LARGEST_STATE:
+        product, others = value * width, "`hidden_dim`"
+        # A search is as long as its sources, however long the model lets them be.
+        if name != "max_length":
+            product, others = product * beams, f"{others} and `beam_size`"
+        if value * width > numbers and product > LARGEST_STATE:
             raise ValueError(
-                f"`{name}` is {value:,}: times `hidden_dim` and `beam_size`, {width:,} "
-                f"and {beams:,}, that is over {LARGEST_STATE:,}"
+                f"`{name}` is {value:,}: times {others}, that is {product:,}, over "
+                f"{LARGEST_STATE:,}"
             )
 
 

@@ -23,6 +23,7 @@ from keras_attnvariants.data import model_folders
 from keras_attnvariants.data.model_folders import check_config
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import save_model
+from keras_attnvariants.models import Seq2SeqLSTM
 from keras_attnvariants.models import Transformer
 from tests.models import tiny
 from tests.quantization import quantizing
@@ -232,7 +233,7 @@ def rewrite_config(directory, change):
         {"hidden_dim": 4 * 10**8},
         {"num_layers": 10**9},
         {"max_length": 10**9},
-        {"max_length": 1 << 20},
+        {"max_length": 1 << 20, "hidden_dim": 32},
         {"search_settings": {"beam_size": 10**9}},
         {"search_settings": {"beam_size": 1000, "extra_length": 1 << 20}},
         {"vocabulary_size": 10**6, "hidden_dim": 10**5},
@@ -271,6 +272,12 @@ def test_a_layer_may_be_wider_than_the_model():
     preset = presets.get("loem2022/concatenated-ngram/wmt16-en-de")
     config = {**preset.config, "search_settings": {"beam_size": 4}}
     check_config({"config": config}, arrays=1000, numbers=preset.parameters)
+
+
+def test_a_small_model_may_accept_long_texts(tmp_path):
+    model = Seq2SeqLSTM(20, 8, 64, max_length=100_000)
+    found = load_model(save_model(model, tmp_path / "model")).model
+    assert found.max_length == 100_000
 
 
 def test_a_vocabulary_in_4_bits_may_be_most_of_the_model(tmp_path):
