@@ -128,7 +128,7 @@ def hand_out(
 
     Raises:
         OSError: the address is in use.
-        ValueError: processes on this machine die again and again.
+        ValueError: processes on this machine die again and again, or one would.
     """
     address = address or free_address()
     watchdog = Watchdog(oracle)
