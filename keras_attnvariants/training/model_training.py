@@ -226,7 +226,7 @@ def train_preset(
     check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
     check_integer("samples", samples, minimum=0)
     data = {"batch_tokens": batch_tokens, "seed": seed}
-    given = {"precision": precision, **(settings or {}), "data": data}
+    given = dict(precision=precision, data=data, **(settings or {}))
     model, tokens, config = built(
         preset, corpus, run_dir, vocabulary_size, subwords or {}, sizes or {}, given
     )
