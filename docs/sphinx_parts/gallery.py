@@ -22,10 +22,10 @@ def setup(app: Any) -> dict[str, bool]:
 
 @dataclass(frozen=True)
 class Card:
-    """What a page of a variant says at its top.
+    """The top of a page of a variant.
 
     Attributes:
-        name: of the page, which its picture has too.
+        name: name of the page, and of its picture.
         title: its heading.
         places: where the variant can stand: encoder, decoder, cross.
         sentence: the first sentence of the description, without its markup.

@@ -1,4 +1,4 @@
-"""Where Python and Keras document the names that docstrings here mention.
+"""Pages of Python and Keras about the names that docstrings here mention.
 
 The names are in `inventories.toml`; nothing is fetched.
 """

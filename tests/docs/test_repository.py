@@ -1,4 +1,4 @@
-"""What people expect of a repository says the same as the package and the Makefile."""
+"""The usual files of a repository say the same as the package and the Makefile."""
 
 import re
 

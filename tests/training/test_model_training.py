@@ -115,7 +115,7 @@ def test_settings_are_checked_before_a_vocabulary_is_learned(
             preset, corpus, tmp_path, vocabulary_size=0, precision="float32"
         )
     for settings in ({"data": {}}, {"precision": "float32"}):
-        with pytest.raises(TypeError, match="multiple values for .* '(data|precision)'"):
+        with pytest.raises(TypeError, match="values for .* '(data|precision)'"):
             training.train_preset(preset, corpus, tmp_path, settings=settings)
     for name in ("bleu_sentences", "samples"):
         with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 0"):
