@@ -214,9 +214,9 @@ class _Found(NamedTuple):
         [first, *_] = self.splits.get("train", [None])
         if alignments is not None and (unique or not isinstance(first, ParallelFiles)):
             raise ValueError(
-                "`alignments` have a line for each pair of two files of a split "
-                "'train', one for each language: leave none out with `unique`. "
-                f"Received: {alignments} with {self.name}"
+                "`alignments` have a line for each pair: give a corpus with two files "
+                "for its split 'train', one for each language, and leave none out with "
+                f"`unique`. Received: {alignments} with {self.name!r}"
             )
 
         def check_text(file: Path) -> None:

@@ -124,6 +124,10 @@ def test_alignments_are_of_all_shards(sharded, tmp_path):
     assert corpus.alignments.read_text().split() == ["0-0", "1-0"] * 15
     with pytest.raises(ValueError, match="leave none out with `unique`"):
         load(sharded, alignments=tmp_path / "links", unique=True)
+    (tmp_path / "table.tsv").write_text("a\tb\n" * 30)
+    message = "two files for its split 'train', .* Received: .*links with 'table'"
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "table.tsv", alignments=tmp_path / "links")
 
 
 def test_a_shard_that_is_shorter_than_its_twin_is_refused(sharded):
