@@ -258,18 +258,21 @@ def load(
 
 
 def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
-    """The same model, computing in a precision."""
+    """The same model, computing in a precision.
+
+    Around products of integers it computes in float32, whatever the training did: how
+    bfloat16 is rounded depends on the processor.
+    """
     from keras_attnvariants.models.templates import with_policy
 
+    floats = "mixed_bfloat16" if precision == "bfloat16" else "float32"
+    model = with_policy(model, floats)
     if precision == "int8":
         with warnings.catch_warnings():
             # Keras warns of every layer that has nothing to quantize.
             warnings.simplefilter("ignore")
             model.quantize("int8")
-        return model
-    return with_policy(
-        model, "mixed_bfloat16" if precision == "bfloat16" else "float32"
-    )
+    return model
 
 
 def batch_sizes(beam_size: int) -> tuple[int, ...]:

@@ -1,10 +1,12 @@
 """Models by their folders, and the precisions in which they compute."""
 
 import keras
+import numpy as np
 import pytest
 
 from keras_attnvariants.cli import models
 from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.models.templates import with_policy
 
 
 def test_a_run_gives_its_better_model(run_folder):
@@ -28,6 +30,18 @@ def test_precision_changes_how_it_is_computed_and_not_the_weights(run_folder):
     assert other.dtype_policy.name == "mixed_bfloat16"
     for mine, theirs in zip(model.weights, other.weights, strict=True):
         assert keras.ops.all(mine == theirs)
+
+
+def test_integers_have_float32_around_them(run_folder, tmp_path):
+    """The floats of a training would be rounded in different ways by processors."""
+    from keras_attnvariants import save_model
+
+    plain, tokenizer = models.load(run_folder)
+    save_model(with_policy(plain, "mixed_bfloat16"), tmp_path / "half", tokenizer)
+    whole, half = (models.load(x, "int8")[0] for x in (run_folder, tmp_path / "half"))
+    ids = np.arange(4, 16).reshape(2, 6)
+    inputs = {"source_ids": ids, "target_ids": ids}
+    np.testing.assert_array_equal(half(inputs), whole(inputs))
 
 
 def test_translators_by_folder(run_folder):
