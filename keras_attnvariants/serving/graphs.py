@@ -43,6 +43,8 @@ def using(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     try:
         yield
+    except DamagedFolderError:
+        raise
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         raise DamagedFolderError(

@@ -1,5 +1,6 @@
 """Damage, foreign operators and inexact processors are found before loading."""
 
+import json
 import platform
 import shutil
 
@@ -12,12 +13,16 @@ from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.client import InvalidRequestError
+from keras_attnvariants.serving.folders import GRAPH
+from keras_attnvariants.serving.folders import REMEDY
 from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.serving.verification import forbidden_operators
 from keras_attnvariants.serving.version_files import WARM_UP
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.folders import read_manifest
 from tests.faults.serving import MODEL
 from tests.faults.serving import ServerProcess
 from tests.quantization import quantizing
@@ -101,6 +106,16 @@ def test_a_folder_without_a_manifest_is_refused(copy):
     (copy / MANIFEST).unlink()
     with pytest.raises(DamagedFolderError, match="manifest.json is missing"):
         verify(copy)
+
+
+def test_a_graph_that_cannot_be_read_is_damage_and_said_once(copy):
+    (copy / GRAPH).write_bytes(b"no graph")
+    entries = read_manifest(copy) | {GRAPH: file_entry(copy / GRAPH, copy)}
+    (copy / MANIFEST).write_text(json.dumps(entries))
+    with pytest.raises(DamagedFolderError) as caught:
+        verify(copy)
+    assert str(caught.value).startswith("saved_model.pb is not a SavedModel: restore")
+    assert str(caught.value).count(REMEDY) == 1
 
 
 @pytest.mark.parametrize(
