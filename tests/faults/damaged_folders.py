@@ -281,7 +281,8 @@ def faults_of(outcome, usual):
         yield "printed a traceback"
     if outcome.memory > usual.memory + BYTES:
         yield f"took {outcome.memory / 1e9:.1f} GB"
-    if outcome.status == 2 and outcome.text.count("Error: ") != 1:
+    errors = [x for x in outcome.text.splitlines() if x.startswith("Error: ")]
+    if outcome.status == 2 and len(errors) != 1:
         yield "said nothing, or too much"
 
 
