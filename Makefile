@@ -19,8 +19,11 @@ NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
 CONFORMANCE_TESTS := tests/backend tests/attention/test_conformance.py \
 	tests/attention/test_conformance_step.py tests/attention/test_conformance_keras.py
 
+# A file that names the releases of packages, if not the newest are wanted.
+CONSTRAINTS ?=
 # One line per package: enough to see that a long download is alive.
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check \
+	$(CONSTRAINTS:%=--constraint %)
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
 
 BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@.json
@@ -48,6 +51,15 @@ PRECISION_TESTS := tests/backend tests/serving tests/training/test_training_conf
 	tests/models/test_base.py tests/models/test_transformer_training.py \
 	tests/models/test_seq2seq_training.py tests/attention/test_conformance_keras.py
 
+# TensorFlow 2.19 has no wheels for Python 3.13, and its XLA lacks one of the options.
+OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12; do \
+	$$python --version >/dev/null 2>&1 && { echo $$python; break; }; done)
+OLDEST := VENV=.venv-oldest CONSTRAINTS=tests/oldest.txt PYTHON="$(OLDEST_PYTHON)" \
+	COMPILE_FAST="$(filter-out %fusion_emitters=false,$(COMPILE_FAST))"
+# Those that were seen to pass with them; ALL=1 for all fast tests.
+OLDEST_TESTS := tests/backend \
+	$(filter-out %/test_fine_tuning.py,$(wildcard tests/training/test_*.py))
+
 # With test-demo, also what the pages of `kav demo` and of comparisons are tested with.
 TEST_EXTRAS ?= test
 
@@ -55,10 +67,11 @@ TEST_EXTRAS ?= test
 MINUTES ?=
 SENTENCES ?=
 
-.PHONY: help quickstart test test-all test-without-avx512 test-wheel lint docs benchmark $(REPORTS) clean
+.PHONY: help quickstart models test test-all test-without-avx512 test-oldest \
+	test-oldest-here test-wheel lint docs benchmark $(REPORTS) clean
 
 help:
-	@echo "make quickstart  train a small translation model and translate with it"
+	@echo "make quickstart  translate at once, then train a small model of your own"
 	@echo "                 (MINUTES=1 SENTENCES=100 for a short training and test)"
 	@echo "make test        style and types, then the fast tests: all on TensorFlow,"
 	@echo "                 the conformance of every variant on JAX"
@@ -66,11 +79,17 @@ help:
 	@echo "make test-without-avx512"
 	@echo "                 tests of integers, precision and exports, as on processors"
 	@echo "                 that have no AVX512; ALL=1 for all tests on TensorFlow"
+	@echo "make test-oldest"
+	@echo "                 fast tests of backend and training with the oldest releases"
+	@echo "                 of Keras and TensorFlow that are supported, in .venv-oldest;"
+	@echo "                 ALL=1 for all fast tests"
 	@echo "make test-wheel  build the wheel, install it elsewhere and use it there"
+	@echo "make models      train the models of the package from nothing (DATA=folder;"
+	@echo "                 hours; the same command continues where it stopped)"
 	@echo "make lint        style and types alone"
 	@echo "make docs        build the site in build/site and check its links"
 	@echo "make benchmark   measures speed and memory (an hour or two)"
-	@echo "make clean       remove the virtual environment and the caches"
+	@echo "make clean       remove the virtual environments and the caches"
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "No Python 3.11, 3.12 or 3.13 found." \
@@ -78,7 +97,7 @@ $(BIN)/python:
 	@echo "Creating $(VENV) with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-$(VENV)/.package: setup.cfg pyproject.toml | $(BIN)/python
+$(VENV)/.package: setup.cfg pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing keras_attnvariants with TensorFlow (some minutes the first time)"
 	@$(INSTALL) --editable . | $(PROGRESS)
 	@touch $@
@@ -91,6 +110,12 @@ $(VENV)/.tests: $(VENV)/.package
 quickstart: $(VENV)/.package
 	$(BIN)/python recipes/quickstart.py \
 		$(MINUTES:%=--minutes %) $(SENTENCES:%=--sentences %)
+
+# A folder with the corpus tatoeba-de-en; see recipes/train_models.py.
+DATA ?=
+models: $(VENV)/.package
+	@test -n "$(DATA)" || { echo "Name the corpus: make models DATA=tatoeba-de-en" >&2; exit 1; }
+	$(BIN)/python recipes/train_models.py --data "$(DATA)"
 
 lint: $(VENV)/.tests
 	$(BIN)/ruff check .
@@ -107,6 +132,12 @@ test-all: lint
 
 test-without-avx512: lint
 	$(WITHOUT_AVX512) $(if $(ALL),,$(PRECISION_TESTS) -m "not slow")
+
+test-oldest:
+	$(MAKE) $(OLDEST) test-oldest-here
+
+test-oldest-here: $(VENV)/.tests
+	$(ON_TENSORFLOW) -m "not slow" $(if $(ALL),,$(OLDEST_TESTS))
 
 test-wheel: | $(BIN)/python
 	tests/wheel.sh $(BIN)/python
@@ -192,5 +223,5 @@ memory:
 	$(call BENCHMARK,memory)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis build docs/api \
+	rm -rf $(VENV) .venv-oldest .pytest_cache .ruff_cache .mypy_cache .hypothesis build docs/api \
 		*.egg-info

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -22,7 +23,6 @@ from measuring import Report
 from measuring import TableRow
 
 from keras_attnvariants.training.progress import read_log
-from keras_attnvariants.tuning.chief import free_address
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -51,6 +51,13 @@ def write_corpus(folder: Path, words: int) -> Path:
             text = "".join(f"{line}\n" for line in lines)
             (folder / f"{split}.{language}").write_text(text)
     return folder
+
+
+def free_address() -> str:
+    """An address on this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 def speed(

@@ -29,7 +29,7 @@ from measuring import ratio
 from rich.console import Console
 
 import keras_attnvariants as kav
-from keras_attnvariants.serving.precision import fastest_precision
+from keras_attnvariants.backend import faster_floats
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -162,7 +162,7 @@ def main(
     report = Report("8-bit integers", TEXT, f"{form}, {steps} steps", rows)
     report.show()
     Console(file=sys.stderr).print(
-        "`kav export --precision auto` takes " + fastest_precision()
+        "`kav export --precision auto` takes " + faster_floats()
     )
     if output is not None:
         report.write(output)

@@ -310,7 +310,7 @@ WORDS = "in the beginning was a word and it was with all of them".split()
 
 
 def quickstart(folder: Path, form: Form) -> tuple[Path, Path]:
-    """The model of the quickstart with random weights: its folder, and its export."""
+    """A model `kav/hc-sa/bible` with random weights: its folder, and its export."""
     rng = np.random.default_rng(3)
     texts = [" ".join(rng.choice(WORDS, 9)) for _ in range(200)]
     tokenizer = kav.Tokenizer.train(texts, 30)
@@ -330,7 +330,7 @@ def start(
     ] = Form.BFLOAT16,
     output: Output = None,
 ) -> None:
-    """Time and memory of the quickstart's exported model to its first translation."""
+    """Time and memory of an exported `kav/hc-sa/bible` to its first translation."""
     text = " ".join(WORDS[:9])
     kav_translate = ("-m", "keras_attnvariants", "translate", text)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

@@ -32,21 +32,21 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 MEMORY_BAR, SLOWEST_BAR = 2.0, 3.0
 
 TEXT = (
-    "The quickstart's model, with random weights, exported and asked in one process by "
-    "TensorFlow alone: requests of 1 to 8 sentences, whose longest has 1 to 60 tokens, "
-    "in random order, by one thread and by eight at the same time, after one request "
-    "for each width of sources and number of sentences. Memory is that of the whole "
-    "process. A request is compared with the median of those of the same width and "
-    "number of sentences, in seconds that the processor spent on it: the session "
-    "leaves each request to the thread that sent it. By the clock, a request also "
-    "waits for those of the seven other threads, as the operating system decides."
+    "The model `kav/hc-sa/bible`, with random weights, exported and asked in one "
+    "process by TensorFlow alone: requests of 1 to 8 sentences, whose longest has 1 to"
+    " 60 tokens, in random order, by one thread and by eight at the same time, after "
+    "one request for each width of sources and number of sentences. Memory is that of "
+    "the whole process. A request is compared with the median of those of the same "
+    "width and number of sentences, in seconds that the processor spent on it: the "
+    "session leaves each request to the thread that sent it. By the clock, a request "
+    "also waits for those of the seven other threads, as the operating system decides."
 )
 
 WIDEST = 64
 
 
 def export(folder: Path, precision: str, options: dict[str, Any]) -> tuple[Path, int]:
-    """The quickstart's model for token ids, and the size of its vocabulary."""
+    """A model `kav/hc-sa/bible` for token ids, and the size of its vocabulary."""
     keras.config.set_dtype_policy(POLICIES[precision])
     made = kav.presets.get(QUICKSTART).build(**options)
     never_predict(model.SPECIAL_IDS, made)
@@ -135,7 +135,7 @@ def main(
     ] = None,
     output: Output = None,
 ) -> None:
-    """Memory and times of mixed requests to the exported model of the quickstart."""
+    """Memory and times of mixed requests to an exported `kav/hc-sa/bible`."""
     sizes = {} if width is None else {"hidden_dim": width, "intermediate_dim": width}
     rows: list[TableRow] = []
     with tempfile.TemporaryDirectory() as folder:

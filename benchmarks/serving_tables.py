@@ -52,9 +52,9 @@ SPEED_TEXT = (
 )
 
 START_TEXT = (
-    "The quickstart's model, with random weights, from the folder on disk to its first "
-    "translation. The exported model is loaded and run by TensorFlow alone; memory "
-    "is the most that the process used, beyond what it used after its imports. "
+    "The model `kav/hc-sa/bible`, with random weights, from the folder on disk to its "
+    "first translation. The exported model is loaded and run by TensorFlow alone; "
+    "memory is the most that the process used, beyond what it used after its imports. "
     "`kav translate` is a whole process, TensorFlow's import included. Random weights "
     "make the translation as long as possible, 59 tokens for 9 words."
 )

@@ -2,8 +2,8 @@
 
     python -m benchmarks.workers --trials 12 --seconds 14
 
-A first trial tells how many updates take this long. Both searches have the same trials,
-and workers in processes of their own, which share the cores of the machine. "With
+A first trial tells how many updates take this long. Both searches have the same trials.
+One worker is this process, two are processes that share the cores of the machine. "With
 start" counts from the call to its end, "under way" from the beginning of the first
 trial to the end of the last, as in a long search. CPU says how many cores a search kept
 busy: if one worker already uses both, a second one has little to gain.
@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import keras_attnvariants as kav
 from keras_attnvariants.training.progress import read_log
-from keras_attnvariants.tuning.chief import free_address
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import toy_preset
 
@@ -49,16 +48,16 @@ def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width
 
 
 def measure(search: kav.tuning.Search, workers: int) -> Measured:
-    """Runs a search with workers in processes of their own, and measures it."""
-    start, cpu = time.time(), children_seconds()
-    search.run(workers, chief=free_address())
+    """Runs a search with so many workers, and measures it."""
+    start, cpu = time.time(), cpu_seconds()
+    search.run(workers)
     end = time.time()
     # The first file of a run, and the last of a trial.
     vocabularies = search.folder.glob("trial_*/seed-1/tokenizer.model")
     begun = min(path.stat().st_mtime for path in vocabularies)
     records = search.folder.glob("trial_*/record.json")
     ended = max(path.stat().st_mtime for path in records)
-    return Measured(end - start, ended - begun, children_seconds() - cpu)
+    return Measured(end - start, ended - begun, cpu_seconds() - cpu)
 
 
 def updates_in(
@@ -75,10 +74,12 @@ def updates_in(
     return max(20, round((seconds - whole) / update) + 200)
 
 
-def children_seconds() -> float:
-    """CPU seconds of all child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def cpu_seconds() -> float:
+    """CPU seconds of this process, and of all child processes that have ended."""
+    own, children = map(
+        resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from docs.sphinx_parts import inventories  # noqa: E402
 
 project = "keras_attnvariants"
 extensions = [
-    "myst_parser",
+    "myst_nb",  # pages in Markdown as well
     "sphinx.ext.napoleon",
     "sphinx.ext.intersphinx",
     "autoapi.extension",
@@ -27,6 +27,7 @@ root_doc = "docs/index"
 include_patterns = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
     "docs/**.md",
+    "docs/notebooks/*.ipynb",
     "docs/api/**.rst",
 ]
 exclude_patterns = [
@@ -48,6 +49,8 @@ suppress_warnings = [
 smartquotes = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
+# Notebooks are shown with the outputs that they are stored with.
+nb_execution_mode = "off"
 
 # Names in single backticks are links where they are names of ours, Keras or Python.
 default_role = "py:obj"

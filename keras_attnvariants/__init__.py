@@ -19,7 +19,15 @@ __version__ = "0.1.0"
 # A folder imports only from folders that stand before it.
 FLOORS = {
     "zoo": ("backend", "attention", "models", "presets", "decoding"),
-    "practice": ("data", "training", "evaluation", "serving", "beam"),
+    "practice": (
+        "data",
+        "trained",
+        "foreign",
+        "training",
+        "evaluation",
+        "serving",
+        "beam",
+    ),
     "laboratory": ("analysis", "tuning", "experiments"),
 }
 
@@ -44,7 +52,7 @@ _HOME = {
     "RelativeBiasAttention": "attention",
     "Seq2SeqLSTM": "models",
     "Transformer": "models",
-    "load_model": "data",
+    "load_model": "trained",
     "save_model": "data",
     "swap_attention": "models",
     "Translator": "decoding",

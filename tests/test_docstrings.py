@@ -19,7 +19,7 @@ FOLDERS = [PACKAGE / folder for folder in kav._FOLDERS] + [
 DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
 
 # "What a search returns." for "The hypotheses of a search."
-OPENINGS = re.compile(r"(How|Of|That|What|Where) ")
+OPENINGS = re.compile(r"(How|Of|That|What|Where|Which|Why) ")
 
 # "seed: of the draws." for "seed: seed of the draws."
 DESCRIPTIONS = re.compile(r" +[*`\w]+(, [*`\w]+)*: (of|that) ")

@@ -55,6 +55,10 @@ python -m keras_attnvariants --help > help.txt
 grep translate help.txt
 kav presets > presets.txt
 grep you2020/hc-sa/iwslt16 presets.txt
+kav models > models.txt
+for name in $(grep -o '^kav/[^ ]*' models.txt); do
+    [ "$(kav translate --model "$name" 'Good morning.' | wc -l)" = 1 ]
+done
 kav corpora > corpora.txt
 grep bible-de-en corpora.txt
 

@@ -143,7 +143,10 @@ class Words(NamedTuple):
 def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[Example]:
     """The pairs as tokens, word by word: words never share a token."""
     for pair in pairs:
-        sides = [tokenizer.encode(text.split()) for text in (pair.source, pair.target)]
+        sides = [
+            tokenizer.encode(pair.source.split()),
+            tokenizer.target.encode(pair.target.split()),
+        ]
         words = [
             np.repeat(np.arange(len(side)), list(map(len, side))) for side in sides
         ]
@@ -193,8 +196,8 @@ def read_alignments(
 
     Raises:
         FileNotFoundError: a file is missing.
-        ValueError: the files have different numbers of lines, or a line is no list of
-            links between words of its pair.
+        ValueError: the files have different numbers of lines, or a line is not a
+            list of links between words of its pair.
     """
     names = (source_language, target_language, "align")
     paths = [existing(Path(folder) / f"{split}.{name}") for name in names]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
+from os.path import commonprefix
 from statistics import NormalDist
 from typing import Any
 from typing import NamedTuple
@@ -195,10 +196,7 @@ def judged(
 
 def changed_word(reference: str, contrastive: str) -> int:
     """The position of the first word that differs, from 1."""
-    words, others = reference.split(), contrastive.split()
-    pairs = enumerate(zip(words, others, strict=False), start=1)
-    end = min(len(words), len(others)) + 1
-    return next((number for number, (a, b) in pairs if a != b), end)
+    return len(commonprefix([reference.split(), contrastive.split()])) + 1
 
 
 def percent(right: int, total: int) -> tuple[float, float, float]:

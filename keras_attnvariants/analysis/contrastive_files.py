@@ -122,7 +122,7 @@ def json_entries(path: Path) -> list[Any]:
     """The elements of the list in a JSON file.
 
     Raises:
-        ValueError: it is no list, or cut short.
+        ValueError: it is not a list, or it is cut short.
     """
     with open_bytes(path) as file:
         text = file.read().decode("utf-8-sig", "replace")

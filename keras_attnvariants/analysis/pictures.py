@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.utils.records import grouped
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -118,17 +120,9 @@ class Drawing(NamedTuple):
         ]
 
 
-def by_series(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """The points of each series."""
-    found: dict[str, list[Point]] = {}
-    for point in points:
-        found.setdefault(point.series, []).append(point)
-    return found
-
-
 def side_by_side(points: Sequence[Point]) -> list[Point]:
     """The points, those of a series beside those of another, so that none hides one."""
-    names = list(by_series(points))
+    names = list(grouped(points, "series"))
     shifts = {n: 0.16 * (i - (len(names) - 1) / 2) for i, n in enumerate(names)}
     return [point._replace(x=point.x + shifts[point.series]) for point in points]
 
@@ -147,7 +141,8 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
     for axis, panel in zip(
         figure.subplots(1, len(panels), squeeze=False).flat, panels, strict=True
     ):
-        for number, (name, points) in enumerate(by_series(panel.points).items()):
+        curves = grouped(panel.points, "series")
+        for number, (name, points) in enumerate(curves.items()):
             draw_curve(axis, panel.kind, number, name, points)
         if panel.kind == "bars":
             decorate(axis, panel.title, panel.up)

@@ -17,13 +17,13 @@ from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention.phrases.scores import by_quadrant
 from keras_attnvariants.attention.phrases.scores import shares
 from keras_attnvariants.attention.phrases.scores import winners
 from keras_attnvariants.evaluation import attention_maps
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,9 +181,10 @@ def quadrant_maps(
     """
     [batch] = Stream(model, encoded(tokenizer, [(source, target)]))
     [example] = batch.examples
+    pieces = {"source": tokenizer.pieces, "target": tokenizer.target.pieces}
     words = {
-        "source": [tokenizer.pieces[i] for i in example.source_ids],
-        "target": [tokenizer.pieces[i] for i in (model.bos_id, *example.target_ids)],
+        "source": [pieces["source"][i] for i in example.source_ids],
+        "target": [pieces["target"][i] for i in (model.bos_id, *example.target_ids)],
     }
     rows = [
         cell

@@ -189,10 +189,9 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:
     """Pairs of texts as tokens, a chunk at a time."""
     for chunk in chunks(pairs, CHUNK):
-        sources, targets = (
-            tokenizer.encode(list(side)) for side in zip(*chunk, strict=True)
-        )
-        yield from map(Example, sources, targets)
+        sources, targets = map(list, zip(*chunk, strict=True))
+        ids = tokenizer.encode(sources), tokenizer.target.encode(targets)
+        yield from map(Example, *ids)
 
 
 def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
@@ -231,12 +230,8 @@ def layer_sums(
                 sums[key] = sums[key] + found if key in sums else found
     if not sums:
         raise ValueError(missing)
-    return {key: sums[key] for key in sorted(sums, key=in_order)}
-
-
-def in_order(key: tuple[str, int]) -> tuple[int, int]:
-    """A key that sorts places as data flows, and layers from the bottom."""
-    return PLACES.index(key[0]), key[1]
+    in_order = sorted(sums, key=lambda key: (PLACES.index(key[0]), key[1]))
+    return {key: sums[key] for key in in_order}
 
 
 def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:

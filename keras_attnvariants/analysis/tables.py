@@ -1,6 +1,5 @@
 """The results of analyses: rows that are printed, saved, and drawn with matplotlib."""
 
-import io
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -16,11 +15,13 @@ import numpy as np
 import rich.table
 from rich.console import Console
 from rich.console import ConsoleOptions
+from rich.jupyter import JupyterMixin
 from rich.text import Text
 
 from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.pictures import draw_panels
+from keras_attnvariants.utils.records import as_text
 from keras_attnvariants.utils.records import write_csv
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ WIDTH = 160
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(JupyterMixin):
     """Base class of the results.
 
     A subclass has a title and perhaps a drawing; its rows are named tuples of one kind.
@@ -146,19 +147,7 @@ class Table:
         return [{n: columns[n] for n in columns if n in part} for part in parts]
 
     def __str__(self) -> str:
-        console = Console(file=io.StringIO(), width=WIDTH, record=True)
-        console.print(self)
-        lines = console.export_text().split("\n")
-        return "\n".join(line.rstrip() for line in lines).rstrip("\n")
-
-
-def grouped(rows: Iterable[Any], *fields: str) -> dict[Any, list[Any]]:
-    """The rows by the values of some of their columns, in order."""
-    groups: dict[Any, list[Any]] = {}
-    for row in rows:
-        values = tuple(getattr(row, field) for field in fields)
-        groups.setdefault(values[0] if len(fields) == 1 else values, []).append(row)
-    return groups
+        return as_text(self, WIDTH)
 
 
 def readable(value: Any) -> str:

@@ -218,7 +218,7 @@ def visible(
     key_length: Size,
     with_missing: bool = False,
 ) -> Tensor:
-    """Which n-grams each query attends to.
+    """A mask of the n-grams that each query attends to.
 
     A query attends to an n-gram if it may attend to all of its tokens.
 

@@ -78,7 +78,7 @@ class Masks(NamedTuple):
     causal: bool = False
 
     def combined(self, query_length: Size, key_length: Size) -> Tensor | None:
-        """Which keys each query attends to: bool `[1|B, 1|T, S]`, or `None` for all."""
+        """A mask of the keys of each query: bool `[1|B, 1|T, S]`, or `None` for all."""
         mask = None if self.key is None else ops.cast(self.key, "bool")[:, None, :]
         if self.attention is not None:
             pattern = ops.cast(self.attention, "bool")

@@ -6,6 +6,7 @@ Everything else in the package is written with `keras.ops` alone.
 from keras_attnvariants.backend.blocks import jit_by_rows
 from keras_attnvariants.backend.blocks import runs_by_rows
 from keras_attnvariants.backend.compilation import constant
+from keras_attnvariants.backend.compilation import faster_floats
 from keras_attnvariants.backend.compilation import gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
@@ -13,6 +14,7 @@ from keras_attnvariants.backend.compilation import keep_programs
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.compilation import remember
 from keras_attnvariants.backend.compilation import remembered
+from keras_attnvariants.backend.compilation import shared_tensor
 from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import local_size
 from keras_attnvariants.backend.distribution import local_value
@@ -62,6 +64,7 @@ __all__ = [
     "check_one_replica",
     "constant",
     "dense",
+    "faster_floats",
     "fused_attention",
     "gains_from_xla",
     "has_adam",
@@ -87,6 +90,7 @@ __all__ = [
     "scan",
     "section",
     "shallow_copy",
+    "shared_tensor",
     "sizes",
     "sums_bfloat16_in_float32",
     "sums_exactly",

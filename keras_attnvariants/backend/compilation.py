@@ -3,15 +3,18 @@
 import hashlib
 import os
 import platform
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.utils.machine import about_processor
+from keras_attnvariants.utils.machine import shortest_seconds
 from keras_attnvariants.utils.typing import Tensor
 
 # The attribute of a tensor that holds what was computed from it.
@@ -129,24 +132,69 @@ def gains_from_xla(model: Any) -> bool:
     return not is_narrow or not on_cpu()
 
 
-def constant(array: np.ndarray) -> Tensor:
-    """`array` as a value that graphs refer to instead of holding a copy of it.
+def faster_floats() -> str:
+    """`"bfloat16"` if its products take less than 0.8 of the time, or `"float32"`.
 
-    Converted to a tensor within a TensorFlow graph, an array becomes a constant of
-    that graph, and of every other graph that reads it: a SavedModel would hold one
-    copy for each search and for each body of a loop. A tensor made outside of all
-    graphs is captured by them and stored once.
-
-    Call it once, in `build` for example, and keep what it returns; it is no weight,
-    so files of weights do not hold it. Arrays of up to 128 elements are copied into
-    graphs nevertheless.
+    Few processors multiply bfloat16 matrices in hardware, so this is measured, which
+    takes less than half a second.
     """
-    if name() != "tensorflow":
-        return array
+    products = {dtype: product_of(dtype) for dtype in ("bfloat16", "float32")}
+    seconds = shortest_seconds(products, clock())
+    is_faster = seconds["bfloat16"] < 0.8 * seconds["float32"]
+    return "bfloat16" if is_faster else "float32"
+
+
+def product_of(dtype: str) -> Callable[[], float]:
+    """A function that multiplies matrices like those of a model, and waits."""
+    rows, matrix = ops.ones((256, 512), dtype), ops.ones((512, 2048), dtype)
+    # Reading a number waits for the product. NumPy knows no bfloat16.
+    return lambda: float(ops.cast(ops.matmul(rows, matrix)[0, 0], "float32"))
+
+
+def clock() -> Callable[[], float]:
+    """The clock by which computations are compared.
+
+    On a CPU it counts the seconds of this process alone: other work on the machine
+    makes no computation look slow.
+    """
+    return time.process_time if on_cpu() else time.perf_counter
+
+
+class Constant(np.ndarray):
+    """An array that does not change, see `constant`."""
+
+    _tensor: Tensor | None = None
+
+
+def constant(array: np.ndarray) -> np.ndarray:
+    """`array` as one that the graphs of a search share instead of holding copies of it.
+
+    In a TensorFlow graph, an array becomes a constant of that graph: any exporter
+    understands it. A SavedModel would hold one copy for each search and for each body
+    of a loop, so the copies of models that searches are traced from have
+    `shared_tensor` of it (`keras_attnvariants.backend.inference_copy`).
+
+    Call it once, in `build` for example, and keep what it returns; it is not a weight,
+    so files of weights do not hold it.
+    """
+    return array.view(Constant)
+
+
+def shared_tensor(value: Any) -> Any:
+    """A constant as a tensor that all graphs of TensorFlow refer to.
+
+    A tensor made outside of all graphs is captured by them and stored once. Up to 128
+    elements are copied into graphs nevertheless. Anything but a `constant` remains as
+    it is, and so does everything on JAX.
+    """
+    if not isinstance(value, Constant) or name() != "tensorflow":
+        return value
     import tensorflow as tf
 
-    with tf.init_scope():
-        return tf.constant(array)
+    if value._tensor is None:
+        with tf.init_scope():
+            value._tensor = tf.constant(value)
+    return value._tensor
 
 
 def remember(x: Tensor, other: Tensor, values: Any) -> None:

@@ -16,6 +16,8 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.blocks import runs_by_rows
+from keras_attnvariants.backend.compilation import Constant
+from keras_attnvariants.backend.compilation import shared_tensor
 from keras_attnvariants.backend.layers import Dense
 from keras_attnvariants.backend.layers import ReversibleEmbedding
 from keras_attnvariants.backend.private import weights_to_cast
@@ -24,7 +26,8 @@ from keras_attnvariants.backend.products import Product
 from keras_attnvariants.backend.products import Table
 from keras_attnvariants.backend.products import column_ends
 
-# Returns what a copy holds in the place of a variable: a tensor or an array.
+# Returns what a copy holds in the place of a variable or a `backend.constant`: a tensor
+# or an array.
 Values = Callable[[Any], Any]
 
 # The activations that change nothing.
@@ -48,8 +51,9 @@ def inference_copy(
 
     Args:
         model: built; the copy has its methods.
-        values: gives what the copy holds in the place of a variable; by default the
-            value that it has now, within a graph that of the current scope. Arrays
+        values: gives what the copy holds in the place of a variable or constant; by
+            default the value that it has now, within a graph that of the current scope,
+            and of constants a tensor that all graphs share. Arrays
             become constants of a graph. Where it returns floats for a matrix of 8-bit
             integers, they are multiplied in its place.
         fixed: whether no weight will ever change; 8-bit integers are then multiplied
@@ -69,8 +73,8 @@ def shallow_copy(original: Any, **attributes: Any) -> Any:
 
 
 def current_value(variable: Any) -> Any:
-    """The value of a variable as a tensor; a tensor remains as it is."""
-    value = getattr(variable, "value", variable)
+    """The value of a variable or constant as a tensor; a tensor remains as it is."""
+    value = getattr(variable, "value", shared_tensor(variable))
     # TensorFlow would read a variable again wherever it is used.
     return value.read_value() if hasattr(value, "read_value") else value
 
@@ -107,7 +111,7 @@ class _Copier:
             if hasattr(original, "_fields"):
                 return type(original)(*parts)
             return tuple(parts) if isinstance(original, tuple) else parts
-        if isinstance(original, keras.Variable):
+        if isinstance(original, (keras.Variable, Constant)):
             return self.values(original)
         if type(original) in (Dense, keras.layers.Dense):
             return self.product(original)

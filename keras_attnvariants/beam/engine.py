@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -80,30 +79,12 @@ def pipeline(options: Sequence[str], workers: int) -> Iterator[Any]:
         yield steps
 
 
-def for_each(
-    steps: Any,
-    namespace: str,
-    parts: Iterable[Part],
-    do: Callable[[Part], Mapping[str, int]],
-) -> None:
-    """Adds steps that do something with each part of files, and count its results."""
-    import apache_beam as beam
-
-    # Beam would make rows of a table of named tuples.
-    todo = [tuple(part) for part in parts]
-    (
-        steps
-        | "Parts" >> beam.Create(todo)
-        | "Do" >> beam.Map(lambda part: count(namespace, do(Part(*part))))
-    )
-
-
-def count(namespace: str, numbers: Mapping[str, int]) -> None:
+def count(numbers: Mapping[str, int]) -> None:
     """Adds to counters that the runner shows."""
     from apache_beam.metrics import Metrics
 
     for name, number in numbers.items():
-        Metrics.counter(namespace, name).inc(number)
+        Metrics.counter("prepare", name).inc(number)
 
 
 class Part(NamedTuple):
@@ -121,11 +102,10 @@ class Part(NamedTuple):
     start: int
     stop: int
 
-    def lines(self, drop_mark: bool) -> Iterator[bytes]:
-        """The lines, without a byte order mark of the file if that is to be dropped."""
+    def lines(self) -> Iterator[bytes]:
+        """The lines, without their ends."""
         with open(self.file, "rb") as file:
-            is_start = drop_mark and self.start == 0
-            yield from lines_between(file, self.start, self.stop, is_start)
+            yield from lines_between(file, self.start, self.stop)
 
 
 def parts_of(file: Path, output: Path, size: int) -> list[Part]:

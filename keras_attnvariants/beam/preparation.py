@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from itertools import chain
 from itertools import count
 from itertools import islice
 from pathlib import Path
@@ -78,7 +77,7 @@ def prepare(
         and with the same `vocabulary_size` finds vocabulary and tokens in the cache.
 
     Raises:
-        ValueError: If Beam is not installed, `folder` is no folder, `tokenizer` is
+        ValueError: If Beam is not installed, `folder` is not a folder, `tokenizer` is
             neither a tokenizer nor a size, or as `load_corpus`.
         RuntimeError: By Beam, if a worker fails.
 
@@ -226,7 +225,7 @@ def _add_cleaning(steps: Any, shards: Sequence[CleaningJob]) -> None:
         | "Clean"
         >> beam.Map(
             lambda entry: engine.count(
-                "prepare", clean_shard(shards[entry[0]], entry[1]["repeats"])
+                clean_shard(shards[entry[0]], entry[1]["repeats"])
             )
         )
     )
@@ -260,23 +259,40 @@ def write_tokens(
     if all(len(of_side) <= 1 for of_side in parts.values()):
         pipeline.write_tokens(files, tokenizer, into)
         return
-    todo = chain.from_iterable(parts.values())
-    do = partial(tokenize_part, model=tokenizer.model_bytes)
+    import apache_beam as beam
+
+    # Beam would make rows of a table of named tuples.
+    todo = [
+        (tuple(part), side == pipeline.SIDES[1])
+        for side, of_side in zip(pipeline.SIDES, parts.values(), strict=True)
+        for part in of_side
+    ]
+    model = tokenizer.model_bytes
     with engine.pipeline(options, workers) as steps:
-        engine.for_each(steps, "prepare", todo, do)
+        (
+            steps
+            | "Parts" >> beam.Create(todo)
+            | "Tokenise"
+            >> beam.MapTuple(
+                lambda part, is_target: engine.count(
+                    tokenize_part(Part(*part), model, is_target)
+                )
+            )
+        )
     for path, of_side in parts.items():
         join_tokens([Path(part.output) for part in of_side], path)
 
 
-def tokenize_part(part: Part, model: bytes) -> dict[str, int]:
+def tokenize_part(part: Part, model: bytes, is_target: bool) -> dict[str, int]:
     """Writes a folder with the tokens of a part, and returns how many lines it has.
 
     What a worker began and another one ended is written once.
     """
     from keras_attnvariants.data import pipeline
 
-    tokenizer = Tokenizer(model).tf_tokenizer()
-    text = part.lines(drop_mark=False)
+    of_sources = Tokenizer(model)
+    tokenizer = (of_sources.target if is_target else of_sources).tf_tokenizer()
+    text = part.lines()
     blocks = iter(lambda: list(islice(text, pipeline.LINES_PER_BLOCK)), [])
     rows = map(pipeline.flat_rows, map(tokenizer.tokenize, blocks))
     with new_folder(Path(part.output)) as folder:

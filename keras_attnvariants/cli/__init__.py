@@ -10,9 +10,14 @@ from keras_attnvariants.cli import demo
 from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
+from keras_attnvariants.cli import foreign
+from keras_attnvariants.cli import pack
+from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
+from keras_attnvariants.cli import trained
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
+from keras_attnvariants.cli.commands import group
 from keras_attnvariants.cli.commands import program
 
 __all__ = ["app"]
@@ -25,11 +30,13 @@ app = program(
     translate.translate,
     export.shortlist,
     export.export,
-    export.serve,
+    foreign.import_,
+    serve.serve,
     demo.demo,
     evaluate.plot,
     analyse.attention,
     analyse.analyse,
+    group(trained.models, pack.pack, trained.push),
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,

@@ -1,5 +1,7 @@
 """`kav analyse` and `kav attention`: tables and pictures of what models attend to."""
 
+import os
+import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,12 +16,11 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import MODEL
 from keras_attnvariants.cli.models import batch_sizes
-from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import IMPORTS
-from keras_attnvariants.cli.options import REQUIRED_MODEL
+from keras_attnvariants.cli.options import MODEL_OR_DEFAULT
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
@@ -127,8 +128,9 @@ class DataOptions:
 @command
 def analyse(
     *,
-    runs: list[Path] = argument(
-        "Folders of runs or models; BLEU compares the others with the first."
+    runs: list[str] = argument(
+        "Folders of runs or models, or names of models; BLEU compares the others with "
+        "the first."
     ),
     analysis: Analysis = option("Which analysis.", ...),
     data: DataOptions,
@@ -164,8 +166,8 @@ def analyse(
             typer.echo(path)
 
 
-def named(runs: list[Path]) -> dict[str, Path]:
-    """The folders by their names.
+def named(runs: list[str]) -> dict[str, Path]:
+    """The folders by their names, or by those of the models without slashes.
 
     Raises:
         ValueError: two have the same name.
@@ -173,14 +175,15 @@ def named(runs: list[Path]) -> dict[str, Path]:
     """
     folders: dict[str, Path] = {}
     for run in runs:
-        check_place("--model", run, MODEL)
-        name = run.resolve().name
+        folder = model_folder("--model", run)
+        is_path = os.path.exists(run)
+        name = folder.resolve().name if is_path else re.sub(r"[^\w.]+", "-", run)
         if name in folders:
             raise ValueError(
                 "The folders must have different names, which their files begin with. "
                 f"Received: {folders[name]} and {run}"
             )
-        folders[name] = run
+        folders[name] = folder
     return folders
 
 
@@ -207,7 +210,7 @@ def tables(
 @command
 def attention(
     sentence: str = argument("The sentence to read."),
-    model: Path = REQUIRED_MODEL,
+    model: str = MODEL_OR_DEFAULT,
     translation: str | None = option(
         "A translation of the sentence; default: that of the model."
     ),
@@ -224,10 +227,10 @@ def attention(
     A row of a panel is what one token attends to: of the sentence, of the translation
     so far, and, in cross-attention, the token that is predicted next.
 
-    [bold]Example:[/bold] kav attention 'A man rides a horse.' --model runs/multi30k
+    [bold]Example:[/bold] kav attention 'A man rides a horse.'
     """
     check_extra("A picture", "plot", ("matplotlib",))
-    check_place("--model", model, MODEL)
+    folder = model_folder("--model", model)
     if output.suffix != ".png":
         raise ValueError(f"--output must end in .png. Received: {output}")
     check_output_file(output)
@@ -235,16 +238,13 @@ def attention(
         if text is not None and not text.strip():
             raise ValueError(f"A sentence must not be empty. Received: {text!r}")
     import_modules(imports)
-    loaded, tokenizer = load(model)
+    loaded, tokenizer = load(folder)
     import keras_attnvariants as kav
     from keras_attnvariants.evaluation.attention_maps import Reading
     from keras_attnvariants.evaluation.attention_maps import draw_rows
 
     if translation is None:
-        search = kav.models.SearchSettings.of(loaded)
-        translator = kav.Translator(
-            loaded, tokenizer, search.beam_size, search.length_penalty, xla=False
-        )
+        translator = kav.Translator(loaded, tokenizer, xla=False)
         [translation] = translator.translate([sentence])
     rows = Reading(loaded, tokenizer, sentence, translation).rows(layer)
     draw_rows(rows, output)

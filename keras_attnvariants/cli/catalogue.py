@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 DATA = (
     "A folder with train.en, train.de, validation.en, … (also .gz), a TSV file with "
-    "two columns, or a name that `kav corpora` lists."
+    "two columns, a name that `kav corpora` lists, or hf:NAME, a data set of the "
+    "Hugging Face hub (hf:NAME:CONFIG@REVISION)."
 )
 FROM, INTO = "Language to translate from", "Language to translate into"
 
@@ -74,12 +77,10 @@ def presets(
     )
     if not found:
         raise ValueError("No preset fits. `kav presets` without options lists all.")
-    by_paper: dict[str, list[str]] = {}
-    for preset in found:
-        by_paper.setdefault(preset.paper, []).append(preset.name)
+    by_paper = grouped(found, "paper")
     papers = columns("paper", "presets", "title")
-    for title, names in by_paper.items():
-        papers.add_row(names[0].partition("/")[0], str(len(names)), title)
+    for title, own in by_paper.items():
+        papers.add_row(own[0].name.partition("/")[0], str(len(own)), title)
     page = Group(papers, "", found) if len(by_paper) > 1 else found
     console = Console(highlight=False)
     is_long = console.is_terminal and len(console.render_lines(page)) > console.height
@@ -88,12 +89,12 @@ def presets(
 
 
 def columns(*names: str) -> Table:
-    """A table without lines between its columns."""
+    """A table without lines between its columns, the first of which is not broken."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
-    for name in names:
-        table.add_column(name, overflow="fold")
+    for number, name in enumerate(names):
+        table.add_column(name, overflow="fold", no_wrap=number == 0)
     return table
 
 
@@ -116,8 +117,16 @@ def corpora() -> None:
     Console(highlight=False).print(table)
     typer.echo("They are fetched from:")
     for name in sources.names():
-        typer.echo(f"  {name}: {sources.get(name).origin}")
-    typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
+        echo_words(f"  {name}: {sources.get(name).origin}")
+    echo_words(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
+
+
+def echo_words(text: str) -> None:
+    """Print a text in lines of up to 70 characters, with addresses in one piece."""
+    lines = textwrap.fill(
+        text, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    typer.echo(lines)
 
 
 @dataclass(frozen=True, kw_only=True)

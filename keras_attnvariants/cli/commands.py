@@ -109,6 +109,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     # typer reads the names from the one, and the types from the other.
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     vars(run)["__signature__"] = inspect.Signature(parameters)
+    # Else typer would keep the ends of its lines.
+    run.__doc__ = "\n\n".join(map(one_line, (function.__doc__ or "").split("\n\n")))
     return run
 
 
@@ -172,8 +174,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-class BareFlags:
-    """Commands whose help shows no type for options that take no value."""
+class ReadableHelp:
+    """Commands whose help fits into 80 columns.
+
+    Options that take no value have no type, and the values of a choice are apart.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters, as typer lists them."""
@@ -181,14 +186,16 @@ class BareFlags:
         for parameter in parameters:
             if getattr(parameter, "is_bool_flag", False):
                 parameter.metavar = ""
+            elif parameter.metavar is None and "|" in parameter.display_type(ctx):
+                parameter.metavar = parameter.display_type(ctx).replace("|", " | ")
         return parameters
 
 
-class Command(BareFlags, TyperCommand):
+class Command(ReadableHelp, TyperCommand):
     """One command."""
 
 
-class Program(BareFlags, TyperGroup):
+class Program(ReadableHelp, TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
@@ -205,7 +212,7 @@ class Program(BareFlags, TyperGroup):
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
-        # What a command returns is no status; `typer.Exit` gives one.
+        # What a command returns is not a status; `typer.Exit` gives one.
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -223,14 +230,39 @@ def open_closed_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w"))
 
 
-def program(*commands: Callable[..., None]) -> typer.Typer:
-    """The program that has these commands, and its version."""
+def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer.Typer:
+    """A command without options that has others.
+
+    Args:
+        default: the command by itself; the group has its name.
+        commands: the others.
+    """
+    app = typer.Typer(cls=Program, name=default.__name__, rich_markup_mode="rich")
+
+    def run(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            default()
+
+    run.__doc__ = default.__doc__
+    app.callback(invoke_without_command=True)(run)
+    for function in commands:
+        app.command(cls=Command)(function)
+    return app
+
+
+def program(*commands: Callable[..., None] | typer.Typer) -> typer.Typer:
+    """The program that has these commands and groups of them, and its version."""
     app = typer.Typer(
         cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
     app.callback(invoke_without_command=True)(root)
     for function in commands:
-        app.command(cls=Command)(function)
+        if isinstance(function, typer.Typer):
+            app.add_typer(function)
+        else:
+            # Python has a keyword of the name of one.
+            name = function.__name__.rstrip("_")
+            app.command(name, cls=Command)(function)
     return app
 
 

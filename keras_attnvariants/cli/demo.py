@@ -1,37 +1,33 @@
 """`kav demo`: a page that translates and shows what models attend to, by Gradio."""
 
 import html
-import itertools
-import time
+import os
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 
 import typer
 
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import MODEL
-from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.trained.names import DEFAULT_MODEL
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
     import gradio as gr
 
-    from keras_attnvariants.evaluation.alignment_html import Hypothesis
+    from keras_attnvariants.evaluation import AlignedTranslator
 
-# Source tokens of the programs that are compiled; a longer sentence is cut.
-LENGTHS = (16, 32, 64, 128, 256)
 # Of one text; the rest is not translated, and the page says so.
 MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
 ONE_ONLY = "none"
@@ -41,6 +37,11 @@ EXAMPLES = (
     "Two children play in the snow with their dog.",
     "The house that my brother sold was built by his uncle.",
 )
+# What the best translation attends to, for who points at nothing.
+PICTURE = (
+    "<details open><summary>What the first attends to</summary>"
+    '<div style="overflow-x: auto">{}</div></details>'
+)
 # Pixels of a column; where two have no room they are one above the other.
 NARROWEST = 300
 # Fonts that the device has: nothing is loaded from elsewhere.
@@ -48,12 +49,14 @@ FONTS = {
     "font": ["system-ui", "sans-serif"],
     "font_mono": ["ui-monospace", "monospace"],
 }
-_numbers = itertools.count()
 
 
 @command
 def demo(
-    models: list[Path] = argument("Folders of runs or models."),
+    models: list[str] | None = argument(
+        f"Folders of runs or models, or names of models; default: {DEFAULT_MODEL}.",
+        None,
+    ),
     beam_size: int | None = BEAM_SIZE,
     n_best: int = option(
         "Translations of a sentence, at most the beam size.", 3, min=1
@@ -71,119 +74,42 @@ def demo(
 ) -> None:
     """Show a page to translate with models, one or two side by side.
 
-    [bold]Example:[/bold] kav demo runs/multi30k runs/other
+    [bold]Example:[/bold] kav demo kav/base/tatoeba-en-de runs/multi30k
     """
-    for folder in models:
-        check_place("--model", folder, MODEL)
+    folders = short_names(models or [DEFAULT_MODEL])
     check_extra("The page", "demo", ("gradio",))
     import_modules(imports)
+    from keras_attnvariants.evaluation import AlignedTranslator
+
     loaded = {
-        name: DemoModel(path, beam_size, n_best)
-        for name, path in short_names(models).items()
+        name: AlignedTranslator(*load(path), beam_size, n_best)
+        for name, path in folders.items()
     }
     for model in loaded.values():
         # So that nobody waits for what is compiled.
-        model.read(".")
+        model.translate(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
     open_page(build_page(loaded, examples or EXAMPLES), host, port)
 
 
-def short_names(paths: list[Path]) -> dict[str, Path]:
-    """The paths by their last parts, or by the whole where that is not enough."""
-    last = [path.resolve().name for path in paths]
+def short_names(models: list[str]) -> dict[str, Path]:
+    """The folders of models: by the last parts of their paths, or by their names.
+
+    Paths whose last parts are the same are whole.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+    """
+    last = [Path(x).resolve().name if os.path.exists(x) else x for x in models]
     return {
-        str(path) if last.count(name) > 1 else name: path
-        for name, path in zip(last, paths, strict=True)
+        model if last.count(name) > 1 else name: model_folder("--model", model)
+        for name, model in zip(last, models, strict=True)
     }
 
 
-class Reading(NamedTuple):
-    """A sentence, its translations and how long they took.
-
-    Attributes:
-        source: the pieces of the sentence that the model read.
-        hypotheses: best first; none for an empty sentence.
-        seconds: for translating it, once the program for its length is compiled.
-        is_cut: whether the model cannot read the whole sentence.
-    """
-
-    source: list[str]
-    hypotheses: "list[Hypothesis]"
-    seconds: float
-    is_cut: bool
-
-
-class DemoModel:
-    """A trained model that shows what it attends to.
-
-    Args:
-        folder: folder of a run or of a model.
-        beam_size: beam size of the search; `None` for that of the model.
-        n_best: translations of a sentence, at most the beam size.
-
-    Raises:
-        OSError: there is no model.
-        ValueError: a file of it is damaged.
-    """
-
-    def __init__(self, folder: Path, beam_size: int | None, n_best: int) -> None:
-        self.model, self.tokenizer = load(folder)
-        from keras_attnvariants import backend
-        from keras_attnvariants.decoding import beam_search
-        from keras_attnvariants.models import SearchSettings
-
-        settings = SearchSettings.of(self.model, beam_size=beam_size)
-        self.pieces = self.tokenizer.pieces
-        self.lengths = sorted({min(n, self.model.max_length) for n in LENGTHS})
-        self._compiled: set[int] = set()
-        self._search = backend.jit(
-            lambda ids: beam_search(
-                self.model,
-                ids,
-                beam_size=settings.beam_size,
-                n_best=min(n_best, settings.beam_size),
-                return_alignments=True,
-            ),
-            xla=False,
-        )
-
-    def read(self, text: str) -> Reading:
-        """Translates a sentence."""
-        from keras import ops
-
-        from keras_attnvariants.decoding.texts import pad_sequences
-        from keras_attnvariants.evaluation.alignment_html import Hypothesis
-
-        [all_ids] = self.tokenizer.encode([text])
-        ids = all_ids[: self.lengths[-1]]
-        source = self.tokenizer.split([text])[0][: len(ids)]
-        if not ids:
-            return Reading(source, [], 0.0, False)
-        length = next(n for n in self.lengths if n >= len(ids))
-        rows = pad_sequences([ids], 1, length, self.tokenizer.pad_id)
-        if length not in self._compiled:
-            self._search(ops.convert_to_tensor(rows))
-            self._compiled.add(length)
-        start = time.perf_counter()
-        found = self._search(ops.convert_to_tensor(rows))
-        tokens, scores, lengths, weights = (
-            ops.convert_to_numpy(values)[0]
-            for values in (found.ids, found.scores, found.lengths, found.alignments)
-        )
-        seconds = time.perf_counter() - start
-        hypotheses = [
-            Hypothesis(
-                [self.pieces[i] for i in tokens[rank, : end - 1]],
-                float(scores[rank]),
-                weights[rank, : end - 1, : len(ids)],
-            )
-            for rank, end in enumerate(lengths)
-            if end > 0
-        ]
-        return Reading(source, hypotheses, seconds, len(ids) < len(all_ids))
-
-
-def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.Blocks":
+def build_page(
+    models: "Mapping[str, AlignedTranslator]", examples: Sequence[str]
+) -> "gr.Blocks":
     """The page: a text, one or two models, and what they make of it.
 
     Args:
@@ -209,7 +135,7 @@ def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.
             elem_id="text",
         )
         rows = [[example] for example in examples]
-        gr.Examples(rows, text, label="For example", elem_id="examples")
+        offered = gr.Examples(rows, text, label="For example", elem_id="examples")
         dropdown = partial(gr.Dropdown, min_width=NARROWEST)
         with gr.Row():
             first = dropdown(names, value=names[0], label="Model", elem_id="first")
@@ -227,6 +153,7 @@ def build_page(models: Mapping[str, DemoModel], examples: Sequence[str]) -> "gr.
                 right = gr.HTML(elem_id="right")
         asked, shown = [text, first, second], [left, right, side]
         gr.on([button.click, text.submit], show, asked, shown)
+        offered.load_input_event.then(show, asked, shown)
     return page
 
 
@@ -263,19 +190,14 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
     )
 
 
-def column(name: str, model: DemoModel, text: str) -> str:
+def column(name: str, model: "AlignedTranslator", text: str) -> str:
     """The translations of a text by one model, as HTML."""
-    from keras_attnvariants.evaluation.alignment_html import alignment_html
-
     lines = [line for line in split_lines(text[:MOST_CHARACTERS]) if line.strip()]
-    readings = [model.read(line) for line in lines[:MOST_SENTENCES]]
-    parts = [
-        alignment_html(found.source, found.hypotheses, f"kav{next(_numbers)}")
-        for found in readings
-    ]
+    readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
+    has_weights = any(x.weights.any() for found in readings for x in found.hypotheses)
     if not lines:
         notes = ["Type a sentence."]
-    elif any(x.weights.any() for found in readings for x in found.hypotheses):
+    elif has_weights:
         notes = ["Point at a word of a translation to see what it attends to."]
     else:
         notes = ["This model has no attention to the source."]
@@ -284,6 +206,11 @@ def column(name: str, model: DemoModel, text: str) -> str:
     if len(lines) > MOST_SENTENCES:
         notes.append(f"Only the first {MOST_SENTENCES} sentences are translated.")
     told = "".join(f"<p>{note}</p>" for note in notes)
+    parts = ""
+    for found in readings:
+        parts += found.html
+        if has_weights and found.hypotheses:
+            parts += PICTURE.format(found.svg)
     seconds = sum(found.seconds for found in readings)
     heading = f'<h3 class="kav-name">{html.escape(name)}</h3><p>{seconds:.2f} s</p>'
-    return f"{heading}{''.join(parts)}{told}"
+    return f"{heading}{parts}{told}"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import typer
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import keras_attnvariants
 from keras_attnvariants.cli.commands import argument
@@ -24,15 +25,22 @@ from keras_attnvariants.utils.machine import processor
 from keras_attnvariants.utils.machine import processor_features
 
 OK, NOTE, DAMAGED = "ok", "note", "damaged"
+# Is built against one release of TensorFlow; there is none for Windows.
+TEXT = "tensorflow-text"
 # Extras of this package, and what they are for.
 EXTRAS = {
     "plot": "kav plot, kav attention and kav analyse",
     "tensorboard": "the logs that TensorBoard shows",
     "tune": "kav tune",
     "compare": "kav compare",
+    "hub": "models at hf:// and kaggle://",
+    "datasets": "kav train --data hf:NAME",
+    "import": "kav import",
+    "onnx": "kav export --format onnx",
+    "ctranslate2": "kav export --format ctranslate2",
     "demo": "kav demo",
     "jax": "KERAS_BACKEND=jax, and several devices",
-    "beam": "corpora and translation beyond one machine",
+    "beam": "corpora beyond one machine",
     "mlserver": "serving with MLServer",
 }
 
@@ -153,12 +161,24 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
 
 def _packages() -> Iterator[Finding]:
     for needed in requirements():
-        version = installed(needed.name)
-        if version is not None and version in needed.specifier:
-            yield Finding(OK, needed.name, version)
+        name, version = needed.name, installed(needed.name)
+        if name == TEXT and (tensorflow := installed("tensorflow")):
+            release = Version(tensorflow)
+            needed = Requirement(f"{TEXT}=={release.major}.{release.minor}.*")
+        limits = [limit for limit in needed.specifier if limit.operator == "<"]
+        advice = f"pip install '{name}{needed.specifier}'"
+        if version is None and name == TEXT:
+            text = "not installed; for texts in tf.data and in exported models"
+            yield Finding(NOTE, name, text, advice)
+        elif version is not None and version in needed.specifier:
+            tested = f" (tested: {needed.specifier})" if limits else ""
+            yield Finding(OK, name, version + tested)
+        elif version is not None and any(version not in limit for limit in limits):
+            text = f"{version} is newer than what was tested: {needed.specifier}"
+            yield Finding(NOTE, name, text, f"if it fails, {advice}")
         else:
             text = f"{version or 'not installed'}, and {needed} is needed"
-            yield Finding(DAMAGED, needed.name, text, f"pip install '{needed}'")
+            yield Finding(DAMAGED, name, text, advice)
 
 
 def _extras() -> Iterator[Finding]:
@@ -174,14 +194,15 @@ def _extras() -> Iterator[Finding]:
 
 def requirements(extra: str = "") -> list[Requirement]:
     """The packages that this package needs always, or for one of its extras."""
-    every = map(Requirement, metadata.requires("keras_attnvariants") or ())
+
+    def is_for(found: Requirement, extra: str) -> bool:
+        return found.marker is None or found.marker.evaluate({"extra": extra})
+
+    every = list(map(Requirement, metadata.requires("keras_attnvariants") or ()))
+    always = [found for found in every if is_for(found, "")]
     if not extra:
-        return [found for found in every if found.marker is None]
-    return [
-        found
-        for found in every
-        if found.marker and found.marker.evaluate({"extra": extra})
-    ]
+        return always
+    return [found for found in every if is_for(found, extra) and found not in always]
 
 
 def _machine() -> Iterator[Finding]:

@@ -3,7 +3,6 @@
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import Any
 
 import typer
 
@@ -102,6 +101,10 @@ def compare(
         "Stop after so long; the same command goes on later.", check=check_positive
     ),
     score_only: bool = option("Train nothing; score what is there.", False),
+    records: Path | None = option(
+        "Folder that keeps a small file of each run, without weights. Runs with a file "
+        "there need not be in --folder."
+    ),
     init: Path | None = option(
         "Write a file to begin with, in which every key is explained."
     ),
@@ -117,7 +120,7 @@ def compare(
     kav compare comparison.toml --folder runs/comparison
     """
     if init is not None:
-        if file or folder or only or minutes or score_only:
+        if file or folder or only or minutes or score_only or records:
             raise ValueError("--init writes a file and does nothing else.")
         from keras_attnvariants.experiments import write_template
 
@@ -133,22 +136,16 @@ def compare(
     if not file.is_file():
         raise FileNotFoundError(f"There is no such file. Received: {file}")
     import_modules(imports)
+    from rich.console import Console
+
     import keras_attnvariants as kav
 
     comparison = kav.experiments.Comparison.from_file(file, folder, imports or ())
     words = ["kav", "compare", str(file), "--folder", str(folder)]
     words += [word for module in imports or () for word in ("--import", module)]
-    result = comparison.run(only or (), minutes, score_only, shlex.join(words))
-    show_result(result, folder)
-
-
-def show_result(result: Any, folder: Path) -> None:
-    """Print the scores, and what is missing."""
-    from rich.console import Console
-
-    from keras_attnvariants.experiments.result_files import score_table
-
-    Console().print(score_table(result))
+    words += ["--records", str(records)] if records else []
+    result = comparison.run(only or (), minutes, score_only, shlex.join(words), records)
+    Console().print(result)
     if result.missing:
         typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
     typer.echo(f"Results: {folder}")

@@ -1,12 +1,11 @@
-"""`kav export`, `kav shortlist` and `kav serve`: models for servers."""
+"""`kav export` and `kav shortlist`: models for servers and other runtimes."""
 
-import asyncio
 import json
 import shlex
-import tempfile
 from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 from typing import Literal
@@ -14,25 +13,28 @@ from typing import Literal
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
-from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import MODEL
-from keras_attnvariants.cli.models import SAVED
-from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.importing import import_tensorflow
-from keras_attnvariants.utils.machine import check_extra
 
 Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
+Format = Literal["saved-model", "onnx", "ctranslate2", "litert"]
+
+# The options of other formats than SavedModels, besides those of every export.
+OPTIONS = {
+    "onnx": {"beam_size", "length_penalty"},
+    "ctranslate2": {"precision"},
+    "litert": set[str](),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +78,18 @@ class GraphOptions(SearchOptions):
 @command
 def export(
     *,
-    model: Path = REQUIRED_MODEL,
-    output: Path = option("Folder of all versions, such as saved_models/en-de.", ...),
+    model: str = REQUIRED_MODEL,
+    output: Path = option(
+        "Folder of all versions, such as saved_models/en-de; with another --format, a "
+        "folder that does not exist.",
+        ...,
+    ),
+    format: Format = option(
+        "saved-model: for TensorFlow Serving. onnx: graphs for ONNX Runtime, and "
+        "searches in Python and JavaScript, in float32. ctranslate2: for CTranslate2, "
+        "with --precision float32 or int8; of models with learned attention.",
+        "saved-model",
+    ),
     version: int | None = option(
         "Default: one more than the newest in the folder.", min=1
     ),
@@ -92,15 +104,23 @@ def export(
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Export a model as a SavedModel for TensorFlow Serving.
+    """Export a model for TensorFlow Serving, ONNX Runtime or CTranslate2.
 
-    Tokenizer, beam search and limits are part of it; serving it needs no Python.
+    Tokenizer, beam search and limits are part of a SavedModel, the default; serving it
+    needs no Python.
 
     [bold]Example:[/bold] kav export --model runs/multi30k
     --output saved_models/multi30k
     """
-    check_place("--model", model, MODEL)
+    if format != "saved-model":
+        others = {"version": version, "ids_only": ids_only, "deployment": deployment}
+        check_options(format, graph, others)
+    folder = model_folder("--model", model)
     check_output_folder("--output", output)
+    if format != "saved-model":
+        import_modules(imports)
+        export_other(format, folder, output, graph)
+        return
     if deployment is not None:
         check_output_folder("--deployment", deployment)
     import_modules(imports)
@@ -111,7 +131,7 @@ def export(
     options = given(graph)
     if graph.shortlist is not None:
         options["shortlist"] = kav.data.Shortlist.load(graph.shortlist)
-    loaded, tokenizer = load(model)
+    loaded, tokenizer = load(folder)
     written_for = None if ids_only else tokenizer
     path = kav.serving.export(loaded, written_for, output, version=version, **options)
     show(path)
@@ -121,6 +141,58 @@ def export(
     if not ids_only:
         saved = shlex.quote(str(output))
         typer.echo(f"Next: kav translate --saved-model {saved} 'A sentence.'")
+
+
+def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -> None:
+    """Raises unless all options that were given belong to a format.
+
+    Args:
+        format: not `"saved-model"`.
+        graph: its options.
+        others: further options by name, empty unless they were given.
+
+    Raises:
+        ValueError: names those that do not, or says why there is no such format.
+    """
+    if format == "litert":
+        raise ValueError(
+            "LiteRT's converter has no slices of bools, which masks need if sentences "
+            "may have any length: use --format onnx. Received: --format litert"
+        )
+    changed = [f for f in fields(graph) if getattr(graph, f.name) != f.default]
+    names = [f.name for f in changed if f.name not in OPTIONS[format]]
+    names += [name for name, value in others.items() if value]
+    if names:
+        listed = ", ".join(map(flag, names)).replace("--signatures", "--signature")
+        raise ValueError(
+            f"--format {format} lacks options that SavedModels have. Received: {listed}"
+        )
+    if format == "ctranslate2" and graph.precision not in ("auto", "float32", "int8"):
+        raise ValueError(
+            "--precision with --format ctranslate2 must be float32, the default, or "
+            f"int8. Received: {graph.precision}"
+        )
+
+
+def export_other(
+    format: Format, folder: Path, output: Path, graph: GraphOptions
+) -> None:
+    """Exports the model of a folder in another format than a SavedModel."""
+    import keras_attnvariants as kav
+    from keras_attnvariants.serving.formats.folders import check_new
+
+    check_new(output, "--output")
+    loaded, tokenizer = load(folder)
+    if format == "onnx":
+        options = {name: getattr(graph, name) for name in OPTIONS[format]}
+        kav.serving.export_onnx(loaded, tokenizer, output, **options)
+    else:
+        quantization = "int8" if graph.precision == "int8" else "float32"
+        kav.serving.export_ctranslate2(
+            loaded, tokenizer, output, quantization=quantization
+        )
+    for file in sorted(output.iterdir()):
+        typer.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
 def show(path: Path) -> None:
@@ -149,7 +221,7 @@ class Pairs:
 @command
 def shortlist(
     *,
-    model: Path = REQUIRED_MODEL,
+    model: str = REQUIRED_MODEL,
     corpus: CorpusOptions,
     output: Path = option("File to write, such as shortlist.npz.", ...),
     candidates: int = option("Likely translations of each token, at most.", 50, min=1),
@@ -166,14 +238,14 @@ def shortlist(
     [bold]Example:[/bold] kav shortlist --model runs/multi30k
     --data multi30k --source en --target de --output shortlist.npz
     """
-    check_place("--model", model, MODEL)
+    folder = model_folder("--model", model)
     check_output_file(output)
     texts = corpus.load()
     import_modules(imports)
     from keras_attnvariants.data import Shortlist
     from keras_attnvariants.data import TokenizedCorpus
 
-    loaded, tokenizer = load(model)
+    loaded, tokenizer = load(folder)
     learned = Shortlist.learn(
         Pairs(*TokenizedCorpus(texts, tokenizer).split("train")),
         loaded.source_vocabulary_size,
@@ -188,86 +260,4 @@ def shortlist(
         f"{candidates} for each of {found:,} source tokens"
     )
     to = ["--output", "saved_models/NAME", "--shortlist", str(output)]
-    typer.echo("Next: " + shlex.join(["kav", "export", "--model", str(model), *to]))
-
-
-@command
-def serve(
-    path: Path = argument("Folder that `kav export` wrote."),
-    name: str | None = option(
-        "Of the model in addresses; default: the name of the folder."
-    ),
-    host: str = option(
-        "Address to listen at; 0.0.0.0 for all, behind a proxy only.", "127.0.0.1"
-    ),
-    port: int = option("For HTTP.", 8080, min=1, max=65535),
-    grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
-    metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
-    max_requests: int = option("Requests that are translated together.", 64, min=1),
-    max_wait: float = option(
-        "Seconds that a request waits for others.", 0.01, check=check_positive
-    ),
-    timeout: float = option(
-        "Seconds for a request to come, and to be answered; then it is an error.",
-        30.0,
-        check=check_positive,
-    ),
-) -> None:
-    """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
-
-    [bold]Example:[/bold] kav serve saved_models/multi30k
-    """
-    check_place("PATH", path, SAVED)
-    ports = {port, grpc_port, metrics_port}
-    if len(ports) < 3:
-        raise ValueError(
-            "--port, --grpc-port and --metrics-port must differ. Received: "
-            f"{port}, {grpc_port}, {metrics_port}"
-        )
-    check_extra("Serving", "mlserver", ("mlserver",))
-    import_tensorflow()
-    folder = path.resolve()
-    name = name or (folder.parent if folder.name.isdecimal() else folder).name
-    # A request can make MLServer load the models in this folder: there are none.
-    with tempfile.TemporaryDirectory() as nothing:
-        places = {
-            "host": host,
-            "http_port": port,
-            "grpc_port": grpc_port,
-            "metrics_port": metrics_port,
-            "model_repository_root": nothing,
-            "metrics_dir": nothing,
-        }
-        batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
-        asyncio.run(run(name, folder, places, batches, timeout))
-
-
-async def run(
-    name: str,
-    folder: Path,
-    places: dict[str, Any],
-    batches: dict[str, Any],
-    timeout: float,
-) -> None:
-    """Serves until a signal ends it."""
-    from mlserver import MLServer
-    from mlserver import ModelSettings
-    from mlserver import Settings
-    from mlserver.settings import ModelParameters
-
-    from keras_attnvariants.backend.private import web_application
-    from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
-    from keras_attnvariants.serving.mlserver_requests import protect
-    from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
-
-    # In this process: TensorFlow uses all cores by itself.
-    usual = {"debug": False, "parallel_workers": 0}
-    server = MLServer(Settings(**usual, grpc_max_message_length=MAX_BYTES, **places))
-    protect(web_application(server), timeout)
-    model = ModelSettings(
-        name=name,
-        implementation=TranslationRuntime,
-        parameters=ModelParameters(uri=str(folder), extra={"timeout": timeout}),
-        **batches,
-    )
-    await server.start([model])
+    typer.echo("Next: " + shlex.join(["kav", "export", "--model", model, *to]))

@@ -36,6 +36,8 @@ from keras_attnvariants.data.splits import split_files
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.serving.folders import saved_models
 from keras_attnvariants.serving.saved import load
+from keras_attnvariants.trained import load_model
+from keras_attnvariants.trained.names import ADAPTER
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -66,7 +68,7 @@ def examine(place: str) -> Diagnosis:
         return examine_run(path)
     if saved_models(path):
         return examine_saved_model(path)
-    if any((path / name).is_file() for name in (WEIGHTS, CONFIG)):
+    if any((path / name).is_file() for name in (WEIGHTS, CONFIG, ADAPTER)):
         return examine_model(path)
     if path.is_dir() and any(len(by) > 1 for by in split_files(path).values()):
         return examine_corpus(path)
@@ -195,10 +197,10 @@ def examine_model(folder: Path) -> Diagnosis:
     """Examines a model folder."""
     advice = "Restore it from a copy"
     path = folder.resolve()
-    findings = [examined(folder.name, size_of, read_model, path, advice=advice)]
+    findings = [examined(folder.name, size_of, load_model, path, advice=advice)]
     usable = []
     if findings[0].state == OK:
-        if (folder / TOKENIZER).is_file():
+        if (folder / TOKENIZER).is_file() or (folder / ADAPTER).is_file():
             usable = [translate("--model", folder)]
         else:
             findings.append(Finding(NOTE, TOKENIZER, "none: takes token ids alone"))

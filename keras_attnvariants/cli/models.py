@@ -1,7 +1,6 @@
-"""Trained models by their folders, and functions that translate with them."""
+"""Trained models by name or folder, and functions that translate with them."""
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +12,7 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.trained import find_model
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_tensorflow
@@ -96,7 +96,7 @@ def seed_of(seed: int, text: str) -> int:
 class SystemOptions:
     """Systems that translate: a model, an exported one or both."""
 
-    model: Path | None = option(MODEL_HELP, None, "--model", "--run")
+    model: str | None = option(MODEL_HELP, None, "--model", "--run")
     saved_model: Path | None = option(
         "Folder that `kav export` wrote. Its beam size is fixed."
     )
@@ -111,7 +111,8 @@ class SystemOptions:
         """Raises at once if an option lacks another, or a folder is of another kind.
 
         Raises:
-            FileNotFoundError: says which file a folder should have.
+            FileNotFoundError: says which file a folder should have, or which names
+                are near to one that is unknown.
             ValueError: there is no model for a precision or a tag.
         """
         if self.model is None and self.precision is not None:
@@ -120,7 +121,7 @@ class SystemOptions:
                 f"it was exported. Received: {self.precision}"
             )
         if self.model is not None:
-            check_place("--model", self.model, MODEL)
+            model_folder("--model", self.model)
         if self.saved_model is not None:
             check_place("--saved-model", self.saved_model, SAVED)
         if self.source_tag is not None and (self.model is None or self.saved_model):
@@ -134,14 +135,14 @@ class SystemOptions:
         search: SearchOptions,
         no_repeat_ngram: int = 0,
         sampling: SamplingOptions | None = None,
-    ) -> dict[Path, Translate]:
-        """Functions that translate lists of texts, by the folder of their model.
+    ) -> dict[str, Translate]:
+        """Functions that translate lists of texts, by their model as it was given.
 
         Raises:
             ValueError: a model cannot be loaded, or has no such tag.
         """
         import_tensorflow()
-        found: dict[Path, Translate] = {}
+        found: dict[str, Translate] = {}
         if self.model is not None:
             translator = self._of_model(self.model, search, no_repeat_ngram)
             translate: Translate = translator.translate
@@ -159,13 +160,13 @@ class SystemOptions:
                 translate = partial(sampling.translations, saved)
             elif no_repeat_ngram:
                 translate = partial(no_repeats, saved, no_repeat_ngram)
-            found[self.saved_model] = translate
+            found[str(self.saved_model)] = translate
         return found
 
     def _of_model(
-        self, folder: Path, search: SearchOptions, no_repeat_ngram: int
+        self, name: str, search: SearchOptions, no_repeat_ngram: int
     ) -> "Translator":
-        model, tokenizer = load(folder, self.precision)
+        model, tokenizer = load(model_folder("--model", name), self.precision)
         import keras_attnvariants as kav
 
         if self.source_tag is not None and self.source_tag not in tokenizer.tags:
@@ -179,11 +180,10 @@ class SystemOptions:
         return kav.Translator(
             model,
             tokenizer,
-            settings.beam_size,
-            settings.length_penalty,
             batch_sizes=batch_sizes(settings.beam_size),
             xla=False,
             no_repeat_ngram=no_repeat_ngram,
+            **given(search),
         )
 
 
@@ -213,6 +213,23 @@ def check_place(name: str, folder: Path, kind: str) -> None:
         raise FileNotFoundError(f"`{name}` must be {kind}. Received: {folder}")
 
 
+def model_folder(argument: str, name: str) -> Path:
+    """The folder of a run, or of a model by its path, name or address.
+
+    Args:
+        argument: the option or argument.
+        name: its value, see `keras_attnvariants.trained.find_model`.
+
+    Raises:
+        FileNotFoundError: there is no such model; says which names are near, or which
+            file the folder should have.
+        ValueError, FetchError: as for `find_model`.
+    """
+    folder = find_model(name, argument)
+    check_place(argument, folder, MODEL)
+    return folder
+
+
 def model_digest(folder: Path) -> str:
     """Digest of the manifests of a run's models, of a model folder or of a SavedModel.
 
@@ -236,8 +253,9 @@ def load(
     """The model of a run or of a model folder, in a precision, and its tokenizer.
 
     Raises:
-        FileNotFoundError: there is no model, or it has no tokenizer.
-        ValueError: a file is not the one that was saved, or a class is unknown.
+        FileNotFoundError: there is no model.
+        ValueError: a file is not the one that was saved, a class is unknown, or the
+            model does not translate or has no tokenizer.
     """
     import_tensorflow()
     import keras_attnvariants as kav
@@ -245,14 +263,10 @@ def load(
     is_run = (folder / "log.jsonl").is_file()
     load = kav.training.load_run if is_run else kav.load_model
     model, tokenizer = load(folder)
-    if not hasattr(model, "initial_state"):
+    if tokenizer is None or not hasattr(model, "initial_state"):
         raise ValueError(
-            f"The folder must hold a model that translates. Received: {folder}, with a "
-            f"{type(model).__name__}"
-        )
-    if tokenizer is None:
-        raise FileNotFoundError(
-            f"The model folder must have a tokenizer.model. Received: {folder}"
+            "The folder must hold a model that translates, with its tokenizer.model. "
+            f"Received: {folder}, with a {type(model).__name__}"
         )
     return (model if precision is None else in_precision(model, precision)), tokenizer
 
@@ -264,15 +278,12 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     bfloat16 is rounded depends on the processor.
     """
     from keras_attnvariants.models.templates import with_policy
+    from keras_attnvariants.serving.precision import POLICIES
+    from keras_attnvariants.serving.precision import with_integers
 
-    floats = "mixed_bfloat16" if precision == "bfloat16" else "float32"
-    model = with_policy(model, floats)
     if precision == "int8":
-        with warnings.catch_warnings():
-            # Keras warns of every layer that has nothing to quantize.
-            warnings.simplefilter("ignore")
-            model.quantize("int8")
-    return model
+        return with_integers(model, "float32")
+    return with_policy(model, POLICIES[precision])
 
 
 def batch_sizes(beam_size: int) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from typing import Literal
 
 from keras_attnvariants.cli.commands import option
+from keras_attnvariants.trained.names import DEFAULT_MODEL
 from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_positive
@@ -15,10 +16,12 @@ from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 
 MODEL_HELP = (
-    "Folder of a run, of which the better model is taken (best validation or averaged "
-    "weights), or a model folder."
+    "A name that `kav models` lists; the folder of a run, of which the better model is "
+    "taken (best validation or averaged weights), or of a model; or an address, "
+    "hf://… or kaggle://…."
 )
 REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
+MODEL_OR_DEFAULT = option(MODEL_HELP, DEFAULT_MODEL, "--model", "--run")
 BEAM_SIZE = option(
     f"Hypotheses kept per sentence, at most {LARGEST_BEAM}; default: as in the preset.",
     min=1,

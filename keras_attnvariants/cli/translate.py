@@ -12,6 +12,7 @@ from keras_attnvariants.cli.models import SamplingOptions
 from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import model_digest
+from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
@@ -36,7 +37,7 @@ class FileOptions:
     Raises:
         ValueError: the translations would overwrite the sentences, or an option
             needs a file that was not given.
-        OSError: a file or its folder is missing, or is no file.
+        OSError: a file or its folder is missing, or is not a file.
     """
 
     input: Path | None = option("File to read instead, one sentence per line.")
@@ -212,9 +213,11 @@ def origin(systems: ServedOptions, files: FileOptions) -> Settings:
         from keras_attnvariants.serving.client.exchange import without_password
 
         found["--server"] = without_password(systems.server)
-    for name, folder in vars(systems).items():
-        if isinstance(folder, Path):
-            found[f"{flag(name)} with sha256"] = model_digest(folder)
+    if systems.model is not None:
+        folder = model_folder("--model", systems.model)
+        found["--model with sha256"] = model_digest(folder)
+    if systems.saved_model is not None:
+        found["--saved-model with sha256"] = model_digest(systems.saved_model)
     if files.input is not None and files.input.is_file():
         found["--input with sha256"] = file_entry(files.input.resolve())["sha256"]
     return found

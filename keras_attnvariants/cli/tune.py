@@ -18,12 +18,13 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import check_place
+from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.utils.checks import check_address
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 
@@ -41,7 +42,7 @@ class Subject:
 
     Raises:
         ValueError: not one of the two is given, or an option lacks the baseline.
-        FileNotFoundError: the baseline is no run.
+        FileNotFoundError: the baseline is not a run.
     """
 
     space: str | None = option(
@@ -61,7 +62,14 @@ class Subject:
     )
     preset: str | None = option(
         "What is trained where the space says nothing else; default: "
-        f"{PRESET}. Not with a baseline, which has its own."
+        f"{PRESET}, or that of the model with --from. Not with a baseline, which has "
+        "its own."
+    )
+    from_model: str | None = option(
+        "Begin all trials with the weights, the vocabulary and the sizes of a trained "
+        f"model. {MODEL_HELP}",
+        None,
+        "--from",
     )
 
     def __post_init__(self) -> None:
@@ -75,9 +83,11 @@ class Subject:
             check_place("--from-locality", run, RUN)
         elif (self.distance, self.nearness) != (None, None):
             raise ValueError("--distance and --nearness need --from-locality.")
+        if self.from_model is not None:
+            model_folder("--from", self.from_model)
 
     def check_sizes(self, sizes: dict[str, Any]) -> None:
-        """Raises if a baseline is to have another preset or other sizes.
+        """Raises if a baseline is to have another preset, or a model other sizes.
 
         Raises:
             ValueError: it has its own.
@@ -86,6 +96,11 @@ class Subject:
             raise ValueError(
                 "--from-locality has the preset and the sizes of its run: leave out "
                 f"--preset and sizes. Received: {self.preset or sizes}"
+            )
+        if self.from_model is not None and sizes:
+            raise ValueError(
+                "--from has the sizes and the vocabulary of its model: leave sizes "
+                f"out. Received: {sizes}"
             )
 
     def explore(
@@ -102,31 +117,42 @@ class Subject:
             OSError: a file cannot be read.
         """
         from keras_attnvariants import presets
+        from keras_attnvariants.training.fine_tuning import going_on
         from keras_attnvariants.tuning import SearchSpace
         from keras_attnvariants.tuning import named_space
 
         if self.from_locality is not None:
             return self._propose(self.from_locality, corpus)
-        preset = presets.get(self.preset or PRESET)
+        preset = presets.get(self.preset or self._default())
         for name in sizes:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
         preset = dataclasses.replace(preset, options={**preset.options, **sizes})
+        if self.from_model is not None:
+            preset = going_on(self.from_model).fitted(preset)
         path = Path(str(self.space))
         if path.suffix != ".toml":
             return preset, named_space(str(path), preset)
         try:
             values = tomllib.loads(path.read_text("utf-8"))
         except ValueError as error:
-            raise ValueError(f"{path} is no TOML: {error}") from error
+            raise ValueError(f"{path} is not a TOML file: {error}") from error
         return preset, SearchSpace.from_dict(values)
+
+    def _default(self) -> str:
+        """The preset if none is given."""
+        if self.from_model is None:
+            return PRESET
+        from keras_attnvariants.training.fine_tuning import preset_of
+
+        return preset_of(self.from_model)
 
     def _propose(self, run: Path, corpus: "Corpus") -> tuple["Preset", "SearchSpace"]:
         from rich.console import Console
 
         from keras_attnvariants.tuning import propose_hybrids
 
-        bounds = given(self, "space", "from_locality", "preset")
+        bounds = given(self, "space", "from_locality", "preset", "from_model")
         proposal = propose_hybrids(run, corpus, **bounds)
         Console().print(proposal)
         if len(proposal.hybrids) == 1:
@@ -154,43 +180,6 @@ class BudgetOptions:
     validations: int = option(
         "Validations of a trial; in Hyperband, its epochs.", 9, min=1
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ParallelOptions:
-    """Processes that run the trials.
-
-    Raises:
-        ValueError: an address is no address, or one is missing.
-    """
-
-    PANEL: ClassVar[str] = "Parallel trials"
-
-    workers: int | None = option(
-        "Processes on this machine, which share its cores (1).", min=0
-    )
-    chief: str | None = option(
-        "host:port at which trials are handed out to other machines that have the "
-        "folder of the search. Anyone who can reach it can take part."
-    )
-    worker: str | None = option(
-        "Name of this worker: run trials of the chief at that address."
-    )
-
-    def __post_init__(self) -> None:
-        if self.chief is not None:
-            check_address("--chief", self.chief)
-        elif self.worker is not None:
-            raise ValueError(
-                f"`--worker` needs `--chief`. Received: {self.worker!r} alone"
-            )
-        elif self.workers == 0:
-            raise ValueError("`--workers 0` needs `--chief`. Received: no address")
-        if self.worker is not None and self.workers is not None:
-            raise ValueError(
-                "`--worker` is one process, without `--workers`. "
-                f"Received: {self.worker!r} and {self.workers}"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,21 +227,22 @@ def tune(
     sizes: SizeOptions,
     training: UpdateOptions,
     csv: Path | None = option("File for the table of all trials."),
-    parallel: ParallelOptions,
+    workers: int = option(
+        "Processes on this machine that train trials, and share its cores.", 1, min=1
+    ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Search for the best attention, sizes or training of a preset on a corpus.
 
     Every trial is a run in a folder of its own, with the same budget. After an
-    interruption, the same command continues where it stopped. Ends with a table of all
-    trials, in which * is the front of quality against number of parameters.
+    interruption, the same command continues where it stopped; given twice, also on
+    machines that share the folder, its processes share the trials. Ends with a table of
+    all trials, in which * is the front of quality against number of parameters.
 
     [bold]Example:[/bold] kav tune --data multi30k --source en --target de
     --search runs/offsets --space you2020/offsets --updates 6000
     """
     check_output_folder("--search", search)
-    if csv is not None and parallel.worker is not None:
-        raise ValueError("--csv is for the chief: a worker has no table.")
     model = given(sizes)
     subject.check_sizes(model)
     import_modules(imports)
@@ -269,14 +259,11 @@ def tune(
         budget=limit,
         settings={} if training.patience is None else {"patience": training.patience},
         precision=training.precision,
+        continue_from=subject.from_model,
         imports=imports or (),
         **given(trials) | {"seeds": range(1, trials.seeds + 1)},
     )
-    if parallel.worker is not None:
-        return prepared.join(str(parallel.chief), parallel.worker)
-    workers = 1 if parallel.workers is None else parallel.workers
-    result = prepared.run(workers, parallel.chief)
-    show(result, csv, is_proposal=subject.from_locality is not None)
+    show(prepared.run(workers), csv, is_proposal=subject.from_locality is not None)
 
 
 def show(result: Any, csv: Path | None, is_proposal: bool) -> None:

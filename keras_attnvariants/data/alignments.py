@@ -46,7 +46,7 @@ def parse_links(
         where: line and file, for the error message.
 
     Raises:
-        ValueError: something in the line is no link.
+        ValueError: something in the line is not a link.
     """
     sure, possible = set(), set()
     for word in text.split():
@@ -120,8 +120,8 @@ def kept_alignments(
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it has not a line for each pair, or a line is no list of links
-            between the words of its pair.
+        ValueError: it does not have a line for each pair, or a line is not a list of
+            links between the words of its pair.
     """
     lines = zip_longest(read_text_lines(path), pairs)
     for number, (line, pair) in enumerate(lines, start=1):
@@ -165,7 +165,10 @@ def write_token_links(
         pairs = zip(*map(read_text_lines, (*files, alignments)), strict=True)
         while block := list(islice(pairs, _PAIRS_PER_BLOCK)):
             sources, targets, lines = map(list, zip(*block, strict=True))
-            sides = [words_of_tokens(tokenizer, texts) for texts in (sources, targets)]
+            sides = [
+                words_of_tokens(tokenizer, sources),
+                words_of_tokens(tokenizer.target, targets),
+            ]
             links = [
                 token_links(parse_links(line, False, str(alignments))[0], *words)
                 for line, *words in zip(lines, *sides, strict=True)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -20,6 +21,7 @@ from keras_attnvariants.data.cleaning import Cleaner
 from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_splits
+from keras_attnvariants.data.sources import hugging_face
 from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.splits import Shard
@@ -64,6 +66,8 @@ class Corpus:
         tags: Words that the sources of some corpora begin with.
         alignments: File with the links between the words of each pair of the training
             split, if there are any.
+        revision: Name and commit of a data set of the hub, of several with spaces
+            between; `""` if none is.
     """
 
     name: str
@@ -76,6 +80,7 @@ class Corpus:
     mixture: Mixture | None = None
     tags: tuple[str, ...] = ()
     alignments: Path | None = None
+    revision: str = ""
 
     @property
     def report(self) -> str:
@@ -133,6 +138,9 @@ def load_corpus(
             - a TSV file (plain or `.gz`) with two columns, source and target, or
               in the order that a header line with the two language codes gives.
               3 % of the lines each become validation and test, chosen by hash;
+            - a data set of the Hugging Face hub, `hf:NAME`, `hf:NAME:CONFIG` or one of
+              these with `@REVISION`, which has the languages in a column
+              `translation` or as columns. Its splits have their names here;
             - the name of a registered corpus, such as `"bible-de-en"`, which is
               fetched once. `corpus_names()` lists them.
         source_language: Language code as in the file names.
@@ -157,10 +165,11 @@ def load_corpus(
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        ValueError: If the name is unknown, a language or a shard is missing, the two
+        ValueError: If the name is unknown, the package for the hub is not installed, a
+            language or a shard is missing, the two
             files of a split differ in length, a file is empty, broken or not UTF-8
             text, or the alignments are not of the training split.
-        FetchError: If a registered corpus cannot be fetched.
+        FetchError: If a registered corpus, or one of the hub, cannot be fetched.
 
     Example:
 
@@ -197,6 +206,7 @@ def load_corpus(
         reports={r.split: r for r in reports},
         notes=found.notes,
         alignments=kept,
+        revision=found.revision,
     )
 
 
@@ -208,6 +218,7 @@ class _Found(NamedTuple):
     inputs: Sequence[Path]
     splits: Mapping[str, Sequence[Shard]]
     notes: tuple[str, ...] = ()
+    revision: str = ""
 
     def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
         """Raises unless it is text and can have the alignments; see `load_corpus`."""
@@ -219,11 +230,9 @@ class _Found(NamedTuple):
                 f"`unique`. Received: {alignments} with {self.name!r}"
             )
 
-        def check_text(file: Path) -> None:
-            check_text_file(file, max_invalid)
-
+        check = partial(check_text_file, max_invalid=max_invalid)
         for file in self.inputs:
-            remembered(file, f"UTF-8 but for {max_invalid}", check_text)
+            remembered(file, f"UTF-8 but for {max_invalid}", check)
 
     def clean(
         self, into: FolderWriter, cleaner: Cleaner, max_characters: int, unique: bool
@@ -256,8 +265,12 @@ def _find(
     if path.is_file():
         table = {split: [TableSplit(path, languages, split)] for split in SPLITS}
         return _Found(path.name.split(".")[0], languages, [path], table)
+    revision = ""
     if path.is_dir():
         name, folder = path.resolve().name, path
+    elif isinstance(spec, str) and spec.startswith(hugging_face.PREFIX):
+        folder, revision = hugging_face.fetch(spec, languages, cache)
+        name = revision.partition("@")[0].rpartition("/")[2]
     elif isinstance(spec, str) and not _PATH.search(spec):
         name, folder = spec, sources.fetch(spec, languages, cache)
     else:
@@ -266,7 +279,9 @@ def _find(
         )
     splits, notes = find_splits(folder, languages)
     inputs = [file for shards in splits.values() for files in shards for file in files]
-    return _Found(name, languages, inputs, splits, notes)
+    if revision:
+        notes = (*notes, f"Revision: {revision}")
+    return _Found(name, languages, inputs, splits, notes, revision)
 
 
 def _files(folder: Path, split: str, languages: tuple[str, str]) -> ParallelFiles:

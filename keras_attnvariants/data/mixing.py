@@ -103,13 +103,13 @@ def mix_corpora(
         weights: number of times that each corpus is seen, relative to the others.
         temperature: instead of weights; see `Mixture`.
         tags: one for each corpus, put in front of each of its sources with a space;
-            none by default. `""` is no tag. A tokenizer that is trained for this corpus
-            has each as one piece.
+            none by default. `""` means no tag. A tokenizer that is trained for this
+            corpus has each as one piece.
         cache_dir: as in `load_corpus`.
 
     Raises:
         ValueError: there is no corpus, one has no split "train", the weights or tags
-            are not as many as the corpora, or a tag is no single word.
+            are not as many as the corpora, or a tag is not a single word.
 
     Example:
 
@@ -150,6 +150,7 @@ def mix_corpora(
         notes=tuple(notes),
         mixture=mixture,
         tags=used,
+        revision=" ".join(corpus.revision for corpus in corpora if corpus.revision),
         alignments=folder / ALIGNMENTS if is_aligned else None,
     )
 

@@ -2,24 +2,28 @@
 
 import contextlib
 import hashlib
-import io
-import math
 import os
 from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 
-import h5py
 import keras
 import numpy as np
+from packaging.version import Version
 
+from keras_attnvariants import __version__
 from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import load_weights_file
+from keras_attnvariants.backend.private import start_with_zeros
 from keras_attnvariants.backend.private import weights_file
+from keras_attnvariants.data import packing
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import templates
+from keras_attnvariants.models.transfer import sums_in_float32
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_file
@@ -64,6 +68,9 @@ def save_model(
     model: keras.Model,
     folder: str | os.PathLike[str],
     tokenizer: Tokenizer | None = None,
+    *,
+    packed: bool = False,
+    beside: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
     """Writes a model folder: configuration, weights, tokenizer, checksums.
 
@@ -75,6 +82,9 @@ def save_model(
             package are.
         folder: where to; a folder of that name is replaced.
         tokenizer: the tokenizer that the model was trained with.
+        packed: whether to store matrices in 8 bits, for a quarter of the size. The
+            model that is loaded has the nearest weights in float32, and computes so.
+        beside: further files by name, such as a page `README.md` with the licence.
 
     Returns:
         The folder.
@@ -93,16 +103,22 @@ def save_model(
     True
     """
     folder = Path(folder)
+    if packed:
+        model = templates.with_policy(model, "float32")
     config = keras.saving.serialize_keras_object(model)
     config.pop("build_config", None)
     config.pop("compile_config", None)
+    config["version"] = __version__
     with new_folder(folder) as writer:
         writer.write_json(CONFIG, config)
         # Made in memory: HDF5 crashes when the disk is full.
-        with local_values(model):
-            writer.write_bytes(WEIGHTS, weights_file(model))
+        with local_values(model), sums_in_float32(model):
+            weights = weights_file(model)
+        writer.write_bytes(WEIGHTS, packing.pack(weights) if packed else weights)
         if tokenizer is not None:
             writer.write_bytes(TOKENIZER, tokenizer.model_bytes)
+        for name, data in beside.items():
+            writer.write_bytes(name, data)
     return folder
 
 
@@ -133,20 +149,21 @@ def read_model(folder: Path) -> LoadedModel:
             f"`folder` must be a model folder, with {MANIFEST}, {CONFIG} and "
             f"{WEIGHTS}. Received: {folder}"
         )
-    weights = io.BytesIO()
+    read: list[bytes] = []
 
     def entry_of(path: Path, below: Path) -> dict[str, Any]:
         if path != folder / WEIGHTS:
             return file_entry(path, below)
         # Read once: what is loaded is what was checked.
         data = read_file(path, below)
-        weights.write(data)
+        read.append(data)
         return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
     with told(folder, UNFIT):
-        arrays, numbers = contents(weights)
+        weights = packing.unpack(read[0])
+        arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
     with told(folder, UNFIT):
         load_weights_file(model, weights)
@@ -160,8 +177,24 @@ def read_model(folder: Path) -> LoadedModel:
     return LoadedModel(model, tokenizer)
 
 
+def of_any_release(config: Any) -> Any:
+    """A configuration without the options of initializers that are not set.
+
+    Keras 3.15 writes options of which earlier releases do not know, even if unset.
+    """
+    if isinstance(config, list):
+        return [of_any_release(value) for value in config]
+    if not isinstance(config, dict):
+        return config
+    options = config.get("config")
+    if config.get("module") == "keras.initializers" and isinstance(options, dict):
+        options = {name: v for name, v in options.items() if v is not None}
+        return {**config, "config": options}
+    return {key: of_any_release(value) for key, value in config.items()}
+
+
 def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
-    """The model of a folder with new weights, unless it is larger than the saved ones.
+    """The model of a folder without its weights, unless it is larger than these.
 
     The model is built of variables without arrays, which it gets if its size fits.
 
@@ -185,7 +218,7 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         with told(folder, UNBUILT):
             check_config(config, arrays, numbers)
             with keras.StatelessScope(initialize_variables=False):
-                model = templates.deserialize(config)
+                model = templates.deserialize(of_any_release(config))
             if not isinstance(model, keras.Model):
                 raise TypeError(f"it is a {type(model).__name__}")
         with told(folder, UNFIT):
@@ -194,6 +227,7 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
                 )
+        start_with_zeros(model.weights)
         with told(folder, UNBUILT), keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
     finally:
@@ -221,8 +255,17 @@ def told(folder: Path, problem: str) -> Iterator[None]:
     except Exception as error:
         is_wrapped = isinstance(error, TypeError)
         cause = templates.first_cause(error) if is_wrapped else error
-        reason = " ".join(str(cause).split())[:500]
+        reason = " ".join(str(cause).split())[:500] + after_upgrade(folder)
         raise DamagedFolderError(f"{problem} ({reason}). Received: {folder}") from error
+
+
+def after_upgrade(folder: Path) -> str:
+    """Advice for a folder that a later version of the package wrote, else nothing."""
+    with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
+        saved = read_json(folder / CONFIG)["version"]
+        if Version(saved) > Version(__version__):
+            return f"; version {saved} wrote it: pip install -U keras_attnvariants"
+    return ""
 
 
 def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
@@ -264,25 +307,6 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
                 f"`{name}` is {value:,}: times {others}, that is {product:,}, over "
                 f"{LARGEST_STATE:,}"
             )
-
-
-def contents(weights: io.BytesIO) -> tuple[int, int]:
-    """The numbers of arrays and of numbers in a weights file.
-
-    Raises:
-        ValueError: arrays are longer than the file, or in other files.
-        OSError: it is no HDF5 file.
-    """
-    found: list[h5py.Dataset | h5py.Group] = []
-    with h5py.File(weights) as file:
-        file.visititems(lambda _, item: found.append(item))
-        arrays = [item for item in found if isinstance(item, h5py.Dataset)]
-        size = sum(array.nbytes for array in arrays)
-        if size > weights.getbuffer().nbytes:
-            raise ValueError(f"arrays of {size:,} bytes in a file that is shorter")
-        if any(array.external for array in arrays):
-            raise ValueError("arrays must be in the file itself, not in others")
-        return len(arrays), sum(math.prod(array.shape) for array in arrays)
 
 
 def load_tokenizer(folder: Path) -> Tokenizer | None:

@@ -44,7 +44,7 @@ class TokenizedCorpus:
 
     Args:
         corpus: A `Corpus` from `load_corpus`.
-        tokenizer: The `Tokenizer` of both languages.
+        tokenizer: The `Tokenizer` of both languages, perhaps with a `target`.
         folder: Where the token files go; default beside the cleaned corpus. They
             are reused if corpus and tokenizer are the same.
         max_length: Longest source or target in positions (a target has its EOS).
@@ -210,11 +210,9 @@ class TokenizedCorpus:
         and an epoch is planned once for both. Elements are the same as there.
         `plan(…).num_skipped` counts the pairs that are too long for these shapes.
         """
-        shapes = (
-            self.plan("train", batch_tokens, seed).shapes
-            if "train" in self.corpus.splits
-            else None
-        )
+        shapes = None
+        if "train" in self.corpus.splits:
+            shapes = self.plan("train", batch_tokens, seed).shapes
         plan = self.plan(split, batch_tokens, None, shapes)
         return self._dataset(tf.data.Dataset.range(plan.num_batches), split, plan)
 
@@ -274,12 +272,13 @@ def _linked(links: TokenFile, shape: BatchShape, lines: np.ndarray) -> np.ndarra
 
 def write_tokens(files: ParallelFiles, tokenizer: Tokenizer, into: Path) -> None:
     """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
-    for side, file in zip(SIDES, files, strict=True):
+    tokenizers = (tokenizer, tokenizer.target)
+    for side, file, of_side in zip(SIDES, files, tokenizers, strict=True):
         ragged = (
             tf.data.TextLineDataset(str(file))
             .batch(LINES_PER_BLOCK)
             .map(
-                tokenizer.tf_tokenizer().tokenize,
+                of_side.tf_tokenizer().tokenize,
                 num_parallel_calls=tf.data.AUTOTUNE,
                 deterministic=True,
             )

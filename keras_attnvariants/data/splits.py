@@ -23,7 +23,7 @@ _SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d+)-of-(?P<count>\d+)", re.ASCII
 # The header of a TSV file has plain codes only, lest a first pair be taken for one.
 _HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 
-# A source and a target line; `None` for a line that is no pair.
+# A source and a target line; `None` for a line that is not a pair.
 BytePair: TypeAlias = tuple[bytes, bytes] | None
 # The files of each split by their language.
 FilesBySplit: TypeAlias = dict[str, dict[str, list[Path]]]
@@ -210,12 +210,10 @@ def check_languages(source_language: str, target_language: str) -> None:
     """Raises unless these are the codes of two languages.
 
     Raises:
-        ValueError: If one is no code, or both are the same.
+        ValueError: If one is not a code, or both are the same.
     """
-    for name, value in (
-        ("source_language", source_language),
-        ("target_language", target_language),
-    ):
+    given = {"source_language": source_language, "target_language": target_language}
+    for name, value in given.items():
         if not isinstance(value, str) or not re.fullmatch(_LANGUAGE, value):
             raise ValueError(
                 f"`{name}` must be a language code such as 'de'. Received: {value!r}"

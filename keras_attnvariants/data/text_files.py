@@ -124,12 +124,15 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
     for line in read_byte_lines(path):
         lines += 1
         ascii_only += line.isascii()
-        if not _is_valid(line):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
             invalid += 1
-            if invalid <= _SAMPLE_LINES:
-                examples.append(line)
+            examples.append(line)
+            del examples[_SAMPLE_LINES:]
     if invalid > max_invalid * lines:
         encoding = _narrow_encoding(b" ".join(examples))
+        advice = _advice(path, encoding)
         if invalid < 0.9 * (lines - ascii_only):
             fitting = f", which fit {encoding}" if encoding else ""
             advice = (
@@ -137,8 +140,6 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
                 "convert what it was joined from, or only the lines that "
                 f"`grep -axv '.*'` shows{fitting}. Received: {path}"
             )
-        else:
-            advice = _advice(path, encoding)
         raise ValueError(
             f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
             f"{max_invalid:.1%} that `max_invalid` allows. {advice}"
@@ -154,14 +155,6 @@ def _is_utf8(path: Path) -> bool:
             pass
         return True
     return False
-
-
-def _is_valid(line: bytes) -> bool:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _advice(path: Path, encoding: str | None) -> str:

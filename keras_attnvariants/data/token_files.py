@@ -28,12 +28,10 @@ class TokenFile:
         self._path = path
         self.offsets = np.memmap(path.with_suffix(".offsets"), np.int64, mode="r")
         ids = path.with_suffix(".ids")
+        self.ids: np.ndarray = np.zeros(0, np.int32)
         # An empty file cannot be memory-mapped.
-        self.ids: np.ndarray = (
-            np.memmap(ids, np.int32, mode="r")
-            if ids.stat().st_size
-            else np.zeros(0, np.int32)
-        )
+        if ids.stat().st_size:
+            self.ids = np.memmap(ids, np.int32, mode="r")
         if width > 1:
             self.ids = self.ids.reshape(-1, width)
 

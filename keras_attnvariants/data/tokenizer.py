@@ -1,4 +1,4 @@
-"""Joint subword vocabularies: SentencePiece with the package's fixed special ids."""
+"""Subword vocabularies: SentencePiece with the package's fixed special ids."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.data import sentencepiece_models
+from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.importing import import_tensorflow_text
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-# SentencePiece writes this for a space; every sentence begins with one.
-SPACE = "▁"
 
 
 class Tokenizer:
-    """Encodes text as subword ids and decodes them, with one SentencePiece model.
+    """Encodes text as subword ids and decodes them, with a SentencePiece model.
+
+    There may be another model for targets: then `encode`, `split` and `pieces` are
+    those of sources, `decode` is that of targets, and `target` has the others.
 
     The special ids are the same in every model of this package: padding 0,
     unknown 1, beginning of sentence 2, end of sentence 3. `encode` adds none
     of them, and `decode` drops padding, beginning and end.
 
     Args:
-        model_bytes: A serialized SentencePiece model with those special ids.
+        model_bytes: A serialized SentencePiece model with those special ids, or two,
+            see `for_sides`.
 
     Attributes:
         pad_id: Id of padding, which fills rows on the right.
@@ -58,18 +63,18 @@ class Tokenizer:
         import sentencepiece
 
         self.model_bytes = model_bytes
+        self._own_bytes, target = sentencepiece_models.parts(model_bytes)
+        self._target = None if target is None else Tokenizer(target)
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
-            self._processor.LoadFromSerializedProto(model_bytes)
+            self._processor.LoadFromSerializedProto(self._own_bytes)
         except (RuntimeError, OSError) as error:
             raise ValueError(
                 "`model_bytes` is not a SentencePiece model. "
                 f"Received: {len(model_bytes)} bytes beginning {model_bytes[:16]!r}"
             ) from error
-        found = tuple(
-            getattr(self._processor, name)()
-            for name in ("pad_id", "unk_id", "bos_id", "eos_id")
-        )
+        read = self._processor
+        found = read.pad_id(), read.unk_id(), read.bos_id(), read.eos_id()
         if found != (PAD_ID, UNK_ID, BOS_ID, EOS_ID):
             raise ValueError(
                 "The SentencePiece model must have been trained with pad 0, unk 1, "
@@ -134,6 +139,38 @@ class Tokenizer:
             )
         return cls(path.read_bytes())
 
+    @classmethod
+    def adopt(cls, path_or_bytes: os.PathLike[str] | str | bytes) -> Tokenizer:
+        """Makes a tokenizer of any SentencePiece model, such as one of another toolkit.
+
+        It splits texts into the same pieces. The ids of the pieces are others: first
+        padding, unknown, beginning and end, then the rest in its order.
+
+        Args:
+            path_or_bytes: A `.model` file, or its bytes. Special pieces that it lacks
+                are added.
+
+        Raises:
+            FileNotFoundError: If there is no such file.
+            ValueError: If it is no SentencePiece model, or has an ordinary piece that
+                is written like a special one that it lacks.
+        """
+        if not isinstance(path_or_bytes, bytes):
+            path_or_bytes = Path(path_or_bytes).read_bytes()
+        return cls(sentencepiece_models.with_special_pieces_first(path_or_bytes))
+
+    @classmethod
+    def for_sides(cls, source: bytes, target: bytes) -> Tokenizer:
+        """Makes a tokenizer that splits sources and targets by models of their own.
+
+        Args:
+            source, target: SentencePiece models as for the constructor.
+
+        Raises:
+            ValueError: As for the constructor.
+        """
+        return cls(sentencepiece_models.joined(source, target))
+
     def save(self, path: os.PathLike[str] | str) -> None:
         """Writes the SentencePiece model; the file appears whole or not at all."""
         path = Path(path)
@@ -164,6 +201,8 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """Returns the text of each row of ids; padding, BOS and EOS are dropped."""
+        if self.target is not self:
+            return self.target.decode(ids)
         texts = []
         for row in ids:
             kept = [int(i) for i in row if int(i) not in (PAD_ID, BOS_ID, EOS_ID)]
@@ -173,6 +212,11 @@ class Tokenizer:
                 )
             texts.append(self._processor.decode(kept))
         return texts
+
+    @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of targets: this one, unless there are two models."""
+        return self._target or self
 
     @property
     def vocabulary_size(self) -> int:
@@ -187,10 +231,7 @@ class Tokenizer:
     @property
     def tags(self) -> tuple[str, ...]:
         """Words that `train` was told to keep as one piece."""
-        from sentencepiece import sentencepiece_model_pb2
-
-        messages: Any = sentencepiece_model_pb2  # generated code without types
-        model = messages.ModelProto.FromString(self.model_bytes)
+        model = sentencepiece_models.read(self._own_bytes)
         symbols = model.trainer_spec.user_defined_symbols
         return tuple(symbol.removeprefix(SPACE) for symbol in symbols)
 
@@ -205,12 +246,15 @@ class Tokenizer:
         It maps strings `[B]` to a ragged int32 tensor without BOS and EOS, inside
         `tf.data` and inside a SavedModel. Ask for it again after
         `keras.utils.set_random_seed`, at which TensorFlow forgets it.
+
+        Raises:
+            ValueError: tensorflow-text is not installed.
         """
         import tensorflow as tf
-        import tensorflow_text
 
+        tensorflow_text = import_tensorflow_text()
         return tensorflow_text.SentencepieceTokenizer(
-            model=self.model_bytes, out_type=tf.int32
+            model=self._own_bytes, out_type=tf.int32
         )
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.corpora import Corpus
+from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.tokenizer import BOS_ID
 from keras_attnvariants.data.tokenizer import EOS_ID
 from keras_attnvariants.data.tokenizer import PAD_ID
-from keras_attnvariants.data.tokenizer import SPACE
 from keras_attnvariants.data.tokenizer import UNK_ID
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder

@@ -1,4 +1,4 @@
-"""Which tokens a search may choose."""
+"""Limits on the tokens that a search may choose."""
 
 from typing import Any
 
@@ -145,7 +145,7 @@ class Constraints:
         return ops.where(is_last, self.eos_id, forced)
 
     def are_allowed(self, tokens: Tensor, position: Tensor) -> Tensor:
-        """Which tokens `[B, K, M]` are allowed where none is forced: bool, alike."""
+        """The tokens `[B, K, M]` that are allowed where none is forced: bool, alike."""
         allowed = ops.not_equal(tokens, self.pad_id)
         allowed &= ops.not_equal(tokens, self._bos_id)
         if is_used(self._min_length):
@@ -161,7 +161,7 @@ class Constraints:
     def repeats(
         self, ids: Tensor | None, position: Tensor, vocabulary_size: int
     ) -> Tensor | None:
-        """Which words would make an n-gram occur twice, or `None` if that is allowed.
+        """A mask of words that would repeat an n-gram; `None` if that is allowed.
 
         Args:
             ids: int32 `[B, K, T]`, the hypotheses.
@@ -233,7 +233,7 @@ def repeating_tokens(
 
 
 def which_words(tokens: Tensor, vocabulary_size: int) -> Tensor:
-    """Which words of the vocabulary are among the tokens of a row.
+    """A mask of the words of the vocabulary that are among the tokens of a row.
 
     Args:
         tokens: int32 `[N, M]`.

@@ -90,7 +90,7 @@ def greedy_search(
 
 
 def most_probable(values: Tensor, position: Tensor) -> Tensor:
-    """Which of the candidates comes next: that of the largest logit.
+    """The candidate that comes next: that of the largest logit.
 
     Args:
         values: float32 `[B, 1, M]`, their logits; see `find_candidates`.

@@ -118,7 +118,7 @@ class _Drawing:
         self.numbers = uniform(seeds, streams, model.max_length)
 
     def __call__(self, values: Tensor, position: Tensor) -> Tensor:
-        """Which of the candidates comes next, int `[B, 1]`; see `most_probable`."""
+        """The candidate that comes next, int `[B, 1]`; see `most_probable`."""
         temperature = with_rank(self.temperature, 3)
         distances = values - ops.max(values, axis=-1, keepdims=True)
         weights = ops.exp(distances / ops.maximum(temperature, COLDEST))

@@ -81,7 +81,7 @@ class Hypotheses(NamedTuple):
 
 
 def is_possible(log_probs: Tensor) -> Tensor:
-    """Which log probabilities are those of real hypotheses: bool, elementwise."""
+    """A mask of the log probabilities of real hypotheses: bool, elementwise."""
     return log_probs > _BARELY_POSSIBLE
 
 

@@ -24,7 +24,10 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class TextTokenizer(Protocol):
-    """A tokenizer for `Translator`, such as `keras_attnvariants.Tokenizer`."""
+    """A tokenizer for `Translator`, such as `keras_attnvariants.Tokenizer`.
+
+    One with an attribute `target`, a tokenizer as well, encodes targets by that.
+    """
 
     def encode(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
         """The ids of each text, without BOS and EOS."""
@@ -90,7 +93,7 @@ class TextTasks:
             room_for: how many tokens will be added.
 
         Raises:
-            TypeError: they are no sequence of strings.
+            TypeError: they are not a sequence of strings.
         """
         is_list = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
         if not is_list or not all(isinstance(text, str) for text in texts):
@@ -99,7 +102,10 @@ class TextTasks:
             )
         ids: list[list[int]] = [[] for _ in texts]
         indices = [index for index, text in enumerate(texts) if text.strip()]
-        encoded = self.tokenizer.encode([texts[index] for index in indices])
+        tokenizer = self.tokenizer
+        if name == "targets":
+            tokenizer = getattr(tokenizer, "target", tokenizer)
+        encoded = tokenizer.encode([texts[index] for index in indices])
         longest = self.source_lengths[-1] - room_for
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:

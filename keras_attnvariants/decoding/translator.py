@@ -1,6 +1,7 @@
 """From texts to texts, in few compiled shapes."""
 
 import functools
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,6 +101,44 @@ class Translator(TextTasks):
             "block_unknown": block_unknown,
             "no_repeat_ngram": no_repeat_ngram,
         }
+
+    @classmethod
+    def from_preset(cls, name: str | os.PathLike[str], **options: Any) -> "Translator":
+        """A translator with a trained model, such as one that the package contains.
+
+        Args:
+            name: a name that `kav models` lists, a folder or an address on a hub; see
+                `keras_attnvariants.load_model`, which loads the model.
+            **options: options of the constructor. XLA does not compile the search
+                unless `xla=True` is given: for a few texts that takes longer than it
+                saves.
+
+        Raises:
+            FileNotFoundError: there is no such model.
+            ValueError: the model is damaged, has no tokenizer, or does not translate;
+                or an option is out of range.
+
+        Example:
+
+        ```python
+        translator = kav.Translator.from_preset("kav/hc-sa/tatoeba-en-de")
+        translator(["Where is the station?"])
+        ```
+        """
+        # Through the top: the zoo knows nothing of folders.
+        import keras_attnvariants as kav
+
+        model, tokenizer = kav.load_model(name)
+        if tokenizer is None or not hasattr(model, "initial_state"):
+            raise ValueError(
+                "`name` must be that of a model that translates, with its tokenizer. "
+                f"Received: {os.fspath(name)!r}"
+            )
+        return cls(model, tokenizer, **{"xla": False, **options})
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        """The best translation of each text; see `translate`."""
+        return self.translate(texts)
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """The best translation of each text.

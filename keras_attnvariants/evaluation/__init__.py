@@ -1,5 +1,7 @@
 """Quality and speed of translations, and where a model's parameters are."""
 
+from keras_attnvariants.evaluation.aligned_translations import AlignedTranslations
+from keras_attnvariants.evaluation.aligned_translations import AlignedTranslator
 from keras_attnvariants.evaluation.metrics import Score
 from keras_attnvariants.evaluation.metrics import corpus_bleu
 from keras_attnvariants.evaluation.metrics import corpus_chrf
@@ -14,6 +16,8 @@ from keras_attnvariants.evaluation.report import evaluate
 from keras_attnvariants.evaluation.report import measure_speed
 
 __all__ = [
+    "AlignedTranslations",
+    "AlignedTranslator",
     "ParameterSummary",
     "Report",
     "Score",

@@ -1,4 +1,4 @@
-"""Attention of the words of a translation to those of the sentence, as HTML."""
+"""Attention of the words of a translation to those of the sentence: HTML and SVG."""
 
 import html
 import unicodedata
@@ -25,6 +25,9 @@ CSS = """
 .kav-aligned ol { list-style: decimal; padding-left: 1.6em; }
 .kav-aligned .kav-score { opacity: 0.7; font-size: 0.85em; white-space: nowrap; }
 """
+
+# Of pictures, in pixels: a cell, the height of a letter, the space around words.
+CELL, EM, GAP = 26, 15, 14
 
 
 class Words(NamedTuple):
@@ -54,6 +57,11 @@ class Hypothesis(NamedTuple):
     pieces: Sequence[str]
     score: float
     weights: np.ndarray
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+        return "".join(self.pieces).replace(SPACE, " ").strip()
 
 
 def words(pieces: Sequence[str]) -> Words:
@@ -135,6 +143,49 @@ def alignment_html(
         f'<div class="kav-aligned" id="{name}"><style>{"".join(rules)}</style>'
         f"<p>{spaced(spans, there)}</p><ol>{''.join(items)}</ol></div>"
     )
+
+
+def alignment_svg(source: Sequence[str], hypothesis: Hypothesis) -> str:
+    """A picture of the weights between words, with a row for each target word.
+
+    It needs neither matplotlib nor fonts of its own, and any browser shows it.
+
+    Args:
+        source: the pieces of the sentence.
+        hypothesis: its translation.
+    """
+    there, here = words(source), words(hypothesis.pieces)
+    rows = word_weights(hypothesis.weights, here, there)
+    highest = rows.max(initial=1e-9)
+    sides = [[html.escape(text) for text in side.texts] for side in (there, here)]
+    # Of a sans-serif font, two thirds of an em are enough for most words.
+    top, left = (
+        GAP + 0.6 * EM * max(map(len, w.texts), default=0) for w in (there, here)
+    )
+    width, height = (
+        CELL * len(w.texts) + n + GAP for w, n in ((there, left), (here, top))
+    )
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
+        f'height="{height:.0f}" font-family="sans-serif" font-size="{EM}">'
+        '<rect width="100%" height="100%" fill="white"/>'
+    ]
+    for column, text in enumerate(sides[0]):
+        place = f"translate({left + CELL * (column + 0.65):.0f} {top - 6:.0f})"
+        parts.append(f'<text transform="{place} rotate(-90)">{text}</text>')
+    for row, text in enumerate(sides[1]):
+        y = top + CELL * row
+        place = f'x="{left - 6:.0f}" y="{y + 0.65 * CELL:.0f}"'
+        parts.append(f'<text {place} text-anchor="end">{text}</text>')
+        for column, other in enumerate(sides[0]):
+            weight = rows[row, column]
+            shade = f'fill="#1d4ed8" fill-opacity="{weight / highest:.2f}"'
+            parts.append(
+                f'<rect x="{left + CELL * column:.0f}" y="{y:.0f}" width="{CELL - 1}" '
+                f'height="{CELL - 1}" {shade} stroke="#ddd">'
+                f"<title>{text} to {other}: {weight:.0%}</title></rect>"
+            )
+    return "\n".join([*parts, "</svg>"])
 
 
 def shades(page: str, key: str, weights: np.ndarray) -> list[str]:

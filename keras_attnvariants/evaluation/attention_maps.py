@@ -119,7 +119,7 @@ class Reading:
         self, model: keras.Model, tokenizer: Tokenizer, source: str, target: str
     ) -> None:
         self.model = model
-        ids = tokenizer.encode([source, target])
+        ids = [*tokenizer.encode([source]), *tokenizer.target.encode([target])]
         for text, found in zip((source, target), ids, strict=True):
             if not 0 < len(found) < model.max_length:
                 raise ValueError(
@@ -132,8 +132,8 @@ class Reading:
         }
         scores = model.attention_scores(self.inputs)
         self.scores = keras.tree.map_structure(keras.ops.convert_to_numpy, scores)
-        pieces = tokenizer.pieces
-        rows, columns = ([label(pieces[i]) for i in row] for row in reversed(ids))
+        sides = ((tokenizer.target.pieces, ids[1]), (tokenizer.pieces, ids[0]))
+        rows, columns = ([label(pieces[i]) for i in row] for pieces, row in sides)
         # Rows of cross-attention are labelled with the token that is predicted.
         self.axes = {
             "encoder": (columns, columns),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -27,26 +26,16 @@ DOTS_PER_INCH = 110
 METADATA = {".svg": {"Date": None}}
 
 
-class Plot(NamedTuple):
-    """One pair of axes.
-
-    Attributes:
-        title: above the axes.
-        lines: entries of the log that are drawn, with a style each.
-    """
-
-    title: str
-    lines: dict[str, dict[str, Any]]
-
-
 THIN = {"linewidth": 0.9, "alpha": 0.55}
 BOLD = {"linewidth": 1.6, "marker": "o", "markersize": 3}
-PLOTS = (
-    Plot("loss (thin: training, bold: validation)", {"loss": THIN, "val_loss": BOLD}),
-    Plot("validation BLEU", {"val_bleu": BOLD}),
-    Plot("learning rate", {"learning_rate": THIN | {"alpha": 1.0}}),
-    Plot("target tokens per second", {"tokens_per_second": THIN | {"alpha": 1.0}}),
-)
+PLAIN = {"linewidth": 0.9}
+# By the title of a pair of axes, the entries of the log that are drawn, and how.
+PLOTS: dict[str, dict[str, dict[str, Any]]] = {
+    "loss (thin: training, bold: validation)": {"loss": THIN, "val_loss": BOLD},
+    "validation BLEU": {"val_bleu": BOLD},
+    "learning rate": {"learning_rate": PLAIN},
+    "target tokens per second": {"tokens_per_second": PLAIN},
+}
 
 
 def series(events: Events, name: str) -> tuple[list[int], list[float]]:
@@ -73,28 +62,28 @@ def draw_curves(runs: Mapping[str, Events]) -> Figure:
     Raises:
         ValueError: no log has a record of an update or a validation.
     """
-    plots = [
-        plot
-        for plot in PLOTS
-        if any(series(run, name)[0] for run in runs.values() for name in plot.lines)
-    ]
+    plots = {
+        title: lines
+        for title, lines in PLOTS.items()
+        if any(series(run, name)[0] for run in runs.values() for name in lines)
+    }
     if not plots:
         raise ValueError(
             f"There is nothing to plot before the first updates. Received: {list(runs)}"
         )
     rows = -(-len(plots) // 2)
     figure = Figure(figsize=(9.0, 2.9 * rows + 0.3), layout="constrained")
-    for number, plot in enumerate(plots, start=1):
+    for number, (title, lines) in enumerate(plots.items(), start=1):
         axis = figure.add_subplot(rows, min(len(plots), 2), number)
         for color, (run, events) in enumerate(runs.items()):
             label: str | None = run
-            for name, style in plot.lines.items():
+            for name, style in lines.items():
                 steps, values = series(events, name)
                 if steps:
                     style = {"color": COLORS[color % len(COLORS)], **style}
                     axis.plot(steps, values, label=label, **style)
                     label = None  # one entry of the legend for each run
-        decorate(axis, plot.title)
+        decorate(axis, title)
     if len(runs) > 1:
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(
@@ -129,7 +118,7 @@ def summary(runs: Mapping[str, Events]) -> Table:
     for name, events in runs.items():
         _, speeds = series(events, "tokens_per_second")
         table.add_row(
-            Text(name),
+            Text(name, overflow="fold"),
             f"{max(event['step'] for event in events):,}",
             clock(max(event.get("seconds", 0.0) for event in events)),
             best(events, "val_loss", min, 3),

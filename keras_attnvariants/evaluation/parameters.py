@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import keras
 import numpy as np
+from rich.jupyter import JupyterMixin
 from rich.table import Table
 
 # What the names of layers say about their place and kind, in Keras as well as here.
@@ -26,7 +27,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class ParameterSummary:
+class ParameterSummary(JupyterMixin):
     """Numbers of parameters; a weight that several layers share is counted once.
 
     Attributes:

@@ -15,10 +15,10 @@ from typing import Any
 
 import keras
 from rich.console import Group
+from rich.jupyter import JupyterMixin
 from rich.table import Table
 from rich.text import Text
 
-from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import Score
@@ -38,7 +38,7 @@ Translate = Callable[[list[str]], list[str]]
 
 
 @dataclass(frozen=True)
-class Speed:
+class Speed(JupyterMixin):
     """Speed of translation.
 
     Attributes:
@@ -84,7 +84,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(JupyterMixin):
     """Quality, speed and size of a system on one test set.
 
     Attributes:
@@ -204,8 +204,8 @@ def evaluate(
 
     Args:
         system: function that takes a list of strings and returns one string for
-            each, such as `Translator.translate`; or a model folder with a tokenizer,
-            which translates with the settings of its model.
+            each, such as a `Translator`; or a model folder with a tokenizer, or the
+            name of a trained model, which translates with the settings of its model.
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
         model: whose parameters are to be reported; that of a model folder is known.
@@ -236,11 +236,13 @@ def evaluate(
     check_references(references, len(sources))
     check_integer("speed_runs", speed_runs, minimum=0)
     check_tokenizer(tokenize)
-    translate, model = (system, model) if callable(system) else load_system(system)
+    if not callable(system):
+        system = Translator.from_preset(system)
+        model = system.model
     speed = None
     if speed_runs:
-        speed = measure_speed(translate, sources, speed_runs, count_tokens)
-    translations = speed.translations if speed else timed(translate, sources)[1]
+        speed = measure_speed(system, sources, speed_runs, count_tokens)
+    translations = speed.translations if speed else timed(system, sources)[1]
     scores = (
         corpus_bleu(translations, references, tokenize=tokenize),
         corpus_chrf(translations, references),
@@ -248,18 +250,6 @@ def evaluate(
     )
     parameters = None if model is None else parameter_summary(model)
     return Report(scores, translations, speed, parameters, environment())
-
-
-def load_system(folder: str | os.PathLike[str]) -> tuple[Translate, keras.Model]:
-    """A function that translates with the model in a folder, and the model."""
-    model, tokenizer = load_model(folder)
-    if tokenizer is None:
-        raise ValueError(
-            "`system` must be a function, or a model folder that contains a tokenizer. "
-            f"Received: {str(folder)!r}"
-        )
-    # Without XLA: compiling for every shape takes longer than a test set.
-    return Translator(model, tokenizer, xla=False).translate, model
 
 
 def environment() -> dict[str, str]:

@@ -55,7 +55,7 @@ def read_table(kind: Any, where: str, values: Any, **others: Any) -> Any:
         kind: the dataclass, with fields by `key`.
         where: name of the table; `""` for the top of the file.
         values: the table.
-        **others: fields that are no keys.
+        **others: fields that are not keys.
 
     Raises:
         ValueError: a key is unknown (the message has the nearest) or missing, or a

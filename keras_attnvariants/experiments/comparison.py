@@ -3,17 +3,18 @@
 import json
 import os
 import time
-from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.experiments import result_files
+from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
-from keras_attnvariants.experiments.job_processes import Job
-from keras_attnvariants.experiments.job_processes import run_jobs
 from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.experiments.run_records import keep
+from keras_attnvariants.experiments.run_records import restore
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -27,11 +28,14 @@ from keras_attnvariants.experiments.training_runs import training_settings
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training import TrainingConfig
-from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.run_settings import CONFIG
 from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import preset_settings
+from keras_attnvariants.tuning.job_processes import IncompleteError
+from keras_attnvariants.tuning.job_processes import Job
+from keras_attnvariants.tuning.job_processes import run_jobs
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
@@ -39,23 +43,6 @@ from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
 FILE = "comparison.toml"
-SETTINGS = "settings.json"
-
-
-class IncompleteError(ValueError):
-    """Some runs failed; what the others found is written.
-
-    Args:
-        failed: what was wrong, by name of the run.
-    """
-
-    def __init__(self, failed: Mapping[str, str]) -> None:
-        name, error = next(iter(failed.items()))
-        others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
-        super().__init__(
-            f"{name} failed{others}: {error}. The same command goes on with what is "
-            "missing"
-        )
 
 
 class Comparison:
@@ -107,6 +94,7 @@ class Comparison:
         minutes: float | None = None,
         score_only: bool = False,
         command: str = "",
+        records: str | os.PathLike[str] | None = None,
     ) -> ComparisonResult:
         """Trains what is missing, translates, scores, and writes everything down.
 
@@ -118,6 +106,8 @@ class Comparison:
             minutes: after which runs save their states and end. A later call goes on.
             score_only: whether to train nothing, and to score what is there.
             command: command that makes the results, for their origin.
+            records: folder of small files, one a run, which hold all but the weights.
+                Runs with a file there need not be in the folder of the comparison.
 
         Raises:
             ValueError: a package is missing, a setting is wrong, or a system does not
@@ -129,31 +119,27 @@ class Comparison:
         check_extra("A comparison", "compare", result_files.NEEDED)
         s = self.settings
         systems = [s.system(name) for name in only] if only else s.systems
-        folder = ComparisonFolder(s, self.folder, self._precision())
+        kept = None if records is None else Path(records).resolve()
+        folder = ComparisonFolder(s, self.folder, kept)
         folder.import_modules()
         check(folder)
         with lock_folder(self.folder):
             remove_leftovers(self.folder.resolve())
+            for run in folder.runs():
+                restore(run)
             open_folder(folder)
             failed: dict[str, str] = {}
             if not score_only:
                 deadline = None if minutes is None else time.monotonic() + 60 * minutes
                 failed = do_runs(folder, systems, deadline)
                 failed = failed or do_examinations(folder, systems, deadline)
+            for run in folder.runs():
+                keep(run)
             result = summarize(folder, command)
             result_files.write_all(result, self.folder)
         if failed:
             raise IncompleteError(failed)
         return result
-
-    def _precision(self) -> str:
-        """The precision of all runs: that of those that are there, or the faster."""
-        if self.settings.run.precision != "auto":
-            return self.settings.run.precision
-        path = self.folder / SETTINGS
-        return (
-            str(read_json(path)["precision"]) if path.exists() else faster_precision()
-        )
 
 
 def open_folder(folder: ComparisonFolder) -> None:
@@ -169,9 +155,23 @@ def open_folder(folder: ComparisonFolder) -> None:
             if found := differences_of(saved, folder.settings_of(system)):
                 raise DifferentSettingsError(runs, found)
     subwords = folder.settings.vocabulary.subwords
-    prepare_vocabulary(folder.path, folder.corpus, folder.vocabulary_size(), subwords)
+    size, own = folder.vocabulary_size(), folder.tokenizer
+    prepare_vocabulary(folder.path, folder.corpus, size, subwords, own)
+    check_vocabulary(folder)
     write_json(folder.path / SETTINGS, {"precision": folder.precision})
     replace_file(folder.path / FILE, folder.settings.text.encode())
+
+
+def check_vocabulary(folder: ComparisonFolder) -> None:
+    """Raises `ValueError` if runs have another vocabulary than the folder."""
+    own = file_entry(folder.path / TOKENIZER)["sha256"]
+    for run in folder.runs():
+        settings = run.path / CONFIG
+        if settings.is_file() and read_json(settings).get("tokenizer", own) != own:
+            raise ValueError(
+                f"{run.name} has another vocabulary than the folder: remove it, or its "
+                f"record, and it is trained again. Received: {folder.path}"
+            )
 
 
 def do_runs(
@@ -236,11 +236,11 @@ def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
     """
     try:
         preset = get(system.preset)
-        preset.count(folder.vocabulary_size(), **system.options)
+        preset.count(folder.vocabulary_size(), **folder.options(system))
         _, settings = training_settings(folder, system)
         TrainingConfig(**preset_settings(preset) | settings)
         published(preset, system.published)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"System {system.name!r} does not build: {error}") from error
 
 

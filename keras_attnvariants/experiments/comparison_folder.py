@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.experiments.checked_tables import path_name
@@ -19,6 +20,9 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
+from keras_attnvariants.training import FineTuning
+from keras_attnvariants.training import faster_precision
+from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.training_config import SUBWORDS
@@ -26,10 +30,16 @@ from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.records import read_record
+
+# Of all models, and of each system.
+SETTINGS = "settings.json"
+# Speed and analyses of the first run of a system.
+EXAMINATION = "examination.json"
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,20 @@ class ComparisonFolder:
     Attributes:
         settings: settings of the comparison.
         path: path of the folder.
-        precision: dtype policy of all models.
+        records: folder of the records of runs that have ended; `None` for none.
     """
 
     settings: ComparisonSettings
     path: Path
-    precision: str
+    records: Path | None = None
+
+    @cached_property
+    def precision(self) -> str:
+        """The dtype policy of all models: of those that are there, or the faster."""
+        if self.settings.run.precision != "auto":
+            return self.settings.run.precision
+        path = self.path / SETTINGS
+        return read_json(path)["precision"] if path.exists() else faster_precision()
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -80,8 +98,11 @@ class ComparisonFolder:
         """Number of tokens of the vocabulary of all systems.
 
         Raises:
-            ValueError: presets have different ones, and the file gives none.
+            ValueError: presets have different ones, and the file gives none; or it
+                gives one, and a model has its own.
         """
+        if self.tokenizer is not None:
+            return self.tokenizer.vocabulary_size
         if self.settings.vocabulary.size is not None:
             return self.settings.vocabulary.size
         sizes = {
@@ -94,6 +115,36 @@ class ComparisonFolder:
             "`vocabulary.size` is missing, and the presets have different ones. "
             f"Received: {sizes}"
         )
+
+    @property
+    def tokenizer(self) -> Tokenizer | None:
+        """Tokenizer of the models that systems go on from; `None` if none does.
+
+        Raises:
+            ValueError: they have different ones, or the file describes one as well.
+        """
+        found = {
+            start.trained.tokenizer.sha256: start.trained.tokenizer
+            for start in map(start_of, self.settings.systems)
+            if start is not None
+        }
+        if len(found) > 1 or (found and self.settings.vocabulary.is_given):
+            raise ValueError(
+                "Systems with `continue_from` have the vocabulary of their model, and "
+                "all systems have the same: leave out [vocabulary], and name models "
+                f"that share one. Received: {len(found)} in the models"
+            )
+        return next(iter(found.values()), None)
+
+    def options(self, system: SystemSettings) -> dict[str, Any]:
+        """Options of the preset of a system, with the sizes of its model if it has one.
+
+        Raises:
+            FileNotFoundError, ValueError, FetchError: there is no such model.
+        """
+        start = start_of(system)
+        sizes = {} if start is None else start.sizes(get(system.preset))
+        return {**sizes, **system.options}
 
     def system_folder(self, system: SystemSettings) -> Path:
         """The folder of all runs of a system."""
@@ -127,6 +178,8 @@ class ComparisonFolder:
             ("training", system.training),
         ):
             values |= {f"{table}.{key}": value for key, value in found.items()}
+        if (start := start_of(system)) is not None:
+            values["continue_from"] = start.describe()["from_model"]
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
 
@@ -137,6 +190,11 @@ class ComparisonFolder:
         return Translator(
             model, tokenizer, search.beam_size, search.length_penalty, xla=False
         )
+
+
+def start_of(system: SystemSettings) -> FineTuning | None:
+    """The model that the runs of a system go on from, loaded once."""
+    return None if system.continue_from is None else going_on(system.continue_from)
 
 
 @dataclass(frozen=True)
@@ -181,6 +239,12 @@ class Run:
         """Its record; `None` if its training has not ended."""
         path = self.record_path
         return read_record(path, RunRecord) if path.exists() else None
+
+    @property
+    def kept(self) -> Path | None:
+        """The file outside of the folder that keeps all but its weights."""
+        records, name = self.folder.records, path_name(self.system.name)
+        return None if records is None else records / f"{name}-{self.seed}.json.gz"
 
     def translation(self, test: TestSettings) -> Path:
         """The file with its translations of a test set."""

@@ -12,6 +12,7 @@ from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.records import write_csv
+from keras_attnvariants.utils.records import write_table
 
 RESULTS = "results.json"
 PAGE = "report.html"
@@ -41,8 +42,7 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
 
     result.write(folder / RESULTS)
     for name, rows in tables(result).items():
-        columns = dict.fromkeys(key for row in rows for key in row)
-        write_csv(folder / f"{name}.csv", [columns, *(row.values() for row in rows)])
+        write_table(folder / f"{name}.csv", rows)
     for number, table in enumerate(result.analyses, start=1):
         if table.rows:
             system = path_name(table.system or "all")
@@ -130,7 +130,8 @@ def score_table(result: ComparisonResult) -> Table:
         table.add_column(Text(heading), justify="right")
     for system in result.systems:
         cells = [plain_cell(result, system.name, t.name) for t in result.test_sets]
-        table.add_row(Text(system.name), f"{system.parameters:,}", *cells)
+        name = Text(system.name, overflow="fold")
+        table.add_row(name, f"{system.parameters:,}", *cells)
     table.caption = (
         f"± is the standard deviation over seeds; p by Welch's test against "
         f"{result.baseline}, after Holm"

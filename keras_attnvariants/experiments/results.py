@@ -2,10 +2,14 @@
 
 import os
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+from rich.jupyter import JupyterMixin
+from rich.table import Table
 
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import AnalysisTable
@@ -46,6 +50,7 @@ class SystemResult:
         published_differences: the same minus the figures of the paper's baseline.
         sentences_per_second: speed of decoding; `None` until it was measured.
         output_tokens_per_second: the same in words of the translations.
+        processor: processor on which the speed was measured.
     """
 
     name: str
@@ -57,6 +62,7 @@ class SystemResult:
     published_differences: dict[str, float] = field(default_factory=dict)
     sentences_per_second: float | None = None
     output_tokens_per_second: float | None = None
+    processor: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ class RunResult:
         memory_mib: largest resident memory of its process.
         validation_loss: loss of the model that translated; `None` if not validated.
         curve: its log.
+        processor: processor on which it ended.
     """
 
     system: str
@@ -102,6 +109,7 @@ class RunResult:
     memory_mib: float
     validation_loss: float | None
     curve: tuple[CurvePoint, ...] = ()
+    processor: str = ""
 
 
 @dataclass(frozen=True)
@@ -169,6 +177,22 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class PointResult:
+    """The systems at a point of their training, on sentences.
+
+    Attributes:
+        test_set: name of the test set, or of the split of the corpus.
+        share: share of the budget that was spent, above 0 and at most 1.
+        scores, differences: under the first metric.
+    """
+
+    test_set: str
+    share: float
+    scores: tuple[ScoreSummary, ...]
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
 class Origin:
     """The origin of the results.
 
@@ -192,7 +216,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class ComparisonResult:
+class ComparisonResult(JupyterMixin):
     """All that a comparison found.
 
     Attributes:
@@ -209,6 +233,7 @@ class ComparisonResult:
         missing: systems and seeds of those that have not, such as `"base 3"`.
         scores: for each test set, metric and system with a run.
         differences: the same for each system but the baseline.
+        points: the same at points of the budget.
         analyses: in the order of the file.
         samples: sentences with translations.
         attention: weights on some of them.
@@ -234,6 +259,13 @@ class ComparisonResult:
     samples: tuple[SampleSentence, ...]
     attention: tuple[AttentionLayer, ...]
     origin: Origin
+    points: tuple[PointResult, ...] = ()
+
+    def __rich__(self) -> Table:
+        # Late: it reads results.
+        from keras_attnvariants.experiments.result_files import score_table
+
+        return score_table(self)
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes everything as JSON.
@@ -264,24 +296,32 @@ class ComparisonResult:
         """A difference to the baseline; `None` if there is none."""
         return _find(self.differences, system, test_set, metric)
 
+    @property
+    def processors(self) -> list[str]:
+        """The known processors on which runs ended, that of most runs first."""
+        counts = Counter(run.processor for run in self.runs if run.processor)
+        return [processor for processor, _ in counts.most_common()]
+
     def costs(self, system: str) -> dict[str, float | None]:
         """The costs of a system, by the names of `COSTS`: means over its runs.
 
-        What was not measured is `None`.
+        What is known to be of another processor than most runs is left out. What was
+        not measured is `None`.
         """
-        runs = [run for run in self.runs if run.system == system]
+        kinds = ["", *self.processors[:1]]
+        runs = [r for r in self.runs if r.system == system and r.processor in kinds]
         measured = self.system(system)
         costs: dict[str, float | None] = {}
         for name in COSTS:
             values = [getattr(run, name) for run in runs if hasattr(run, name)]
             own = getattr(measured, name, None)
-            costs[name] = statistics.fmean(values) if values else own
+            is_comparable = name == "parameters" or measured.processor in kinds
+            costs[name] = statistics.fmean(values) if values else None
+            if not values and is_comparable:
+                costs[name] = own
         return costs
 
 
-def _find(rows: Any, system: str, test_set: str, metric: str) -> Any:
-    wanted = system, test_set, metric
-    for row in rows:
-        if (row.system, row.test_set, row.metric) == wanted:
-            return row
-    return None
+def _find(rows: Any, *wanted: str) -> Any:
+    keys = ((row, (row.system, row.test_set, row.metric)) for row in rows)
+    return next((row for row, key in keys if key == wanted), None)

@@ -56,20 +56,6 @@ class Translations(NamedTuple):
     metric: Metric
     statistics: dict[int, np.ndarray]
 
-    @classmethod
-    def of(
-        cls,
-        metric: Metric,
-        texts: Mapping[int, Sequence[str]],
-        references: Sequence[str],
-    ) -> "Translations":
-        """The statistics of the texts of each seed."""
-        found = {
-            seed: sentence_statistics(metric, lines, references)
-            for seed, lines in texts.items()
-        }
-        return cls(metric, found)
-
     def scores(self) -> dict[int, float]:
         """The score of the test set by each seed."""
         return {
@@ -111,12 +97,14 @@ def score_test_set(
     for name in settings.metrics:
         metric = make_metric(name, settings.tokenize)
         name = label(metric)
-        found = {
-            system: Translations.of(metric, by_seed, references)
-            for system, by_seed in texts.items()
-        }
-        for system, translations in found.items():
-            values = translations.scores()
+        found = {}
+        for system, by_seed in texts.items():
+            counts = {
+                seed: sentence_statistics(metric, lines, references)
+                for seed, lines in by_seed.items()
+            }
+            found[system] = Translations(metric, counts)
+            values = found[system].scores()
             summary = ScoreSummary(
                 system,
                 test_set,
@@ -131,7 +119,10 @@ def score_test_set(
         if base is None:
             continue
         rows = {system: compare(own, base, settings) for system, own in found.items()}
-        correct(list(rows.values()))
+        for test in TESTS:
+            p_values = holm([row[test] for row in rows.values()])
+            for row, value in zip(rows.values(), p_values, strict=True):
+                row[f"{test}_holm"] = value
         differences += [
             Difference(system, test_set, name, **row)  # type: ignore[arg-type]
             for system, row in rows.items()
@@ -163,14 +154,6 @@ def compare(
         **over_seeds._asdict(),
         **over_sentences._asdict(),
     }
-
-
-def correct(rows: Sequence[dict[str, float | None]]) -> None:
-    """Adds p-values corrected for the number of systems to the rows of all systems."""
-    for test in TESTS:
-        p_values = holm([row[test] for row in rows])
-        for row, value in zip(rows, p_values, strict=True):
-            row[f"{test}_holm"] = value
 
 
 def sentence_tests(

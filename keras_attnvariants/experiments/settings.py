@@ -39,9 +39,9 @@ from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
-# Keys of [training] that are no fields of `TrainingConfig`; and fields that are no
-# keys: the budget, the precision and the data have tables of their own, and the corpus
-# of a comparison has no alignments.
+# Keys of [training] that are not fields of `TrainingConfig`; and fields that are
+# not keys: the budget, the precision and the data have tables of their own, and the
+# corpus of a comparison has no alignments.
 OF_BATCHES = {"warmup_steps", "batch_tokens", "bleu_sentences"}
 ELSEWHERE = {
     *("steps", "validate_every", "precision", "data"),
@@ -96,6 +96,8 @@ class TestSettings:
     name: str
     split: str = key(text)
     data: str | None = key(text, None)
+    # Of the budget after which a run translates it; `None` for the finished model.
+    share: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class SystemSettings:
         preset: name of what it is built from.
         options: options of the preset, those of all systems included.
         training: fields of `TrainingConfig` and of `TRAINING`, likewise.
+        continue_from: name, address or folder of the model that its runs begin with.
         published: name of the preset whose published figures stand beside ours.
         changes: its own options and training, for people to read.
     """
@@ -115,6 +118,7 @@ class SystemSettings:
     preset: str = key(text)
     options: Mapping[str, Any] = key(table, factory=dict)
     training: Mapping[str, Any] = key(read_training, factory=dict)
+    continue_from: str | None = key(text, None)
     published: str | None = key(text, None)
     changes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,6 +130,11 @@ class VocabularySettings:
     size: int | None = key(check_integer, None)
     model_type: str | None = key(one_of(("unigram", "bpe")), None)
     character_coverage: float | None = key(check_positive, None)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the file says anything about it."""
+        return self != VocabularySettings()
 
     @property
     def subwords(self) -> dict[str, Any]:
@@ -151,6 +160,7 @@ class ScoreSettings:
     samples: int = key(check_integer, 1000)
     confidence: float = key(confidence, 0.95)
     examples: int = key(count, 8)
+    points: int = key(count, 0)
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """Which analyses are made, with which systems, and on which sentences."""
+    """The analyses to be made, their systems and their sentences."""
 
     names: tuple[str, ...] = key(each(one_of(ANALYSES)), ())
     systems: tuple[str, ...] = key(each(text), ())
@@ -214,7 +224,18 @@ class ComparisonSettings:
     @property
     def translated(self) -> tuple[TestSettings, ...]:
         """Everything that each run translates."""
-        return (*self.test_sets, *([self.shown] if self.shown else []))
+        shown = [self.shown] if self.shown else []
+        return (*self.test_sets, *shown, *self.points)
+
+    @property
+    def points(self) -> tuple[TestSettings, ...]:
+        """Validation and first test set at each point of the budget."""
+        parts = self.scores.points
+        return tuple(
+            replace(test, name=f"{test.name} at {part} of {parts}", share=part / parts)
+            for test in (TestSettings("validation", "validation"), self.test_sets[0])
+            for part in range(1, parts + 1)
+        )
 
     def system(self, name: str) -> SystemSettings:
         """The system of this name.
@@ -240,7 +261,7 @@ def read_settings(path: Path) -> ComparisonSettings:
             content = data.decode()
             values = tomllib.loads(content)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"It is no TOML: {error}") from error
+            raise ValueError(f"It is not a TOML file: {error}") from error
         return parse(content, values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -258,7 +279,7 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
     check_known("`baseline`", top.baseline, names)
     tests = [test.name for test in top.test_sets]
     check_names("test_sets", tests)
-    check_names("test_sets", [test.name for test in top.translated])
+    check_names("test_sets", [*tests, *(["shown"] if top.shown else [])])
     systems = tuple(
         replace(
             system,
@@ -268,6 +289,13 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
         )
         for system in top.systems
     )
+    if (points := top.scores.points) and (
+        top.budget.minutes is not None or top.budget.validations % points
+    ):
+        raise ValueError(
+            "`budget.validations` must be a multiple of `scores.points`, and the "
+            f"budget not in minutes. Received: {top.budget.validations}, {points}"
+        )
     analyses = replace(
         top.analyses,
         systems=top.analyses.systems or tuple(names),

@@ -21,14 +21,16 @@ from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import CurvePoint
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import Origin
-from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.experiments.results import PointResult
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
 from keras_attnvariants.experiments.scores import label
 from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
+from keras_attnvariants.experiments.settings import ScoreSettings
 from keras_attnvariants.experiments.settings import SystemSettings
+from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.system_analysis import Examination
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
@@ -78,10 +80,15 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
             for test in s.test_sets
         ),
         systems=tuple(describe(folder, *pair) for pair in found),
-        runs=tuple(read_run(run) for run in done),
+        runs=tuple(
+            replace(record.result, curve=tuple(map(point, read_log(run.path / LOG))))
+            for run in done
+            if (record := run.record) is not None
+        ),
         missing=tuple(run.name for run in runs if run not in done),
         scores=tuple(scores),
         differences=tuple(differences),
+        points=tuple(points(folder, done)),
         analyses=tuple(sorted(tables, key=lambda table: order.index(table.analysis))),
         samples=tuple(samples(folder, done, attention)),
         attention=tuple(attention),
@@ -93,18 +100,39 @@ def score(
     folder: ComparisonFolder, done: Sequence[Run]
 ) -> tuple[list[ScoreSummary], list[Difference]]:
     """Scores and differences on all test sets."""
-    s = folder.settings
     scores: list[ScoreSummary] = []
     differences: list[Difference] = []
-    for test in s.test_sets:
-        texts: dict[str, dict[int, list[str]]] = {}
-        for run in done:
-            texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
-        _, references = folder.pairs(test)
-        found = score_test_set(test.name, texts, references, s.baseline, s.scores)
+    for test in folder.settings.test_sets:
+        found = score_translations(folder, done, test, folder.settings.scores)
         scores += found[0]
         differences += found[1]
     return scores, differences
+
+
+def points(folder: ComparisonFolder, done: Sequence[Run]) -> Iterator[PointResult]:
+    """Scores and differences at points of the budget."""
+    s = folder.settings
+    first = replace(s.scores, metrics=s.scores.metrics[:1])
+    for test in s.points:
+        there = [run for run in done if run.has_translated(test)]
+        scores, differences = score_translations(folder, there, test, first)
+        share = test.share or 1.0
+        yield PointResult(test.split, share, tuple(scores), tuple(differences))
+
+
+def score_translations(
+    folder: ComparisonFolder,
+    done: Sequence[Run],
+    test: TestSettings,
+    settings: ScoreSettings,
+) -> tuple[list[ScoreSummary], list[Difference]]:
+    """Scores and differences on a test set."""
+    texts: dict[str, dict[int, list[str]]] = {}
+    for run in done:
+        texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
+    _, references = folder.pairs(test)
+    baseline = folder.settings.baseline
+    return score_test_set(test.name, texts, references, baseline, settings)
 
 
 def describe(
@@ -115,21 +143,13 @@ def describe(
     return SystemResult(
         name=system.name,
         preset=preset.name,
-        parameters=preset.count(folder.vocabulary_size(), **system.options),
+        parameters=preset.count(folder.vocabulary_size(), **folder.options(system)),
         changes=dict(system.changes),
         **published(preset, system.published),
         sentences_per_second=found.sentences_per_second if found else None,
         output_tokens_per_second=found.output_tokens_per_second if found else None,
+        processor=found.processor if found else "",
     )
-
-
-def read_run(run: Run) -> RunResult:
-    """A run that has ended, with its curve."""
-    record = run.record
-    if record is None:
-        raise ValueError(f"{run.name} has not ended.")
-    curve = tuple(map(point, read_log(run.path / LOG)))
-    return replace(record.result, curve=curve)
 
 
 def point(event: dict[str, Any]) -> CurvePoint:
@@ -178,7 +198,8 @@ def origin(folder: ComparisonFolder, command: str) -> Origin:
         for split in ("train", "validation")
         if split in folder.corpus.splits
     }
-    digests |= {test.name: content_sha256(folder.files(test)) for test in s.translated}
+    finished = [test for test in s.translated if test.share is None]
+    digests |= {test.name: content_sha256(folder.files(test)) for test in finished}
     return Origin(
         command=command,
         comparison=s.text,

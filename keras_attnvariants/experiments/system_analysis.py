@@ -12,15 +12,16 @@ from typing import Any
 from keras_attnvariants import analysis
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis import COMPARISONS
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import label
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
+from keras_attnvariants.experiments.comparison_folder import EXAMINATION
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
+from keras_attnvariants.experiments.run_records import keep
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -28,10 +29,11 @@ from keras_attnvariants.experiments.training_runs import Report
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.machine import kind_of_processor
+from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_record
 
-EXAMINATION = "examination.json"
 # Decimals of a weight that is kept.
 DECIMALS = 3
 
@@ -43,6 +45,7 @@ class Examination:
     Attributes:
         digest: digest of all that the results depend on.
         sentences_per_second, output_tokens_per_second: speed of decoding, if measured.
+        processor: processor on which it was measured.
         analyses: tables of its own, and those of all systems if it is the baseline.
         attention: weights on a few sentences.
     """
@@ -52,6 +55,7 @@ class Examination:
     output_tokens_per_second: float | None
     analyses: tuple[AnalysisTable, ...]
     attention: tuple[AttentionLayer, ...]
+    processor: str = ""
 
 
 def read_examination(
@@ -131,9 +135,12 @@ def do_examination(
         tables.append(examined.table(name))
     report(0.9, "attention weights")
     attention = tuple(examined.attention())
-    found = Examination(digest(folder, system), *speed, tuple(tables), attention)
+    found = Examination(
+        digest(folder, system), *speed, tuple(tables), attention, kind_of_processor()
+    )
     with clear_full_disk(run.path.parent):
         write_record(run.path.parent / EXAMINATION, found)
+    keep(run)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
+
+from keras_attnvariants.data.model_folders import LoadedModel
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
+from keras_attnvariants.experiments.comparison_folder import start_of
 from keras_attnvariants.experiments.results import RunResult
+from keras_attnvariants.experiments.run_records import keep
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import StatefulCallback
@@ -18,14 +23,25 @@ from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.run_models import WEIGHTS
 from keras_attnvariants.training.run_models import better_model
+from keras_attnvariants.training.run_models import read_weights
 from keras_attnvariants.training.run_settings import copy_vocabulary
+from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import clear_full_disk
+from keras_attnvariants.training.state import number_of
+from keras_attnvariants.training.state import numbered
+from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.state import write_arrays
 from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import replace_file
+from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.machine import kind_of_processor
+from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import write_record
 
 # Told how far a run is, from 0 to 1, and what it does.
@@ -96,19 +112,71 @@ def do_run(run: Run, report: Report) -> None:
         write_record(run.record_path, record)
     tests = run.folder.settings.translated
     missing = [test for test in tests if not run.has_translated(test)]
-    if not missing:
-        return
-    translator = run.folder.translator(*load_run(run.path))
-    for test in missing:
-        report(1.0, f"translating {test.name}")
-        path = run.translation(test)
-        with clear_full_disk(path.parent):
-            translations = translator.translate(run.folder.pairs(test)[0])
-            path.parent.mkdir(parents=True, exist_ok=True)
-            text = "".join(f"{on_one_line(line)}\n" for line in translations)
-            replace_file(path, text.encode())
-            record.translations[test.name] = run.digest(test)
-            write_record(run.record_path, record)
+    for share, some in grouped(missing, "share").items():
+        translator = run.folder.translator(*model_at(run, share))
+        for test in some:
+            report(1.0, f"translating {test.name}")
+            path = run.translation(test)
+            with clear_full_disk(path.parent):
+                translations = translator.translate(run.folder.pairs(test)[0])
+                path.parent.mkdir(parents=True, exist_ok=True)
+                text = "".join(f"{on_one_line(line)}\n" for line in translations)
+                replace_file(path, text.encode())
+                record.translations[test.name] = run.digest(test)
+                write_record(run.record_path, record)
+    keep(run)
+
+
+class Snapshots(keras.callbacks.Callback):
+    """Keeps the weights after each of some validations.
+
+    Args:
+        folder: folder of the run.
+        every: number of validations between two snapshots.
+    """
+
+    def __init__(self, folder: Path, every: int) -> None:
+        super().__init__()
+        self.folder = folder
+        self.every = every
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        if (epoch + 1) % self.every == 0:
+            with new_folder(snapshot(self.folder, epoch + 1)) as folder:
+                write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
+
+
+def snapshot(run: Path, validations: int) -> Path:
+    """The folder of the weights of a run after so many validations."""
+    return run / "snapshots" / f"validation-{validations:06d}"
+
+
+def model_at(run: Run, share: float | None) -> LoadedModel:
+    """The finished model of a run, or with the weights that it had before.
+
+    Args:
+        run: the run.
+        share: share of the budget after which it had them; of a run that ended earlier
+            the last weights. `None` for the finished model.
+
+    Raises:
+        DamagedFolderError: there are no weights, as after a run was restored from its
+            record.
+    """
+    try:
+        loaded = load_run(run.path)
+        if share is not None:
+            validations = round(share * run.folder.settings.budget.validations)
+            kept = numbered(run.path / "snapshots", "validation")
+            weights = [path for path in kept if number_of(path) <= validations]
+            arrays = read_weights(weights[-1])
+            assign_arrays(loaded.model.weights, arrays, "model")
+    except (DamagedFolderError, FileNotFoundError, IndexError) as error:
+        raise DamagedFolderError(
+            f"{run.name} has no weights for what is not translated yet; remove its "
+            f"folder and its record, and it is trained again. Received: {run.path}"
+        ) from error
+    return loaded
 
 
 def train(run: Run, report: Report) -> RunResult:
@@ -118,12 +186,16 @@ def train(run: Run, report: Report) -> RunResult:
     minutes = budget.time_limit(budget.validations)
     limit = None if minutes is None else TimeLimit(minutes)
     meter = CostMeter(report, settings["steps"], limit)
+    callbacks = [meter] if limit is None else [limit, meter]
+    if points := folder.settings.scores.points:
+        callbacks.append(Snapshots(run.path, budget.validations // points))
     with clear_full_disk(run.path):
         copy_vocabulary(folder.path, run.path)
         result = train_preset(
             get(system.preset),
             folder.corpus,
             run.path,
+            fine_tuning=start_of(system),
             vocabulary_size=folder.vocabulary_size(),
             subwords=folder.settings.vocabulary.subwords,
             batch_tokens=batch_tokens,
@@ -133,7 +205,7 @@ def train(run: Run, report: Report) -> RunResult:
             seed=run.seed,
             bleu_sentences=system.training.get("bleu_sentences", 0),
             samples=0,
-            callbacks=[meter] if limit is None else [limit, meter],
+            callbacks=callbacks,
             verbose=0,
         )
     speed, spent = measure_runs([run.path])
@@ -146,6 +218,7 @@ def train(run: Run, report: Report) -> RunResult:
         tokens_per_second=speed,
         memory_mib=meter.memory_mib,
         validation_loss=validation_loss(run.path / LOG),
+        processor=kind_of_processor(),
     )
 
 

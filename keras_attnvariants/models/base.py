@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -17,6 +18,8 @@ from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -136,7 +139,7 @@ class TranslationModel(keras.Model):
     Attributes:
         quantization: the mode in which the model was quantized, or `None`.
         guidance: what is added to the loss in training, if the inputs have
-            `"alignments"`, bool `[B, T, S]`; `None` for nothing. It is no part of the
+            `"alignments"`, bool `[B, T, S]`; `None` for nothing. It is not part of the
             configuration.
 
     Raises:
@@ -204,11 +207,14 @@ class TranslationModel(keras.Model):
     ) -> None:
         """As in Keras: exports `call`, by default for sequences of any length.
 
-        `keras_attnvariants.serving.export` exports a search, from text to text.
+        `keras_attnvariants.serving.export` exports a search, from text to text, and
+        `keras_attnvariants.serving.export_onnx` what a search with ONNX needs. The
+        output of an ONNX graph written on TensorFlow is `logits`.
 
         Raises:
             ValueError: there is no `input_signature`, and the backend is JAX, which
-                exports fixed lengths.
+                exports fixed lengths; the extra `onnx` is not installed, or ONNX has no
+                form of an operator.
         """
         if input_signature is None:
             if backend.name() == "jax":
@@ -221,6 +227,13 @@ class TranslationModel(keras.Model):
             names = ("source_ids", "target_ids")
             inputs = {n: keras.InputSpec("int32", (None, None), name=n) for n in names}
             input_signature = [inputs]
+        if format == "onnx" and backend.name() == "tensorflow":
+            check_extra("Exporting to ONNX", "onnx", ("onnx", "tf2onnx"))
+            from keras_attnvariants.backend.onnx_graphs import onnx_call
+
+            opset = kwargs.get("opset_version")
+            write_file(Path(filepath), onnx_call(self, input_signature, opset))
+            return
         super().export(filepath, format, verbose, input_signature, **kwargs)
 
     def get_config(self) -> dict[str, Any]:

@@ -17,6 +17,54 @@ from keras_attnvariants.utils.typing import Tensor
 TYING = ("all", "decoder", "none")
 
 
+def with_token(ids: Tensor, token: int, pad_id: int) -> Tensor:
+    """Ids `[B, S]`, padded on the right, and a token after the last one of each row.
+
+    Returns:
+        `[B, S + 1]`.
+    """
+    ids = ops.pad(ids, [(0, 0), (0, 1)], constant_values=pad_id)
+    is_token = ops.not_equal(ids, pad_id)
+    lengths = ops.sum(ops.cast(is_token, "int32"), axis=1, keepdims=True)
+    places = ops.arange(ops.shape(ids)[1], dtype="int32")
+    return ops.where(ops.equal(places, lengths), ops.cast(token, ids.dtype), ids)
+
+
+def without_token(weights: Tensor, mask: Tensor) -> Tensor:
+    """Attention weights without those of what `with_token` added.
+
+    Args:
+        weights: `[B, ..., S + 1]`.
+        mask: bool `[B, S + 1]`, which of these are not padding.
+
+    Returns:
+        `[B, ..., S]`, 0 for padding.
+    """
+    is_real = mask[:, 1:]  # [B, S]: another one follows
+    for _ in range(len(weights.shape) - 2):
+        is_real = ops.expand_dims(is_real, 1)
+    return ops.where(is_real, weights[..., :-1], ops.cast(0, weights.dtype))
+
+
+def scores_without_token(
+    scores: dict[str, dict[str, Tensor]], mask: Tensor
+) -> dict[str, dict[str, Tensor]]:
+    """The weights of all blocks without what `with_token` added to the source.
+
+    Args:
+        scores: as `Transformer.attention_scores` returns them.
+        mask: bool `[B, S + 1]`, which tokens of the source are not padding.
+    """
+    found = {block: dict(weights) for block, weights in scores.items()}
+    for block, by_sublayer in found.items():
+        for sublayer, weights in by_sublayer.items():
+            if block.startswith("encoder"):
+                by_sublayer[sublayer] = without_token(weights, mask)[..., :-1, :]
+            elif sublayer == "cross":
+                by_sublayer[sublayer] = without_token(weights, mask)
+    return found
+
+
 class TokenEmbeddings(keras.layers.Layer):
     """Source and target embeddings, positions, and the output projection.
 

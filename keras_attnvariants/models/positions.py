@@ -22,10 +22,13 @@ class SinusoidalPositions(keras.layers.Layer):
     """Adds fixed sinusoids: all sines, then all cosines.
 
     `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, the form of
-    tensor2tensor and of the code of You et al. 2020.
+    tensor2tensor, of Marian and of the code of You et al. 2020.
 
     Args:
         max_length: number of positions in the table.
+        endpoint: whether the largest period is that of 10000, as in these. If not, the
+            exponent is `2m / d`, as in Vaswani et al. 2017, section 3.5, and in Hugging
+            Face's MarianMT.
 
     Raises:
         ValueError: the width is odd or below 4, or, on a call with static
@@ -35,9 +38,12 @@ class SinusoidalPositions(keras.layers.Layer):
     # How much of the model's width the positions take, and so not the embeddings.
     concatenated_dim = 0
 
-    def __init__(self, max_length: int = 512, **kwargs: Any) -> None:
+    def __init__(
+        self, max_length: int = 512, endpoint: bool = True, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.max_length = check_integer("max_length", max_length)
+        self.endpoint = endpoint
 
     def build(self, input_shape: Shape) -> None:
         width = input_shape[-1]
@@ -46,7 +52,7 @@ class SinusoidalPositions(keras.layers.Layer):
                 "Sinusoidal positions need an even width of at least 4. "
                 f"Received: width={width}"
             )
-        exponent = 2 * np.arange(width // 2) / (width - 2)
+        exponent = 2 * np.arange(width // 2) / (width - 2 * self.endpoint)
         angle = np.arange(self.max_length)[:, None] / 10000**exponent
         table = np.concatenate([np.sin(angle), np.cos(angle)], axis=1)
         self.table = constant(table.astype("float32"))
@@ -59,12 +65,16 @@ class SinusoidalPositions(keras.layers.Layer):
         return inputs + ops.cast(positions, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_length": self.max_length}
+        return {
+            **super().get_config(),
+            "max_length": self.max_length,
+            "endpoint": self.endpoint,
+        }
 
 
 @contextlib.contextmanager
 def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
-    """A scope in which a model has so many positions, and smaller graphs.
+    """A scope in which a model has `length + 1` positions, and smaller graphs.
 
     Args:
         model: built.
@@ -73,7 +83,8 @@ def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
     layers = [x for x in nested_layers(model) if isinstance(x, SinusoidalPositions)]
     tables = [layer.table for layer in layers]
     for layer in layers:
-        layer.table = constant(ops.convert_to_numpy(layer.table)[:length])
+        # One more, for the EOS that some models add to sources.
+        layer.table = constant(layer.table[: length + 1])
     try:
         yield
     finally:

@@ -163,7 +163,7 @@ def chosen_layers(model: keras.Model, names: Collection[str] | None) -> set[int]
     """The ids of the attention layers to replace.
 
     Raises:
-        ValueError: there are none, or one of `names` is no attention layer.
+        ValueError: there are none, or one of `names` is not an attention layer.
     """
     found = {layer.name: id(layer) for layer in attention_layers(model)}
     listed = ", ".join(found) or "none"
@@ -243,18 +243,7 @@ def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
     Raises:
         ValueError: the old layer is quantized.
     """
-    taken: list[tuple[Any, Any]] = []
-    is_alike = getattr(old, "num_heads", None) == new.num_heads
-    ours, theirs = (projections(new), projections(old)) if is_alike else ({}, {})
-    for names in PAIRS:
-        if all(name in ours and ours[name] == theirs.get(name) for name in names):
-            for name in names:
-                one, other = getattr(old, name), getattr(new, name)
-                taken.append((one.kernel, other.kernel))
-                if one.bias is not None and other.bias is not None:
-                    taken.append((one.bias, other.bias))
-    for one, other in taken:
-        other.assign(ops.reshape(one, other.shape))
+    taken = take_projections(old, new)
     used = {id(weight) for pair in taken for weight in pair}
 
     def rest(layer: keras.layers.Layer) -> tuple[str, ...]:
@@ -268,6 +257,32 @@ def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
         left=rest(old),
         new=rest(new),
     )
+
+
+def take_projections(
+    old: keras.layers.Layer, new: BaseAttention
+) -> list[tuple[Any, Any]]:
+    """Copies the projections that mean the same in two layers.
+
+    Returns:
+        Pairs of a weight of the old layer and that of the new one.
+
+    Raises:
+        ValueError: the old layer is quantized.
+    """
+    taken: list[tuple[Any, Any]] = []
+    is_alike = getattr(old, "num_heads", None) == getattr(new, "num_heads", None)
+    ours, theirs = (projections(new), projections(old)) if is_alike else ({}, {})
+    for names in PAIRS:
+        if all(name in ours and ours[name] == theirs.get(name) for name in names):
+            for name in names:
+                one, other = getattr(old, name), getattr(new, name)
+                taken.append((one.kernel, other.kernel))
+                if one.bias is not None and other.bias is not None:
+                    taken.append((one.bias, other.bias))
+    for one, other in taken:
+        other.assign(ops.reshape(one, other.shape))
+    return taken
 
 
 def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:

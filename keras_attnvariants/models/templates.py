@@ -239,7 +239,9 @@ def blocks(
     rate = given["feed_forward_dropout"]
     sublayers.append(
         [
-            FeedForward(*sizes, rate, dtype=dtype) if is_wanted else None
+            FeedForward(*sizes, rate, dtype=dtype, name="feed_forward")
+            if is_wanted
+            else None
             for is_wanted in per_layer(
                 "feed_forward", given["feed_forward"], num_layers
             )

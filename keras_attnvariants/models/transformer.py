@@ -21,6 +21,9 @@ from keras_attnvariants.models.blocks import Scores
 from keras_attnvariants.models.blocks import apply_blocks
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
+from keras_attnvariants.models.embeddings import scores_without_token
+from keras_attnvariants.models.embeddings import with_token
+from keras_attnvariants.models.embeddings import without_token
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.positions import embedding_dim
 from keras_attnvariants.models.sublayers import PLACEMENTS
@@ -64,6 +67,9 @@ class Transformer(TranslationModel):
         embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
         softmax_bias: whether the output projection has a bias.
+        source_eos: whether the model reads sources with an EOS, which it adds to the
+            ids that it is given. Weights of attention to it are left out of what is
+            returned.
         **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
@@ -106,6 +112,7 @@ class Transformer(TranslationModel):
         embedding_scale: bool = True,
         tie_embeddings: str = "all",
         softmax_bias: bool = False,
+        source_eos: bool = False,
         **kwargs: Any,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in NOT_OURS}
@@ -120,14 +127,16 @@ class Transformer(TranslationModel):
         # A proxy: layers in a plain dict would become layers of the model.
         self._given: Mapping[str, Any] = MappingProxyType(given)
         self.hidden_dim: int = given["hidden_dim"]
+        self.source_eos = source_eos
         self.create_layers()
         self.build()
 
     def create_layers(self) -> None:
         """Creates the layers of the model from the arguments of the constructor."""
         dtype, given = self.dtype_policy, self._given
-        positions = given["positions"] or SinusoidalPositions(self.max_length)
-        check_length("max_length", self.max_length, positions.max_length)
+        longest = self.max_length + self.source_eos
+        positions = given["positions"] or SinusoidalPositions(longest)
+        check_length("max_length", longest, positions.max_length)
         self.embeddings = TokenEmbeddings(
             self.vocabulary_size,
             self.source_vocabulary_size,
@@ -179,6 +188,8 @@ class Transformer(TranslationModel):
         scores: dict[str, Scores] = {block.name: {}}
         x = self.run_decoder(inputs, training, scores)
         weights = guidance.alignment(block.cross_attention, scores[block.name]["cross"])
+        if self.source_eos:
+            weights = weights[..., :-1]
         self.add_loss(guidance.loss(weights, inputs))
         return self.logits(x)
 
@@ -209,6 +220,9 @@ class Transformer(TranslationModel):
         blocks = [*self.encoder_blocks, *self.decoder_blocks]
         scores: dict[str, Scores] = {block.name: {} for block in blocks}
         self.run_decoder(inputs, training, scores)
+        if self.source_eos:
+            mask = ops.not_equal(self.read_source(inputs["source_ids"]), self.pad_id)
+            scores = scores_without_token(scores, mask)
         sides = {"encoder": "source_ids", "decoder": "target_ids"}
         real = {s: ops.not_equal(inputs[ids], self.pad_id) for s, ids in sides.items()}
         return {
@@ -218,6 +232,12 @@ class Transformer(TranslationModel):
             }
             for block, found in scores.items()
         }
+
+    def read_source(self, source_ids: Tensor) -> Tensor:
+        """Source ids `[B, S]` as the encoder reads them, perhaps with EOS."""
+        if not self.source_eos:
+            return source_ids
+        return with_token(source_ids, self.eos_id, self.pad_id)
 
     def run_decoder(
         self,
@@ -241,8 +261,12 @@ class Transformer(TranslationModel):
         training: bool | None = None,
         scores: dict[str, Scores] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`."""
+        """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`.
+
+        They have one more position with `source_eos`.
+        """
         check_length("source_ids", source_ids.shape[1], self.max_length)
+        source_ids = self.read_source(source_ids)
         mask = ops.not_equal(source_ids, self.pad_id)
         x = self.embeddings.embed_source(source_ids, training=training)
         options = {"source_mask": mask, "training": training}
@@ -306,6 +330,8 @@ class Transformer(TranslationModel):
             return logits, state
         if alignment is None:
             alignment = no_alignment(tokens, context["mask"])
+        if self.source_eos:
+            alignment = without_token(alignment, context["mask"])
         return logits, state, alignment
 
     # Keras

@@ -32,6 +32,12 @@ PUBLISHED: dict[str, str] = OURS["published"]
 # Those that have a preset for each corpus; the others have one for Multi30k.
 MAIN = ("base", "hc-sa", "hc-all", "sh-x")
 
+# Those of the trained models that the package contains.
+IN_THE_BOX = (
+    *("base", "hc-sa", "sh-x", "neural-ngram", "context", "homogeneous-conv-kv"),
+    "lstm",
+)
+
 # Self-attention that none of the papers' presets have: its class, and further arguments
 # of those in the decoder.
 SELF_ATTENTION: dict[str, tuple[str, dict[str, Any]]] = {
@@ -75,11 +81,17 @@ def options(model: Preset, corpus: str) -> dict[str, Any]:
     return {**sizes, **{key: ours[key] for key in ours if key in model.options}}
 
 
-def preset(name: str, corpus: str) -> Preset:
-    """A preset with the architecture of a published one, in our size for a corpus."""
+def preset(name: str, corpus: str, direction: str | None = None) -> Preset:
+    """A preset with the architecture of a published one, in our size for a corpus.
+
+    Args:
+        name: key of `PUBLISHED`.
+        corpus: key of the sizes.
+        direction: languages, part of the name if there is a model for each direction.
+    """
     model = get(PUBLISHED[name])
     return Preset(
-        name=f"kav/{name}/{corpus}",
+        name=f"kav/{name}/{'-'.join(filter(None, (corpus, direction)))}",
         paper=OURS["paper"],
         architecture=model.architecture,
         options=options(model, corpus),
@@ -93,6 +105,9 @@ for _name in PUBLISHED:
     register(preset(_name, "multi30k"))
 for _name in MAIN:
     register(preset(_name, "bible"))
+for _name in IN_THE_BOX:
+    for _direction in ("en-de", "de-en"):
+        register(preset(_name, "tatoeba", _direction))
 for _name in SELF_ATTENTION:
     register(
         replace(

@@ -7,6 +7,9 @@ from dataclasses import field
 from typing import Any
 
 import keras
+from rich.jupyter import JupyterMixin
+from rich.table import Table
+from rich.text import Text
 
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models import Transformer
@@ -114,7 +117,7 @@ def attention_layers(config: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Preset:
+class Preset(JupyterMixin):
     """A published configuration, or one of our own.
 
     Attributes:
@@ -146,6 +149,25 @@ class Preset:
     published: PublishedFigures = PublishedFigures()
     notes: str = ""
     model: type[keras.Model] = Transformer
+
+    def __rich__(self) -> Table:
+        """Its facts in rows, as a notebook shows them."""
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        rows: list[tuple[str, Any]] = [
+            ("preset", self.name),
+            ("paper", self.paper),
+            ("model", self.model.__name__),
+            ("layers", ", ".join(sorted(self.attention))),
+            ("parameters", f"{self.parameters:,}"),
+            *self.options.items(),
+            ("updates", f"{self.training.steps:,}"),
+            *((f"published {k}", v) for k, v in vars(self.published).items()),
+            ("notes", self.notes),
+        ]
+        for name, value in rows:
+            if value not in (None, "", {}):
+                table.add_row(name, Text(str(value)))
+        return table
 
     @property
     def variant(self) -> str:

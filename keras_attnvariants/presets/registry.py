@@ -5,12 +5,10 @@ import math
 from collections import UserList
 from collections.abc import Mapping
 from collections.abc import Sequence
-from io import StringIO
 from itertools import combinations
 from itertools import groupby
 
 import keras
-from rich.console import Console
 from rich.console import Group
 from rich.jupyter import JupyterMixin
 from rich.table import Table
@@ -19,7 +17,7 @@ from rich.text import Text
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.records import as_text
 
 _presets: dict[str, Preset] = {}
 
@@ -159,10 +157,7 @@ class PresetList(UserList[Preset], JupyterMixin):
         return Group(*parts[1:])
 
     def __repr__(self) -> str:
-        console = Console(file=StringIO(), width=80, record=True)
-        console.print(self)
-        lines = split_lines(console.export_text().replace("\N{NO-BREAK SPACE}", " "))
-        return "\n".join(line.rstrip() for line in lines)
+        return as_text(self, width=80).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def table(presets: Sequence[Preset]) -> Table:

@@ -1,4 +1,4 @@
-"""SavedModels that translate text to text: export, use in Python, servers, clients.
+"""SavedModels that translate text to text, and other formats: export, use, servers.
 
 The names in `__all__` are imported when they are first used: a client needs no
 TensorFlow.
@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 if TYPE_CHECKING:
-    from keras_attnvariants.serving.client import AsyncClient as AsyncClient
     from keras_attnvariants.serving.client import Client as Client
     from keras_attnvariants.serving.exporting import export as export
     from keras_attnvariants.serving.folders import write_deployment as write_deployment
+    from keras_attnvariants.serving.formats.ctranslate2_folder import (
+        export_ctranslate2 as export_ctranslate2,
+    )
+    from keras_attnvariants.serving.formats.onnx_folder import (
+        export_onnx as export_onnx,
+    )
     from keras_attnvariants.serving.graphs import operators as operators
     from keras_attnvariants.serving.saved import SavedTranslator as SavedTranslator
     from keras_attnvariants.serving.translator import (
@@ -24,13 +29,14 @@ if TYPE_CHECKING:
 
 # The module that a name lives in.
 _HOME = {
-    "AsyncClient": "client",
     "Client": "client",
     "SavedTranslation": "translator",
     "SavedTranslator": "saved",
     "Status": "translator",
     "TargetScore": "translator",
     "export": "exporting",
+    "export_ctranslate2": "formats.ctranslate2_folder",
+    "export_onnx": "formats.onnx_folder",
     "operators": "graphs",
     "verify": "verification",
     "write_deployment": "folders",

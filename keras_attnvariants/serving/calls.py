@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.checks import one_for_each
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -126,12 +127,7 @@ def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
         ValueError: it is a list of another length.
     """
     is_one = value is None or np.ndim(value) == 0
-    values = [value] * count if is_one else list(value)
-    if len(values) != count:
-        raise ValueError(
-            f"`{name}` must be one, or one for each text ({count}). "
-            f"Received: {len(values)}"
-        )
+    values = one_for_each(name, [value] * count if is_one else list(value), count)
     omitted = math.nan if spec.dtype.startswith("float") else -1
     return [omitted if each is None else each for each in values]
 

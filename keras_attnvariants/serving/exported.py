@@ -17,6 +17,7 @@ from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import is_plain_int8
 from keras_attnvariants.backend import shallow_copy
+from keras_attnvariants.backend import shared_tensor
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
@@ -70,18 +71,18 @@ class StoredWeights:
         )
 
     def read(self, weight: Any) -> Any:
-        """The stored value of a weight, as a tensor; anything else remains as it is."""
+        """The stored value of a weight, or a constant, as a tensor."""
         stored = self._read.get(id(weight))
-        return weight if stored is None else stored.read_value()
+        return shared_tensor(weight) if stored is None else stored.read_value()
 
     def variable(self, weight: Any) -> Any:
         """The variable that is stored for a weight."""
         return self._read.get(id(weight), weight)
 
     def array(self, weight: Any) -> Any:
-        """The stored value of a weight, as an array."""
+        """The stored value of a weight, as an array; of a constant, as a tensor."""
         stored = self._read.get(id(weight))
-        return weight if stored is None else stored.numpy()
+        return shared_tensor(weight) if stored is None else stored.numpy()
 
 
 def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable, str]]:

@@ -129,12 +129,9 @@ def export(
         FolderInUseError: another export into `path` is at work.
     """
     chosen = Options.of(model, shortlist is not None, **options)
-    embeddings = min(model.vocabulary_size, model.source_vocabulary_size)
-    if tokenizer is not None and tokenizer.vocabulary_size > embeddings:
-        raise ValueError(
-            "`tokenizer` must not have more pieces than `model` has embeddings "
-            f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
-        )
+    if tokenizer is not None:
+        check_pieces(tokenizer, model.source_vocabulary_size)
+        check_pieces(tokenizer.target, model.vocabulary_size)
     model = model_in(model, precision)
     with limited_positions(model, longest_sequence(model, chosen, signatures or ())):
         builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
@@ -148,6 +145,15 @@ def export(
             with new_folder(folder, replace=False) as draft:
                 write_version(draft.path, builder, wanted, tokenizer)
     return folder
+
+
+def check_pieces(tokenizer: Tokenizer, embeddings: int) -> None:
+    """Raises `ValueError` if there are fewer embeddings than pieces."""
+    if tokenizer.vocabulary_size > embeddings:
+        raise ValueError(
+            "`tokenizer` must not have more pieces than `model` has embeddings "
+            f"({embeddings}). Received: {tokenizer.vocabulary_size} pieces"
+        )
 
 
 def write_version(
@@ -165,7 +171,9 @@ def write_version(
         name: signature.graph.get_concrete_function()
         for name, signature in signatures.items()
     }
-    tf.saved_model.save(builder.resources(), str(folder), functions)
+    # Gradients, such as that of swish, are not needed, and fail to load from a loop.
+    saving = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(builder.resources(), str(folder), functions, saving)
     saved = read_saved_model(folder)
     declare_shapes(saved, signatures)
     share_nodes(saved)

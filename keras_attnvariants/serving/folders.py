@@ -71,7 +71,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     """The folder of the newest version in a folder, or that folder if it is a version.
 
     Raises:
-        FileNotFoundError: it is no SavedModel of this package.
+        FileNotFoundError: it is not a SavedModel of this package.
     """
     folder = Path(path)
     if numbers := versions(folder):

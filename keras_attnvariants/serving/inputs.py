@@ -91,7 +91,7 @@ BLOCK_UNKNOWN = Input("block_unknown", tf.bool, "whether to forbid unknown token
 _COLD = "below 1, probable words become more so; 0 is greedy search"
 _FEWEST = "draw from the fewest words that have this probability together"
 _SEED = "of the random numbers; the same gives the same translation"
-# Zero is no probability.
+# Zero is not a probability.
 _LEAST = float(np.finfo("float32").tiny)
 SAMPLE_OPTIONS = (
     Input("temperature", tf.float32, _COLD, default=1.0),

@@ -49,6 +49,7 @@ def protect(app: Any, timeout: float) -> None:
     app.add_middleware(Guard, timeout=timeout)
 
 
+@dataclass(eq=False)
 class Guard:
     """Reads a request, which has limits, and ends its work if the sender leaves.
 
@@ -57,13 +58,8 @@ class Guard:
         timeout: seconds within which a request must have come.
     """
 
-    def __init__(
-        self,
-        app: Callable[[Message, Receive, Send], Awaitable[None]],
-        timeout: float,
-    ) -> None:
-        self.app = app
-        self.timeout = timeout
+    app: Callable[[Message, Receive, Send], Awaitable[None]]
+    timeout: float
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answers one request."""
@@ -131,6 +127,7 @@ class _Request:
     found: dict[int, str] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class Turns:
     """Translates requests in turns: a turn takes a part of the first one that waits.
 
@@ -138,27 +135,20 @@ class Turns:
     fit behind many short ones. A request that is cancelled gets no more turns.
 
     Args:
-        translate: translates a list of texts, in a thread.
+        translator: translates a list of texts, in a thread.
         max_batch: number of texts in a turn, at most.
         longest: bytes of a text that are read; more cost nothing.
         max_requests: number of requests in a turn, at most.
         max_wait: seconds that the first turn after a pause waits for requests.
     """
 
-    def __init__(
-        self,
-        translate: Callable[[list[str]], list[str]],
-        *,
-        max_batch: int,
-        longest: int,
-        max_requests: int,
-        max_wait: float,
-    ) -> None:
-        self._translate = translate
-        self._max_batch = max_batch
-        self._longest = longest
-        self._max_requests = max_requests
-        self._max_wait = max_wait
+    translator: Callable[[list[str]], list[str]]
+    max_batch: int
+    longest: int
+    max_requests: int
+    max_wait: float
+
+    def __post_init__(self) -> None:
         self._requests: list[_Request] = []
         self._turns = 0
         self._worker: asyncio.Task[None] | None = None
@@ -184,12 +174,12 @@ class Turns:
 
     async def _work(self) -> None:
         """Takes turns while requests wait."""
-        await asyncio.sleep(self._max_wait)
+        await asyncio.sleep(self.max_wait)
         while self._requests:
             turn = self._next_turn()
             texts = [request.texts[place] for request, place in turn]
             try:
-                found = await asyncio.to_thread(self._translate, texts)
+                found = await asyncio.to_thread(self.translator, texts)
             except Exception as error:
                 for request, _ in turn:
                     self._leave(request)
@@ -213,7 +203,7 @@ class Turns:
             requests = sorted(requests, key=lambda request: bool(request.found))
         for request in requests:
             before = len(turn)
-            while request.waiting and len(turn) < self._max_batch:
+            while request.waiting and len(turn) < self.max_batch:
                 place = request.waiting[-1]
                 longest = max(size, self._size(request.texts[place]))
                 if turn and (len(turn) + 1) * longest > TURN_BYTES:
@@ -222,7 +212,7 @@ class Turns:
                 turn.append((request, request.waiting.pop()))
             if len(turn) > before:
                 served.append(request)
-            if len(served) == self._max_requests:
+            if len(served) == self.max_requests:
                 break
         for request in served:
             self._leave(request)
@@ -235,4 +225,4 @@ class Turns:
             self._requests.remove(request)
 
     def _size(self, text: str) -> int:
-        return min(len(text.encode("utf-8", "replace")), self._longest)
+        return min(len(text.encode("utf-8", "replace")), self.longest)

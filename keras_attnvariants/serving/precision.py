@@ -1,11 +1,8 @@
 """The precision of an exported model, and what it means for translations."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 from typing import NamedTuple
-
-import tensorflow as tf
 
 from keras_attnvariants import backend
 from keras_attnvariants.attention import BaseAttention
@@ -15,7 +12,6 @@ from keras_attnvariants.models.templates import with_policy
 from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import processor
-from keras_attnvariants.utils.machine import shortest_seconds
 
 # In which precisions `export` writes a model; see its docstring.
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int8-weights")
@@ -64,7 +60,7 @@ def model_in(model: Any, precision: str | None) -> Any:
     check_choice("precision", precision, PRECISIONS)
     found = Precision.of(model)
     if precision == "auto":
-        precision = "int8-weights" if found.quantization else fastest_precision()
+        precision = "int8-weights" if found.quantization else backend.faster_floats()
     if precision == "int8":
         if not backend.is_onednn_exact():
             raise ProcessorError(
@@ -98,11 +94,18 @@ def quantized_model(model: Any) -> Any:
             f"a model quantized to {quantization}"
         )
     if quantization is None:
-        model = with_policy(model, POLICIES[fastest_precision()])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
-            model.quantize("int8")
+        return with_integers(model, POLICIES[backend.faster_floats()])
     return model
+
+
+def with_integers(model: Any, policy: str) -> Any:
+    """A copy of a model with matrices of 8-bit integers, and the floats of a policy."""
+    copy = with_policy(model, policy)
+    with warnings.catch_warnings():
+        # Keras warns of every layer that has nothing to quantize.
+        warnings.simplefilter("ignore")
+        copy.quantize("int8")
+    return copy
 
 
 def wide_model(model: Any) -> Any:
@@ -123,26 +126,3 @@ def wide_model(model: Any) -> Any:
         if isinstance(new, BaseAttention):
             new.round_as(old.compute_dtype)
     return wide
-
-
-# A batch of some sentences with their hypotheses, and a small vocabulary.
-_ROWS, _INPUTS, _OUTPUTS = 64, 512, 8192
-_ROUNDS = 9
-
-
-def fastest_precision() -> str:
-    """`"float32"` or `"bfloat16"`: which of them multiplies matrices faster here.
-
-    Many processors have no products of bfloat16, and convert it.
-    """
-    products = {precision: timed_product(precision) for precision in POLICIES}
-    seconds = shortest_seconds(products, _ROUNDS)
-    return min(seconds, key=seconds.__getitem__)
-
-
-def timed_product(precision: str) -> Callable[[], float]:
-    """A function that computes a product like those of a decoding step."""
-    rows = tf.ones((_ROWS, _INPUTS), precision)
-    kernel = tf.ones((_INPUTS, _OUTPUTS), precision)
-    product = tf.function(tf.matmul, autograph=False)
-    return lambda: float(tf.cast(product(rows, kernel)[0, 0], "float32"))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +22,7 @@ from keras_attnvariants.serving.messages import signatures_of
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.serving.verification import verify as check
+from keras_attnvariants.utils.importing import import_tensorflow_text
 
 # The operators of the tokenizer, without the rest of TensorFlow Text.
 _LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
@@ -102,41 +102,34 @@ class SavedTranslator(BaseTranslator):
         return self.signatures[name]
 
 
-class Version(NamedTuple):
-    """A version that is loaded.
-
-    Attributes:
-        info: the content of its `assets.extra/model_info.json`.
-        signatures: what it has, by name.
-        functions: the functions of TensorFlow that compute them, by name.
-    """
-
-    info: dict[str, Any]
-    signatures: dict[str, Signature]
-    functions: dict[str, Any]
-
-
-def load(path: Path, verify: bool = True) -> Version:
+def load(
+    path: Path, verify: bool = True
+) -> tuple[dict[str, Any], dict[str, Signature], dict[str, Any]]:
     """Loads a version; for whatever it cannot be used, this tells what to do.
 
     Args:
         path: folder of the version.
         verify: whether to check it before, see `keras_attnvariants.serving.verify`.
 
+    Returns:
+        The content of its `assets.extra/model_info.json`; what it has, by name; and the
+        functions of TensorFlow that compute that, by name.
+
     Raises:
         DamagedFolderError: a file is missing or not what it should be.
-        ValueError: it is no translation model, or this processor is not fit for it.
+        ValueError: it is not a translation model, or this processor is not fit for it.
     """
     if verify:
         check(path)
     info = read_info(path)
-    register_text_operators()
+    if "tokenizer_sha256" in info:
+        register_text_operators()
     with using(path):
         signatures = signatures_of(read_saved_model(path).meta_graphs[0])
         loaded = tf.saved_model.load(str(path))
         names = {DEFAULT, *signatures}
         functions = {name: loaded.signatures[name] for name in names}
-    return Version(info, signatures, functions)
+    return info, signatures, functions
 
 
 def register_text_operators() -> None:
@@ -152,7 +145,7 @@ def register_text_operators() -> None:
     if library is not None and library.is_file():
         tf.load_op_library(str(library))
     else:
-        import tensorflow_text  # noqa: F401
+        import_tensorflow_text()
 
 
 def decoded(array: Array) -> Array:

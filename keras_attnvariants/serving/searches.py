@@ -1,5 +1,7 @@
 """Searches of an exported model, in buckets of widths."""
 
+from dataclasses import dataclass
+
 import keras
 import tensorflow as tf
 
@@ -12,6 +14,7 @@ from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.utils.typing import Tensor
 
 
+@dataclass(eq=False)
 class BucketedSearch:
     """Searches in the narrowest bucket that holds all sources of a request.
 
@@ -26,17 +29,12 @@ class BucketedSearch:
             the source and its log probability.
     """
 
-    def __init__(
-        self,
-        model: keras.Model,
-        options: Options,
-        n_best: int = 1,
-        of_tokens: bool = False,
-    ) -> None:
-        self.model = model
-        self.options = options
-        self.n_best = n_best
-        self.of_tokens = of_tokens
+    model: keras.Model
+    options: Options
+    n_best: int = 1
+    of_tokens: bool = False
+
+    def __post_init__(self) -> None:
         # One function, which all signatures share.
         shapes: list[list[None]] = [[None, None], [None], []]
         inputs = [tf.TensorSpec(shape, tf.int32) for shape in shapes]

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from keras_attnvariants.backend import constant
 from keras_attnvariants.backend import shallow_copy
+from keras_attnvariants.backend import shared_tensor
 from keras_attnvariants.backend import take
 from keras_attnvariants.data.shortlist import Shortlist
 from keras_attnvariants.decoding import Hypotheses
@@ -58,11 +59,11 @@ class ShortlistedSteps:
         # proposals of all source tokens, then the second best ones.
         always = np.zeros(size, "float32")
         always[shortlist.common] = always[:first] = count + 1
-        self.always = constant(always)
+        self.always = shared_tensor(constant(always))
         # One more column and token, for places without a proposal.
         proposed = np.where(shortlist.by_source < 0, size, shortlist.by_source)
         proposed[model.pad_id] = size
-        self.proposed = constant(proposed.astype("int32"))
+        self.proposed = shared_tensor(constant(proposed.astype("int32")))
         self.ranks = np.arange(count, 0, -1, dtype="float32")
 
     def inference_copy(self) -> Any:

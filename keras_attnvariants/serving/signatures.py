@@ -65,7 +65,7 @@ class Signatures:
             return ShortlistedSteps(steps, shortlist, options.shortlist_width)
 
         # What translates is as fast as it can be; floats that are made of integers at
-        # loading are no constants. The other does everything else, in a smaller graph.
+        # loading are not constants. The other does everything else, in a smaller graph.
         is_constant = not self.weights.dequantized
         fast = limited(ExportedModel(model, self.weights, constant=is_constant))
         self.exported: Any = ExportedModel(model, self.weights, constant=False)
@@ -75,8 +75,13 @@ class Signatures:
         self.best = functools.partial(self.several, count=1)
         self.aligned = BucketedSearch(limited(self.exported), options, of_tokens=True)
         self.tokenizer: Any = None
+        self.target_tokenizer: Any = None
         if tokenizer is not None:
             self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
+            self.target_tokenizer = self.tokenizer
+        if tokenizer is not None and tokenizer.target is not tokenizer:
+            target = GraphTokenizer(tokenizer.target, options.max_characters)
+            self.target_tokenizer = target
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
         self.search_options = inputs.search_options(
@@ -118,6 +123,7 @@ class Signatures:
         module.dequantized = self.weights.dequantized
         if self.tokenizer is not None:
             module.sentencepiece = self.tokenizer.sentencepiece
+            module.target_sentencepiece = self.target_tokenizer.sentencepiece
         return module
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
@@ -146,7 +152,7 @@ class Signatures:
         ids, lengths, is_cut = self.encode(text)
         found, status = self.find(self.several, ids, lengths)
         batch, count, width = tf.unstack(tf.shape(found.ids))
-        translations = self.tokenizer.decode(
+        translations = self.target_tokenizer.decode(
             tf.reshape(found.ids, [batch * count, width]),
             tf.reshape(found.lengths, [batch * count]),
         )
@@ -162,7 +168,7 @@ class Signatures:
         outputs, found, ids = self.translated(text, self.aligned)
         return {
             **outputs,
-            "pieces": self.tokenizer.pieces(found.ids[:, 0]),
+            "pieces": self.target_tokenizer.pieces(found.ids[:, 0]),
             "source_pieces": self.tokenizer.pieces(ids),
             "alignments": tf.identity(found.alignments)[:, 0],
             "token_log_probs": tf.identity(found.token_log_probs)[:, 0],
@@ -171,12 +177,12 @@ class Signatures:
     def score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
         """The probability of each target as a translation of its source."""
         source_ids, _, source_is_cut = self.encode(source)
-        target_ids, _, target_is_cut = self.encode(target)
+        target_ids, _, target_is_cut = self.encode(target, self.target_tokenizer)
         scored = self.score_tokens(source_ids, target_ids)
         return {
             "log_probs": tf.reduce_sum(scored.log_probs, axis=1),
             "token_log_probs": scored.log_probs,
-            "pieces": self.tokenizer.pieces(scored.ids),
+            "pieces": self.target_tokenizer.pieces(scored.ids),
             "lengths": scored.lengths,
             "truncated": tf.logical_or(source_is_cut, target_is_cut),
         }
@@ -192,7 +198,7 @@ class Signatures:
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
         is_valid &= tf.equal(highest, 0) | (lowest < highest)
-        prefix_ids, _, prefix_is_cut = self.encode(prefix)
+        prefix_ids, _, prefix_is_cut = self.encode(prefix, self.target_tokenizer)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(
@@ -220,7 +226,7 @@ class Signatures:
         return {
             **outputs,
             **sums_of(found),
-            "pieces": self.tokenizer.pieces(found.ids[:, 0, :steps]),
+            "pieces": self.target_tokenizer.pieces(found.ids[:, 0, :steps]),
             "token_log_probs": tf.identity(found.token_log_probs)[:, 0, :steps],
         }
 
@@ -240,19 +246,22 @@ class Signatures:
             codes = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
             lengths, status = tf.where(is_valid, lengths, 0), tf.cast(codes, tf.int32)
         found, status = self.find(search, ids, lengths, status)
+        best = found.ids[:, 0], found.lengths[:, 0]
         outputs = {
-            "translations": self.tokenizer.decode(found.ids[:, 0], found.lengths[:, 0]),
+            "translations": self.target_tokenizer.decode(*best),
             "scores": found.scores[:, 0],
             "truncated": is_cut,
             "status": status,
         }
         return outputs, found, ids
 
-    def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`."""
+    def encode(
+        self, text: Tensor, tokenizer: GraphTokenizer | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`; by default of sources."""
         # A target has BOS or EOS besides its tokens.
         limit = min(self.options.max_tokens, self.model.max_length - 1)
-        return self.tokenizer.encode(text, limit)
+        return (tokenizer or self.tokenizer).encode(text, limit)
 
     def find(
         self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None

@@ -28,6 +28,7 @@ from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.translator import STATUS_DOCS
+from keras_attnvariants.utils.importing import import_tensorflow_text
 
 OUTPUTS = {
     "translations": "best first; empty for an empty text",
@@ -84,9 +85,7 @@ def write_info(
         "signatures": {name: signature_info(each) for name, each in signatures.items()},
     }
     if tokenizer is not None:
-        import tensorflow_text
-
-        info["versions"]["tensorflow_text"] = tensorflow_text.__version__
+        info["versions"]["tensorflow_text"] = import_tensorflow_text().__version__
         info["tokenizer_sha256"] = tokenizer.sha256
     path = folder / INFO
     path.parent.mkdir(exist_ok=True)

@@ -2,6 +2,7 @@
 
 from keras_attnvariants.training.callbacks import DivergedError
 from keras_attnvariants.training.callbacks import StatefulCallback
+from keras_attnvariants.training.fine_tuning import FineTuning
 from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 from keras_attnvariants.training.losses import Perplexity
 from keras_attnvariants.training.losses import TokenCount
@@ -19,14 +20,16 @@ from keras_attnvariants.training.several_devices import several_devices
 from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import StateWriteError
 from keras_attnvariants.training.state import TrainingState
+from keras_attnvariants.training.time_limits import TimedDecay
+from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
-from keras_attnvariants.training.validation import TimeLimit
 
 __all__ = [
     "DifferentProcessesError",
     "DifferentSettingsError",
     "DivergedError",
+    "FineTuning",
     "LabelSmoothedCrossEntropy",
     "LinearDecay",
     "NoamSchedule",
@@ -37,6 +40,7 @@ __all__ = [
     "StateWriteError",
     "StatefulCallback",
     "TimeLimit",
+    "TimedDecay",
     "TokenCount",
     "TrainingConfig",
     "TrainingResult",

@@ -13,10 +13,12 @@ import keras
 
 from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.backend.distribution import in_first_process
+from keras_attnvariants.backend.distribution import process_count
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.callbacks import StopRequest
+from keras_attnvariants.training.fine_tuning import FineTuning
 from keras_attnvariants.training.guided_alignment import guided
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.run_folder import TrainingResult
@@ -28,15 +30,15 @@ from keras_attnvariants.training.several_devices import folder_of
 from keras_attnvariants.training.several_devices import locked
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.time_limits import TimeLimit
+from keras_attnvariants.training.time_limits import begun_limit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import on_corpus
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import TimeLimit
 from keras_attnvariants.training.validation import Translate
 from keras_attnvariants.training.validation import ValidationBLEU
-from keras_attnvariants.training.validation import begun_limit
 from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
@@ -162,6 +164,8 @@ def train_preset(
     corpus: Corpus,
     run_dir: str | os.PathLike[str],
     *,
+    fine_tuning: FineTuning | None = None,
+    tokenizer: Tokenizer | None = None,
     vocabulary_size: int | None = None,
     subwords: Mapping[str, Any] | None = None,
     batch_tokens: int | None = None,
@@ -184,6 +188,10 @@ def train_preset(
         corpus: has a split "train". If it has a split "validation", the model is
             validated on it.
         run_dir: folder of the run.
+        fine_tuning: the trained model that the run begins with, and what of it is
+            trained. The run has its vocabulary, and its sizes unless `sizes` has
+            others. A preset with other attention begins with the weights that fit.
+        tokenizer: what to use instead of learning a vocabulary.
         vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
             the preset, or fewer if the training text has no more.
         subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
@@ -228,7 +236,15 @@ def train_preset(
     data = {"batch_tokens": batch_tokens, "seed": seed}
     given = dict(precision=precision, data=data, **(settings or {}))
     model, tokens, config = built(
-        preset, corpus, run_dir, vocabulary_size, subwords or {}, sizes or {}, given
+        preset,
+        corpus,
+        run_dir,
+        vocabulary_size,
+        subwords or {},
+        sizes or {},
+        given,
+        fine_tuning,
+        tokenizer,
     )
     positions, tokenizer = config.data["batch_tokens"], tokens.tokenizer
     validation_data = None
@@ -238,7 +254,7 @@ def train_preset(
             model, tokenizer, corpus, bleu_sentences, samples, config.bleu_tokenize
         )
         callbacks = [*greedy, *callbacks]
-    return train(
+    result = train(
         model,
         tokenizer,
         lambda step: tokens.training_dataset(positions, seed, start_step=step),
@@ -248,6 +264,10 @@ def train_preset(
         callbacks=callbacks,
         verbose=verbose,
     )
+    # Models are loaded by all processes or by none, and the others have no folder.
+    if fine_tuning is not None and process_count() == 1:
+        fine_tuning.leave_adapter(run_dir, preset.name)
+    return result
 
 
 def built(
@@ -258,6 +278,8 @@ def built(
     subwords: Mapping[str, Any],
     sizes: Mapping[str, Any],
     given: dict[str, Any],
+    fine_tuning: FineTuning | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> tuple[keras.Model, "TokenizedCorpus", TrainingConfig]:
     """The model of a run of a preset, its corpus in tokens, and its settings.
 
@@ -268,6 +290,7 @@ def built(
         preset, corpus, run_dir, vocabulary_size, subwords, sizes: as in `train_preset`.
         given: fields of `TrainingConfig`, with the arguments `precision`, and in its
             `data` `batch_tokens` and `seed`, of `train_preset`.
+        fine_tuning, tokenizer: as in `train_preset`.
     """
     # Imports TensorFlow.
     from keras_attnvariants.data import TokenizedCorpus
@@ -276,21 +299,47 @@ def built(
     check_optional_integer("batch_tokens", positions)
     check_optional_integer("vocabulary_size", vocabulary_size)
     keep_programs(default_cache() / "programs")
-    preset.check(vocabulary_size, **sizes)
+    if fine_tuning is not None:
+        if tokenizer is not None:
+            raise ValueError(
+                "`tokenizer` must not be given with `fine_tuning`: the weights of a "
+                "model mean the tokens of its own vocabulary."
+            )
+        tokenizer = fine_tuning.trained.tokenizer
+        sizes = {**fine_tuning.sizes(preset), **sizes}
+    own = None if tokenizer is None else tokenizer.vocabulary_size
+    if own is not None and (vocabulary_size not in (None, own) or subwords):
+        raise ValueError(
+            "`vocabulary_size` and `subwords` are for a vocabulary that is learned, "
+            "which there is not with `fine_tuning` or `tokenizer`. Received: "
+            f"{vocabulary_size}, {dict(subwords)}"
+        )
+    size = vocabulary_size if tokenizer is None else tokenizer.target.vocabulary_size
+    preset.check(size, **sizes)
     saved = in_first_process(lambda: read_settings(run_dir))
     if given["precision"] == "auto":
         given["precision"] = in_first_process(lambda: run_precision(saved))
     data = {"batch_tokens": positions or preset.training.batch_tokens, "seed": seed}
     given["data"] = describe_data(preset, corpus, subwords) | data
+    if fine_tuning is not None:
+        given["data"] |= fine_tuning.describe()
     config = TrainingConfig(**preset_settings(preset, corpus) | given)
-    size = vocabulary_size or preset.options["vocabulary_size"]
-    may_shrink = vocabulary_size is None
-    tokenizer = run_tokenizer(run_dir, saved, corpus, size, subwords, may_shrink)
+    if tokenizer is None:
+        size = vocabulary_size or preset.options["vocabulary_size"]
+        may_shrink = vocabulary_size is None
+        tokenizer = run_tokenizer(run_dir, saved, corpus, size, subwords, may_shrink)
     tokens = TokenizedCorpus(corpus, tokenizer)
     chosen = [*given, *(["batch_tokens"] if positions else [])]
     config = on_corpus(config, preset, tokens, chosen)
     if "length_ratio" in preset.options:
         sizes = {"length_ratio": tokens.length_ratio(), **sizes}
     keras.utils.set_random_seed(seed)
-    model = preset.build(tokenizer.vocabulary_size, dtype=config.precision, **sizes)
+    if tokenizer.target is not tokenizer:
+        sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
+    size = tokenizer.target.vocabulary_size
+    model = preset.build(size, dtype=config.precision, **sizes)
+    if fine_tuning is not None:
+        taken = fine_tuning.start(model)
+        if not saved:
+            print(f"Weights of {fine_tuning.model}:\n{taken}")
     return model, tokens, config

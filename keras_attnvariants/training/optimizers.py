@@ -46,12 +46,13 @@ class Adam(keras.optimizers.Adam):
     def update_step(
         self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
     ) -> None:
-        if self.amsgrad or not has_adam(variable):
+        is_plain = not self.amsgrad and has_adam(variable)
+        if not is_plain or (moments := adam_moments(self, variable)) is None:
             super().update_step(gradient, variable, learning_rate)
             return
         apply_adam(
             variable,
-            adam_moments(self, variable),
+            moments,
             gradient,
             learning_rate,
             (self.beta_1, self.beta_2),

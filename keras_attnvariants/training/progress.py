@@ -17,8 +17,9 @@ from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.optimizers import learning_rate
-from keras_attnvariants.training.validation import TimeLimit
+from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.files import LARGEST_JSON
 from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.progress import Bar
@@ -202,10 +203,11 @@ def read_log(log: Path) -> list[dict[str, Any]]:
     """The records of a run's log.
 
     Raises:
-        ValueError: a line is no record.
+        ValueError: a line is not a record.
+        DamagedFolderError: it is larger than the log of any run.
     """
     # The last line may be incomplete; all others end in a newline.
-    lines = read_file(log).decode("utf-8").split("\n")[:-1]
+    lines = read_file(log, largest=LARGEST_JSON).decode("utf-8").split("\n")[:-1]
     events = []
     for number, line in enumerate(lines, start=1):
         event = None
@@ -213,7 +215,7 @@ def read_log(log: Path) -> list[dict[str, Any]]:
             event = json.loads(line)
         if not _is_record(event):
             raise ValueError(
-                f"Line {number} of {log} is no record of a log: remove it. "
+                f"Line {number} of {log} is not a record of a log: remove it. "
                 f"Received: {line!r:.80}"
             )
         events.append(event)

@@ -28,6 +28,7 @@ from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import BestModel
 from keras_attnvariants.training.run_models import CheckpointAverager
 from keras_attnvariants.training.run_settings import CONFIG
+from keras_attnvariants.training.run_settings import MACHINE
 from keras_attnvariants.training.run_settings import STATES
 from keras_attnvariants.training.run_settings import check_same_run
 from keras_attnvariants.training.run_settings import read_settings
@@ -35,12 +36,13 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
+from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import TimeLimit
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
+from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.progress import clock
 
 
@@ -137,7 +139,7 @@ class RunFolder:
             check_progress(self.path, state.progress)
         if state is not None and self._is_longer(saved, settings, state):
             state.progress["stopped"] = False
-        text = json.dumps(settings, indent=2) + "\n"
+        text = json.dumps(settings | {MACHINE: hardware()}, indent=2) + "\n"
         replace_file(self.path / CONFIG, text.encode())
         if self.tokenizer is not None:
             replace_file(self.path / TOKENIZER, self.tokenizer.model_bytes)

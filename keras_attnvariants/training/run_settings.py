@@ -27,6 +27,8 @@ from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 
 CONFIG = "config.json"
+# Beside the settings: the machine that started the training, or went on with it.
+MACHINE = "machine"
 STATES = "state"
 
 # Entries of a model's configuration that do not change what it computes: names, which
@@ -147,7 +149,9 @@ def check_same_run(
     Raises:
         DifferentSettingsError: they differ.
     """
-    free = [("training", name) for name in TrainingConfig.FREE_TO_CHANGE]
+    changeable = (("training", name) for name in TrainingConfig.FREE_TO_CHANGE)
+    # The sentences are compared, of whatever revision they are.
+    free = [(MACHINE,), ("training", "data", "revision"), *changeable]
     if different := differences_of(saved, given, free):
         raise DifferentSettingsError(run_dir, different)
 
@@ -189,8 +193,10 @@ def _differences(
             yield path, saved, given
         return
     for key in sorted({*saved, *given}):
-        # The name of a class tells which it is, wherever it moves.
-        if path[:1] != ("model",) or key != "module":
+        # The name of a class tells which it is, wherever it moves; and an argument that
+        # the model had not when the run began is off.
+        is_off = key not in saved and given[key] is False
+        if path[:1] != ("model",) or not (key == "module" or is_off):
             yield from _differences(saved.get(key), given.get(key), (*path, key))
 
 
@@ -257,17 +263,30 @@ def run_tokenizer(
 
 
 def prepare_vocabulary(
-    folder: Path, corpus: Corpus, vocabulary_size: int, subwords: Mapping[str, Any]
+    folder: Path,
+    corpus: Corpus,
+    vocabulary_size: int,
+    subwords: Mapping[str, Any],
+    tokenizer: Tokenizer | None = None,
 ) -> None:
     """Learns the vocabulary that several runs share, unless the folder has one.
 
     Args:
         folder: the folder above those of the runs.
-        corpus, vocabulary_size, subwords: as for `train_preset`.
+        corpus, vocabulary_size, subwords, tokenizer: as for `train_preset`.
+
+    Raises:
+        ValueError: the folder has another vocabulary than that of `tokenizer`.
     """
-    if not (folder / TOKENIZER).is_file():
-        tokenizer = learn_vocabulary(corpus, vocabulary_size, **subwords)
-        replace_file(folder / TOKENIZER, tokenizer.model_bytes)
+    path = folder / TOKENIZER
+    if not path.is_file():
+        tokenizer = tokenizer or learn_vocabulary(corpus, vocabulary_size, **subwords)
+        replace_file(path, tokenizer.model_bytes)
+    elif tokenizer and file_entry(path)["sha256"] != tokenizer.sha256:
+        raise ValueError(
+            "Runs that go on from a model have its vocabulary, and the folder has "
+            f"another one: choose another folder. Received: {folder}"
+        )
 
 
 def copy_vocabulary(folder: Path, run: Path) -> None:

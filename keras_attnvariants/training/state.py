@@ -245,7 +245,7 @@ def write_arrays(
     NumPy's format knows no bfloat16: such arrays are stored as unsigned integers, and
     their dtype as the last part of their key `group/index/dtype`.
     """
-    entries = {}
+    entries: dict[str, Any] = {}
     for group, values in arrays.items():
         for index, array in enumerate(values):
             key = f"{group}/{index:06d}/{array.dtype.name}"
@@ -253,7 +253,7 @@ def write_arrays(
                 array = array.view(f"u{array.dtype.itemsize}")
             entries[key] = array
     with folder.open(name) as file:
-        np.savez(file, allow_pickle=False, **entries)
+        np.savez(file, **entries)
 
 
 def read_arrays(path: Path) -> dict[str, list[np.ndarray]]:

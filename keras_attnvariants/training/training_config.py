@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import keras
-from keras import ops
 
+from keras_attnvariants.backend import faster_floats
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.optimizers import Adam
@@ -23,14 +22,11 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
-from keras_attnvariants.utils.machine import shortest_seconds
 
 # Options of `Tokenizer.train` that a run takes, with their defaults.
 SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
 # The weight of the loss that follows the alignments of a corpus (Garg et al. 2019).
 ALIGNMENT_WEIGHT = 0.05
-# Width of the matrices by which precisions are compared.
-_SIZE = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -216,6 +212,8 @@ def describe_data(
         data |= corpus.mixture.to_dict()
     if corpus.tags:
         data["source_tag"] = list(corpus.tags)
+    if corpus.revision:
+        data["revision"] = corpus.revision
     if corpus.alignments is not None:
         data["alignments"] = content_sha256([corpus.alignments])
     return data | {k: v for k, v in subwords.items() if v != SUBWORDS.get(k)}
@@ -232,17 +230,6 @@ def content_sha256(files: Iterable[Path]) -> str:
 def faster_precision() -> str:
     """`"mixed_bfloat16"` where it is faster, otherwise `"float32"`.
 
-    Few processors multiply bfloat16 matrices in hardware, so this is measured, which
-    takes less than half a second.
+    This is measured, which takes less than half a second.
     """
-    dtypes = "bfloat16", "float32"
-    seconds = shortest_seconds({dtype: square_product(dtype) for dtype in dtypes})
-    is_faster = seconds["bfloat16"] < 0.8 * seconds["float32"]
-    return "mixed_bfloat16" if is_faster else "float32"
-
-
-def square_product(dtype: str) -> Callable[[], float]:
-    """A function that multiplies two square matrices and waits for the product."""
-    matrix = ops.ones((_SIZE, _SIZE), dtype)
-    # Reading a number waits for the product. NumPy knows no bfloat16.
-    return lambda: float(ops.cast(ops.matmul(matrix, matrix)[0, 0], "float32"))
+    return "float32" if faster_floats() == "float32" else "mixed_bfloat16"

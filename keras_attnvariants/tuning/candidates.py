@@ -1,11 +1,9 @@
 """Attention as a dimension: which variants, and which of their options."""
 
-import contextlib
 import functools
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace
 from typing import Any
 
 from keras.saving import serialize_keras_object as serialized
@@ -133,60 +131,6 @@ def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
     ]
     distinct = {repr(sorted(example.items())): example for example in searched}
     return tuple(distinct.values())
-
-
-def check_layer(
-    preset: Preset,
-    role: str,
-    name: str,
-    arguments: Mapping[str, Any],
-    sizes: Mapping[str, Any],
-    vocabulary_size: int | None = None,
-) -> None:
-    """Raises unless a model with this attention can be built; allocates no array.
-
-    Args:
-        preset: the preset that is searched.
-        role: place of the attention.
-        name, arguments: the variant.
-        sizes: arguments of the model.
-        vocabulary_size: number of tokens of the model.
-
-    Raises:
-        ValueError: it cannot.
-    """
-    layer = configuration(name, arguments, sizes, preset)
-    preset.check(vocabulary_size, **{**sizes, PLACES[role]: layer})
-
-
-def fitting(
-    entry: Candidate,
-    role: str,
-    preset: Preset,
-    some_sizes: Sequence[Mapping[str, Any]],
-    first: bool,
-) -> Candidate | None:
-    """A candidate with those of its examples that fit the sizes of the model.
-
-    Args:
-        entry: the candidate.
-        role: its place.
-        preset: the preset that is searched.
-        some_sizes: sizes that must fit.
-        first: whether the first of those examples is enough.
-
-    Returns:
-        The candidate; `None` if none of its examples fits.
-    """
-    kept = []
-    for arguments in entry.examples:
-        with contextlib.suppress(ValueError):
-            for sizes in some_sizes:
-                check_layer(preset, role, entry.variant, arguments, sizes)
-            kept.append(arguments)
-    if entry.examples and not kept:
-        return None
-    return replace(entry, examples=tuple(kept[:1] if first else kept))
 
 
 @functools.cache

@@ -20,7 +20,7 @@ class Range:
         log: whether to draw evenly from the logarithms.
 
     Raises:
-        ValueError: a bound is no number, or the range is empty.
+        ValueError: a bound is not a number, or the range is empty.
     """
 
     minimum: float
@@ -95,12 +95,7 @@ def draw(hyperparameters: Any, name: str, values: Range | Sequence[Any]) -> Any:
     if not isinstance(values, Range):
         forms = choices(values)
         stored = hyperparameters.Choice(name, forms)
-        if stored is None:
-            return None
-        if isinstance(forms[0], float):
-            # Workers receive numbers in single precision.
-            return min(values, key=lambda value: abs(value - stored))
-        return values[forms.index(stored)]
+        return None if stored is None else values[forms.index(stored)]
     kind = hyperparameters.Int if values.is_whole else hyperparameters.Float
     stored = kind(
         name,

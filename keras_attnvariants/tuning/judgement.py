@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.jupyter import JupyterMixin
 from rich.table import Table
 
 from keras_attnvariants.evaluation.significance import mean_interval
@@ -12,7 +13,6 @@ from keras_attnvariants.tuning.hybrids import LEARNED
 from keras_attnvariants.tuning.proposal import DIMENSION
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
-from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.records import write_csv
 
@@ -55,7 +55,7 @@ class HybridScore(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgement(JupyterMixin):
     """The hybrids of a proposal after they were trained.
 
     Attributes:
@@ -137,37 +137,21 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
     metric, higher_is_better = OBJECTIVES[result.objective]
     scale = (-1 if higher_is_better else 1) / abs(baseline.score)
     records = sorted(found.items(), key=lambda item: item[1].parameters)
-    rows = [
-        hybrid_score(str(name), record, baseline, scale, tolerance)
-        for name, record in (*records, (LEARNED, baseline))
-    ]
-    rows[-1] = rows[-1]._replace(low=None, high=None, verdict="baseline")
+    rows = []
+    for name, record in (*records, (LEARNED, baseline)):
+        pairs = zip(record.scores, baseline.scores, strict=True)
+        worse = [scale * (own - other) for own, other in pairs]
+        mean, _, low, high = mean_interval(worse, CONFIDENCE)
+        verdict = "open"
+        if record is baseline:
+            low, high, verdict = None, None, "baseline"
+        elif (mean if high is None else high) <= tolerance:
+            verdict = "confirmed"
+        elif (mean if low is None else low) > tolerance:
+            verdict = "refuted"
+        size, saved = record.parameters, baseline.parameters - record.parameters
+        row = HybridScore(
+            str(name), record.score, size, saved, mean, low, high, verdict
+        )
+        rows.append(row)
     return Judgement(tuple(rows), metric, result.budget, tolerance)
-
-
-def hybrid_score(
-    name: str,
-    record: TrialRecord,
-    baseline: TrialRecord,
-    scale: float,
-    tolerance: float,
-) -> HybridScore:
-    """A hybrid beside the baseline.
-
-    Args:
-        name: name of the hybrid.
-        record, baseline: their trials, over the same seeds.
-        scale: one over the baseline's score; negative if a low score is bad.
-        tolerance: see `judge`.
-    """
-    pairs = zip(record.scores, baseline.scores, strict=True)
-    worse = [scale * (own - other) for own, other in pairs]
-    mean, _, low, high = mean_interval(worse, CONFIDENCE)
-    verdict = "open"
-    if (mean if high is None else high) <= tolerance:
-        verdict = "confirmed"
-    elif (mean if low is None else low) > tolerance:
-        verdict = "refuted"
-    saved = baseline.parameters - record.parameters
-    score, parameters = record.score, record.parameters
-    return HybridScore(name, score, parameters, saved, mean, low, high, verdict)

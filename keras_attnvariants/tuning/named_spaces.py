@@ -108,8 +108,8 @@ def named_space(name: str, preset: Preset) -> SearchSpace:
     """A search space by its name, for the sizes of a preset.
 
     Raises:
-        ValueError: there is no such space, or the preset is no Transformer with layers
-            and heads.
+        ValueError: there is no such space, or the preset is not a Transformer with
+            layers and heads.
 
     Example:
 

@@ -1,7 +1,6 @@
-"""keras-tuner's oracles, so that searches survive kills and lost workers."""
+"""keras-tuner's oracles, so that processes share searches and survive kills."""
 
 import contextlib
-import copy
 import json
 import math
 from collections.abc import Iterator
@@ -9,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_tuner import HyperParameters
 from keras_tuner import Objective
 from keras_tuner import Oracle
-from keras_tuner import synchronized
 from keras_tuner.engine.trial import Trial
 from keras_tuner.engine.trial import TrialStatus
 from keras_tuner.oracles import BayesianOptimizationOracle
@@ -23,6 +20,9 @@ from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.locks import wait_for_folder
 
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
@@ -38,39 +38,28 @@ RETRIES = 1
 MAX_FAILURES = 3
 
 
-class ResumableOracle(Oracle):
-    """Mixin for oracles that are saved as one file, which is whole at any moment.
+class SharedOracle(Oracle):
+    """Mixin for oracles of which processes share one, as a file that is always whole.
 
-    After a restart, workers keep the trials that they have. Trials reach workers
-    without their space: keras-tuner would print each condition that it sends.
+    Each process reads the file, decides with it, and writes it before another one
+    reads it. It locks the folder of its trial, and the operating system frees that
+    when the process ends: then another one continues the trial.
 
     Args:
         folder: folder of the search.
         **options: options of keras-tuner's oracle.
-
-    Attributes:
-        failure: the error that has stopped the search, or `None`.
-        gone: names of workers whose trials others may continue.
-        has_stopped: whether a worker was told that there are no more trials.
     """
 
     trials: dict[str, Any]
     ongoing_trials: dict[str, Any]
     end_order: list[str]
-    tuner_ids: set[str]
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(**options)
         self.verbose = 0
         self.folder = folder
-        self.failure: Exception | None = None
-        self.gone: set[str] = set()
-        self.has_stopped = False
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether no trial is left, and all workers know it."""
-        return self.has_stopped and not self.ongoing_trials and not self.tuner_ids
+        # Has the lock of the trial that this process is at work on.
+        self._trial_lock = contextlib.ExitStack()
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
         """A new point, also where few of a small space are left."""
@@ -80,59 +69,55 @@ class ResumableOracle(Oracle):
                 break
         return found
 
-    @synchronized
     def create_trial(self, tuner_id: str) -> Any:
-        """The trial of a worker: its own, that of one that is gone, or a new one.
+        """A trial whose process has ended, or a new one.
 
-        While others may lose their trials, a worker without one is told to wait.
+        While others may still leave their trials, a process without one is told to
+        wait.
         """
-        self.gone.discard(tuner_id)
-        lost = sorted(self.gone & self.ongoing_trials.keys())
-        if lost and tuner_id not in self.ongoing_trials:
-            self.ongoing_trials[tuner_id] = self.ongoing_trials.pop(lost[0])
-        trial = Trial(HyperParameters(), status=TrialStatus.STOPPED)
-        if self.failure is None:
-            with self._noting_failure():
-                trial = super().create_trial(tuner_id)
-                if trial.status == TrialStatus.STOPPED and self.ongoing_trials:
-                    trial.status = TrialStatus.IDLE
-                    self.tuner_ids.add(tuner_id)
-        self.has_stopped = trial.status == TrialStatus.STOPPED
-        return without_space(trial)
+        with self._shared_state():
+            for name, trial in list(self.ongoing_trials.items()):
+                if self._lock(trial):
+                    print(f"Trial {trial.trial_id} is continued.")
+                    self.ongoing_trials[tuner_id] = self.ongoing_trials.pop(name)
+                    self._write()
+                    return trial
+            trial = super().create_trial(tuner_id)
+            if trial.status == TrialStatus.RUNNING:
+                self._lock(trial)
+                self._write()
+            elif trial.status == TrialStatus.STOPPED and self.ongoing_trials:
+                trial.status = TrialStatus.IDLE
+            return trial
 
-    def get_trial(self, trial_id: str) -> Any:
-        """A trial by its number."""
-        return without_space(super().get_trial(trial_id))
-
-    @synchronized
     def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:
         """The trial, with these metrics."""
-        with self._noting_failure():
-            super().update_trial(trial_id, metrics, step)
-        return self.get_trial(trial_id)
+        with self._shared_state():
+            trial = super().update_trial(trial_id, metrics, step)
+            self._write()
+            return trial
 
-    @synchronized
     def end_trial(self, trial: Any) -> None:
-        """Record the end of a trial, once even if two workers had it."""
-        if trial.trial_id in self.end_order:
-            return
-        trial.hyperparameters = self.trials[trial.trial_id].hyperparameters
-        with self._noting_failure():
-            super().end_trial(trial)
-            # keras-tuner saves while it still counts the trial among the ongoing.
-            self.save()
+        """Record the end of a trial, once even if two processes had it.
 
-    @synchronized
-    def give_back(self, tuner_id: str) -> str | None:
-        """Let another worker continue the trial of one that is gone.
-
-        Returns:
-            Its number, or `None` if the worker had none.
+        Raises:
+            ValueError: too many trials in a row have failed.
         """
-        self.gone.add(tuner_id)
-        self.tuner_ids.discard(tuner_id)
-        trial = self.ongoing_trials.get(tuner_id)
-        return None if trial is None else str(trial.trial_id)
+        with self._shared_state():
+            try:
+                if trial.trial_id not in self.end_order:
+                    super().end_trial(trial)
+                    self._write()
+            except RuntimeError as error:
+                raise ValueError(
+                    f"{self.max_consecutive_failed_trials} trials in a row failed; "
+                    f"their errors are in {self.folder}"
+                ) from error
+        self.leave_trial()
+
+    def leave_trial(self) -> None:
+        """Let another process continue the trial of this one, if it has one."""
+        self._trial_lock.close()
 
     def get_state(self) -> dict[str, Any]:
         """The state with all trials."""
@@ -144,43 +129,40 @@ class ResumableOracle(Oracle):
         trials = [Trial.from_state(trial) for trial in state["trials"]]
         self.trials = {trial.trial_id: trial for trial in trials}
         super().set_state(state)
-        for name, trial in list(self.ongoing_trials.items()):
-            if trial.trial_id in self.end_order:
-                del self.ongoing_trials[name]
 
     def save(self) -> None:
-        """Write the state into the folder."""
+        """Write nothing: each decision is written when it is complete."""
+
+    def _write(self) -> None:
         replace_file(self.folder / STATE, json.dumps(self.get_state()).encode())
 
-    def reload(self) -> None:
-        """Take over the state in the folder, if there is one.
+    @contextlib.contextmanager
+    def _shared_state(self) -> Iterator[None]:
+        """Context in which the state is that of the folder, and no other's to change.
 
         Raises:
             DamagedFolderError: it cannot be read.
         """
-        if (self.folder / STATE).exists():
-            self.set_state(read_json(self.folder / STATE))
-
-    @contextlib.contextmanager
-    def _noting_failure(self) -> Iterator[None]:
-        """Note an error, which would leave keras-tuner's lock taken for ever."""
-        try:
+        with wait_for_folder(self.folder):
+            if (self.folder / STATE).exists():
+                self.set_state(read_json(self.folder / STATE))
             yield
-        except RuntimeError as error:
-            self.failure = ValueError(
-                f"{self.max_consecutive_failed_trials} trials in a row failed; their "
-                f"errors are in {self.folder}"
-            )
-            self.failure.__cause__ = error
-        except Exception as error:
-            self.failure = error
+
+    def _lock(self, trial: Any) -> bool:
+        """Whether this process has locked the folder of a trial just now."""
+        folder = self.folder / f"trial_{trial.trial_id}"
+        try:
+            self._trial_lock.enter_context(lock_folder(folder))
+        except FolderInUseError:
+            return False
+        return True
 
 
-class RandomOracle(ResumableOracle, RandomSearchOracle):
+class RandomOracle(SharedOracle, RandomSearchOracle):
     """Random points without repetition."""
 
 
-class BayesianOracle(ResumableOracle, BayesianOptimizationOracle):
+class BayesianOracle(SharedOracle, BayesianOptimizationOracle):
     """A Gaussian process over the points so far."""
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
@@ -189,16 +171,8 @@ class BayesianOracle(ResumableOracle, BayesianOptimizationOracle):
         return super().populate_space(trial_id)
 
 
-class Hyperband(ResumableOracle, HyperbandOracle):
+class Hyperband(SharedOracle, HyperbandOracle):
     """Many short trials, of which the best are continued."""
-
-
-def without_space(trial: Any) -> Any:
-    """A trial with its values alone."""
-    found = copy.copy(trial)
-    found.hyperparameters = HyperParameters()
-    found.hyperparameters.values = dict(trial.hyperparameters.values)
-    return found
 
 
 def make_oracle(search: "Search") -> Any:

@@ -21,7 +21,6 @@ from keras_attnvariants.analysis import Table
 from keras_attnvariants.analysis import locality
 from keras_attnvariants.analysis import read_pairs
 from keras_attnvariants.analysis import weight_by_distance
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
@@ -40,6 +39,7 @@ from keras_attnvariants.tuning.hybrids import with_layers
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_share
+from keras_attnvariants.utils.records import grouped
 
 DISTANCE = 2
 NEARNESS = 0.25

@@ -4,25 +4,25 @@ import contextlib
 import dataclasses
 import os
 import re
-import resource
 import statistics
-from collections.abc import Iterable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Group
+from rich.jupyter import JupyterMixin
 from rich.table import Column
 from rich.table import Table
 
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.records import read_record
-from keras_attnvariants.utils.records import write_csv
+from keras_attnvariants.utils.records import write_table
 
 RECORD = "record.json"
 # Why a trial failed, in its folder.
@@ -31,8 +31,10 @@ ERROR = "error.txt"
 OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
 # What a trial costs; -1 where more of it is better.
 COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
-# In the label of an object that Keras serialized.
-PLACE_OF_CLASS = re.compile(r'"module": "[^"]*", |, "registered_name": "[^"]*"')
+# Parts of the label of an object in JSON that people need not read.
+JSON_PARTS = re.compile(
+    r'"module": "[^"]*", |, "registered_name": "[^"]*"|"(class_name|config)": |["{}]'
+)
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,14 @@ class TrialRecord:
             f"{self.minutes:.1f} min"
         )
 
-    def brief(self, dimension: str) -> str:
-        """The value of a dimension; an object without the place of its class."""
-        return PLACE_OF_CLASS.sub("", label(self.values[dimension]))
+    def point(self, dimensions: Sequence[str]) -> str:
+        """The values of some dimensions, with a line for each place of attention."""
+        lines: dict[str, list[str]] = {place: [] for place in (*PLACES, "")}
+        for name in filter(self.values.__contains__, dimensions):
+            place = name.partition("/")[0]
+            text = f"{short(name)} {JSON_PARTS.sub('', label(self.values[name]))}"
+            lines[place if place in lines else ""].append(text.removeprefix("options "))
+        return "\n".join(", ".join(texts) for texts in lines.values() if texts)
 
     def cost(self, name: str) -> float:
         """One of `COSTS`, of which less is better."""
@@ -96,7 +103,7 @@ class TrialRecord:
 
 
 @dataclass(frozen=True)
-class SearchResult:
+class SearchResult(JupyterMixin):
     """The trials of a search that have ended, the best first.
 
     Attributes:
@@ -151,18 +158,14 @@ class SearchResult:
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all trials, one a line."""
-        dimensions = names_of_dimensions(self.records)
-        measured = ("updates", *COSTS)
+        measured = ("updates", *COSTS, "best_seed")
         rows = [
-            [
-                *(r.trial, r.score, r.spread),
-                *(getattr(r, name) for name in (*measured, "best_seed")),
-                *(r.values.get(name, "") for name in dimensions),
-            ]
+            {"trial": r.trial, self.objective: r.score, "spread": r.spread}
+            | {name: getattr(r, name) for name in measured}
+            | r.values
             for r in self.records
         ]
-        columns = ("trial", self.objective, "spread", *measured, "best_seed")
-        write_csv(Path(path), [[*columns, *dimensions], *rows])
+        write_table(Path(path), rows)
 
     def __rich__(self) -> Group:
         front, varied = self.front(), dimensions_that_vary(self.records)
@@ -184,8 +187,7 @@ class SearchResult:
                 f"{r.memory_mib:,.0f}",
                 f"{r.minutes:.1f}",
             )
-            chosen = (f"{short(k)} {r.brief(k)}" for k in varied if k in r.values)
-            points.add_row(r.trial, ", ".join(chosen))
+            points.add_row(r.trial, r.point(varied))
         return Group(costs, points)
 
 
@@ -197,16 +199,11 @@ def short(dimension: str) -> str:
     return rest[-1] if rest else place
 
 
-def names_of_dimensions(records: Iterable[TrialRecord]) -> list[str]:
-    """The names of all dimensions that occur, in their order."""
-    return list(dict.fromkeys(name for record in records for name in record.values))
-
-
 def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
     """The dimensions that tell the trials apart, sorted; of one trial, all."""
     return [
         name
-        for name in sorted(names_of_dimensions(records))
+        for name in sorted({name for record in records for name in record.values})
         if len(records) == 1 or len({repr(r.values.get(name)) for r in records}) > 1
     ]
 
@@ -241,9 +238,16 @@ def forget_peak() -> None:
 
 
 def peak_mib() -> float:
-    """MiB since `forget_peak`; without support for it, since the process started."""
+    """MiB since `forget_peak`; without support for it, since the process started.
+
+    0 where the operating system tells neither.
+    """
     with contextlib.suppress(OSError):
         for line in split_lines(Path("/proc/self/status").read_text()):
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -4,6 +4,8 @@ import dataclasses
 import functools
 import json
 import os
+import socket
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
@@ -16,11 +18,16 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.training import FineTuning
+from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import faster_precision
+from keras_attnvariants.tuning.job_processes import IncompleteError
+from keras_attnvariants.tuning.job_processes import Job
+from keras_attnvariants.tuning.job_processes import run_jobs
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
@@ -33,7 +40,7 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.importing import import_named
-from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.locks import wait_for_folder
 from keras_attnvariants.utils.machine import check_extra
 
 SETTINGS = "search.json"
@@ -64,6 +71,8 @@ class Search:
         bleu_sentences: number of validation sentences for `"bleu"`.
         settings: fields of `TrainingConfig`, such as `patience`.
         precision: dtype policy, or `"auto"`; as for `train_preset`.
+        continue_from: name, address or folder of the model that all trials begin with;
+            `search` gives the preset its sizes and vocabulary.
         imports: modules with variants and presets of one's own, which workers import.
 
     Raises:
@@ -87,6 +96,7 @@ class Search:
     bleu_sentences: int = 200
     settings: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "auto"
+    continue_from: str | None = None
     imports: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -105,62 +115,55 @@ class Search:
         for seed in self.seeds:
             check_integer("seeds", seed, minimum=0)
 
-    def run(self, workers: int = 1, chief: str | None = None) -> SearchResult:
+    def run(self, workers: int = 1) -> SearchResult:
         """Run the search, or continue it.
 
-        Args:
-            workers: processes on this machine that run trials; with a chief, there may
-                be none.
-            chief: address, `"host:port"`, at which this process hands out trials to
-                workers on other machines.
-        """
-        from keras_attnvariants.tuning.workers import RunTuner
-
-        check_integer("workers", workers, minimum=1 if chief is None else 0)
-        with lock_folder(self.folder):
-            self.open()
-            oracle = self.oracle()
-            tuner = RunTuner(oracle, self.train, self.folder)
-            oracle.reload()
-            if workers == 1 and chief is None:
-                # No other process is left.
-                oracle.gone.update(oracle.ongoing_trials)
-                tuner.search()
-            else:
-                from keras_attnvariants.tuning.chief import hand_out
-
-                hand_out(oracle, self.join, workers, chief)
-            if oracle.failure is not None:
-                raise oracle.failure
-            return self.result()
-
-    def join(self, chief: str, name: str) -> None:
-        """Be a worker: run trials of a chief until there are none.
+        Processes that run the same search in one folder share its trials, on this
+        machine or on others: each trains the next trial, and one continues the trial
+        of another that has ended.
 
         Args:
-            chief: its address, `"host:port"`.
-            name: name of this worker. A worker that is started again under its name
-                continues its trial.
+            workers: number of processes that share the cores of this machine, and print
+                into files in `workers`; with one, trials are trained in this process.
 
         Raises:
-            ValueError: the folder holds another search, no chief answers, or a module
-                cannot be imported.
+            ValueError: something is wrong, or too many trials in a row have failed.
+            DifferentSearchError: the folder holds another search.
+            IncompleteError: a worker failed or died.
         """
-        from keras_attnvariants.tuning import workers
+        check_integer("workers", workers)
+        self.check()
+        with wait_for_folder(self.folder):
+            self.open()
+        if workers == 1:
+            self.train_trials()
+            return self.result()
+        logs, host = self.folder / "workers", socket.gethostname()
+        jobs = [
+            Job(f"worker {n}", work, (self,), logs / f"{host}-{n}.log")
+            for n in range(1, workers + 1)
+        ]
+        if failed := run_jobs(jobs, "workers", workers, workers):
+            raise IncompleteError(failed)
+        return self.result()
 
-        for module in self.imports:
-            import_named("imports", module)
-        workers.check_worker_name(name)
-        workers.wait_for_search(self.folder / SETTINGS, chief)
-        self.check_same()
-        tuner = workers.WorkerTuner(self.oracle(), self.train, self.folder, chief, name)
-        with workers.heartbeat(self.folder, name):
-            tuner.search()
+    def train_trials(
+        self, report: Callable[[float, str], None] = lambda share, text: None
+    ) -> None:
+        """Train trials in this process until none is left.
+
+        Args:
+            report: is told how much of the search is done, from 0 to 1, and the trial.
+        """
+        from keras_attnvariants.tuning.run_tuner import RunTuner
+
+        train = functools.partial(run_trial, self)
+        RunTuner(self.oracle(), train, self.folder, report).search()
 
     @property
-    def train(self) -> Any:
-        """The function that trains a trial in a folder; see `run_trial`."""
-        return functools.partial(run_trial, self)
+    def start(self) -> FineTuning | None:
+        """The model that all trials go on from, loaded once."""
+        return None if self.continue_from is None else going_on(self.continue_from)
 
     @property
     def chosen_precision(self) -> str:
@@ -217,18 +220,23 @@ class Search:
         if not (self.folder / SETTINGS).exists():
             return
         saved = read_json(self.folder / SETTINGS)
-        different = differences_of(saved, self.described(), free=[("max_trials",)])
+        free = [("max_trials",), ("revision",)]
+        different = differences_of(saved, self.described(), free)
         if different:
             raise DifferentSearchError(self.folder, different)
 
     def open(self) -> None:
-        """Check and write the settings, vocabulary and precision of all trials."""
+        """Write the settings, vocabulary and precision of all trials.
+
+        Raises:
+            DifferentSearchError: the folder holds another search.
+        """
         self.check_same()
-        self.check()
         settings = json.dumps(self.described(), indent=1)
         replace_file(self.folder / SETTINGS, settings.encode())
         size = self.vocabulary_size or self.preset.options["vocabulary_size"]
-        prepare_vocabulary(self.folder, self.corpus, size, self.subwords)
+        own = None if self.start is None else self.start.trained.tokenizer
+        prepare_vocabulary(self.folder, self.corpus, size, self.subwords, own)
         precision = self.folder / PRECISION
         if self.precision == "auto" and not precision.is_file():
             replace_file(precision, faster_precision().encode())
@@ -244,6 +252,8 @@ class Search:
             **{name: getattr(self, name) for name in DESCRIBED},
             **describe_data(self.preset, self.corpus, self.subwords),
         }
+        if self.start is not None:
+            settings["continue_from"] = self.start.describe()["from_model"]
         return json.loads(json.dumps(settings, default=serialized))
 
 
@@ -277,7 +287,28 @@ def search(
     folder = search.run().run_folder()
     ```
     """
+    if options.get("continue_from") is not None:
+        start = going_on(options["continue_from"])
+        own = start.trained.tokenizer.vocabulary_size
+        if options.setdefault("vocabulary_size", own) != own or options.get("subwords"):
+            raise ValueError(
+                "`vocabulary_size` and `subwords` must be left out: trials that go on "
+                "from a model have its vocabulary. Received: "
+                f"{options['vocabulary_size']} for {own}"
+            )
+        preset = start.fitted(preset)
     return Search(preset, corpus, space, Path(folder), **options)
+
+
+def work(search: Search, report: Callable[[float, str], None]) -> None:
+    """Train trials of a search in a process of its own until none is left.
+
+    Raises:
+        ValueError: a module cannot be imported.
+    """
+    for module in search.imports:
+        import_named("imports", module)
+    search.train_trials(report)
 
 
 def serialized(value: Any) -> Any:

@@ -16,9 +16,7 @@ from keras_attnvariants.tuning.candidates import ALL
 from keras_attnvariants.tuning.candidates import PLACES
 from keras_attnvariants.tuning.candidates import Candidate
 from keras_attnvariants.tuning.candidates import candidates
-from keras_attnvariants.tuning.candidates import check_layer
 from keras_attnvariants.tuning.candidates import configuration
-from keras_attnvariants.tuning.candidates import fitting
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import count_points
 from keras_attnvariants.tuning.dimensions import draw
@@ -206,24 +204,38 @@ class SearchSpace:
         for role, given in self._candidates(preset).items():
             for entry in given:
                 for arguments in entry.corners():
-                    layer = entry.variant, arguments, some[0]
-                    check_layer(preset, role, *layer, vocabulary_size)
+                    layer = configuration(entry.variant, arguments, some[0], preset)
+                    preset.check(vocabulary_size, **{**some[0], PLACES[role]: layer})
 
     def _candidates(self, preset: Preset) -> dict[str, tuple[Candidate, ...]]:
         """The candidates of each place, with those of their examples that fit."""
-        some = self._some_sizes()
         found = {}
         for role, given in self.attention.items():
-            entries = [
-                fitting(entry, role, preset, some, first=given != ALL)
-                for entry in candidates(role, given)
-            ]
-            found[role] = tuple(entry for entry in entries if entry is not None)
-            if not found[role] or (given != ALL and None in entries):
+            entries, fitting = candidates(role, given), []
+            for entry in entries:
+                examples = self._fitting(preset, role, entry)
+                if examples or not entry.examples:
+                    chosen = examples if given == ALL else examples[:1]
+                    fitting.append(replace(entry, examples=tuple(chosen)))
+            if not fitting or (given != ALL and len(fitting) < len(entries)):
                 raise ValueError(
                     f"A variant of `attention.{role}` has no registered example that "
                     f"fits the sizes of the model: give its options. Received: {given}"
                 )
+            found[role] = tuple(fitting)
+        return found
+
+    def _fitting(
+        self, preset: Preset, role: str, entry: Candidate
+    ) -> list[Mapping[str, Any]]:
+        """The examples of a candidate that fit the sizes of the model."""
+        found = []
+        for arguments in entry.examples:
+            with contextlib.suppress(ValueError):
+                for sizes in self._some_sizes():
+                    layer = configuration(entry.variant, arguments, sizes, preset)
+                    preset.check(**{**sizes, PLACES[role]: layer})
+                found.append(arguments)
         return found
 
     def _some_sizes(self) -> list[dict[str, Any]]:

@@ -108,12 +108,14 @@ class Budget:
         """
         if self.minutes is not None:
             return self.validate_every
-        return max(1, self._all_steps(batch_tokens) // self.validations)
+        return max(1, self.steps(batch_tokens, self.validations) // self.validations)
 
     def steps(self, batch_tokens: int, parts: int) -> int:
         """Updates of a trial that may spend the first parts of the budget."""
-        steps = self._all_steps(batch_tokens)
-        if self.minutes is not None or parts >= self.validations:
+        if self.minutes is not None:
+            return WITHOUT_END
+        steps = self.updates or max(1, (self.tokens or 0) // batch_tokens)
+        if parts >= self.validations:
             return steps
         return min(steps, parts * self.period(batch_tokens))
 
@@ -142,13 +144,6 @@ class Budget:
         if self.minutes is None:
             return None
         return self.minutes * min(1.0, parts / self.validations)
-
-    def _all_steps(self, batch_tokens: int) -> int:
-        if self.minutes is not None:
-            return WITHOUT_END
-        if self.tokens is not None:
-            return max(1, self.tokens // batch_tokens)
-        return self.updates or 0
 
 
 def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> TrialRecord:
@@ -212,6 +207,7 @@ def train(
         search.preset,
         search.corpus,
         run,
+        fine_tuning=search.start,
         vocabulary_size=search.vocabulary_size,
         subwords=search.subwords,
         batch_tokens=batch_tokens,

@@ -3,13 +3,17 @@
 import difflib
 import math
 import numbers
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
+from typing import TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
+
+T = TypeVar("T")
 
 # Hypotheses of a sentence: a thousand is what studies of very wide beams use, and
 # memory grows with the width.
@@ -20,7 +24,7 @@ def check_integer(name: str, value: Any, minimum: int = 1) -> int:
     """`value` if it is an integer of at least `minimum`.
 
     Raises:
-        ValueError: it is not; a bool is no integer.
+        ValueError: it is not; a bool is not an integer.
     """
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if is_integer and value >= minimum:
@@ -40,9 +44,7 @@ def check_positive(name: str, value: Any) -> float:
     Raises:
         ValueError: it is not.
     """
-    if is_number(value) and 0 < value < math.inf:
-        return value
-    raise ValueError(f"`{name}` must be a positive number. Received: {value!r}")
+    return _number(name, value, lambda x: 0 < x < math.inf, "a positive number")
 
 
 def check_rate(name: str, value: Any) -> float:
@@ -51,9 +53,7 @@ def check_rate(name: str, value: Any) -> float:
     Raises:
         ValueError: it is not.
     """
-    if is_number(value) and 0 <= value < 1:
-        return value
-    raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {value!r}")
+    return _number(name, value, lambda x: 0 <= x < 1, "at least 0 and below 1")
 
 
 def check_share(name: str, value: Any) -> float:
@@ -62,9 +62,7 @@ def check_share(name: str, value: Any) -> float:
     Raises:
         ValueError: it is not.
     """
-    if is_number(value) and 0 <= value <= 1:
-        return float(value)
-    raise ValueError(f"`{name}` must be from 0 to 1. Received: {value!r}")
+    return float(_number(name, value, lambda x: 0 <= x <= 1, "from 0 to 1"))
 
 
 def check_finite(name: str, value: Any) -> float:
@@ -73,9 +71,15 @@ def check_finite(name: str, value: Any) -> float:
     Raises:
         ValueError: it is not.
     """
-    if is_number(value) and math.isfinite(value):
+    return _number(name, value, math.isfinite, "a finite number")
+
+
+def _number(
+    name: str, value: Any, is_right: Callable[[float], bool], what: str
+) -> float:
+    if is_number(value) and is_right(value):
         return value
-    raise ValueError(f"`{name}` must be a finite number. Received: {value!r}")
+    raise ValueError(f"`{name}` must be {what}. Received: {value!r}")
 
 
 def check_seed(name: str, value: Any) -> int:
@@ -152,9 +156,17 @@ def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
 
     if isinstance(seed, int):
         return np.random.default_rng(seed).integers(2**31, size=count, dtype=np.int32)
-    if len(seed) != count:
-        raise ValueError(
-            f"`seed` must be one, or one for each text ({count}). "
-            f"Received: {len(seed)} seeds"
-        )
-    return np.asarray(seed, dtype=np.int32)
+    return np.asarray(one_for_each("seed", seed, count), dtype=np.int32)
+
+
+def one_for_each(name: str, values: Sequence[T], count: int) -> Sequence[T]:
+    """`values` if there is one for each of `count` texts.
+
+    Raises:
+        ValueError: there is not.
+    """
+    if len(values) == count:
+        return values
+    raise ValueError(
+        f"`{name}` must be one, or one for each text ({count}). Received: {len(values)}"
+    )

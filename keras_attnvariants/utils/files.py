@@ -23,8 +23,7 @@ LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
-# Windows has none of these flags; there they ask for nothing, so that this file can be
-# imported.
+# Windows has none of these flags; there they ask for nothing.
 _DIRECTORY, _NO_LINK, _AT_ONCE = (
     getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK")
 )
@@ -63,6 +62,12 @@ def open_plain(
         OSError: it cannot be opened.
     """
     path = Path(path)
+    if (
+        not _DIRECTORY and path.is_symlink()
+    ):  # Windows opens nothing relative to a folder
+        raise odd_file(path)
+    if not _DIRECTORY:
+        return os.open(path, flags, 0o666)
     reached = below or path.parent
     *folders, name = path.relative_to(reached).parts or (path.name,)
     place = os.open(reached, os.O_RDONLY | _DIRECTORY)
@@ -96,9 +101,25 @@ def odd_file(path: Path) -> OddFileError:
     )
 
 
-def read_file(path: Path, below: Path | None = None) -> bytes:
-    """The content of a plain file; see `open_plain` for arguments and errors."""
+def read_file(
+    path: Path, below: Path | None = None, largest: int | None = None
+) -> bytes:
+    """The content of a plain file.
+
+    Args:
+        path: the file, which is opened by `open_plain`.
+        below: see there.
+        largest: number of bytes that it may have.
+
+    Raises:
+        DamagedFolderError: it has more.
+        OSError: it cannot be read.
+    """
     with open(open_plain(path, below=below), "rb") as file:
+        if largest is not None and os.fstat(file.fileno()).st_size > largest:
+            raise DamagedFolderError(
+                f"{path.name} is larger than {largest:,} bytes. Received: {path}"
+            )
         return file.read()
 
 
@@ -192,7 +213,7 @@ def replace_file(path: Path, data: bytes) -> None:
     try:
         with HashedFile(draft) as file:
             file.write(data)
-        draft.rename(path)
+        draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     flush(path.parent)
@@ -211,10 +232,7 @@ def read_json(path: Path, below: Path | None = None) -> Any:
         OSError: it cannot be read.
     """
     try:
-        with open(open_plain(path, below=below), "rb") as file:
-            if os.fstat(file.fileno()).st_size <= LARGEST_JSON:
-                return json.loads(file.read())
-        problem = f"is larger than {LARGEST_JSON:,} bytes"
+        return json.loads(read_file(path, below, LARGEST_JSON))
     except (FileNotFoundError, NotADirectoryError):
         problem = "is missing"
     except RecursionError:
@@ -257,8 +275,16 @@ def file_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
         return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
+def file_size(path: Path, below: Path | None = None) -> int:
+    """The bytes of a plain file; see `open_plain` for arguments and errors."""
+    with open(open_plain(path, below=below), "rb") as file:
+        return os.fstat(file.fileno()).st_size
+
+
 def flush(path: Path) -> None:
     """Make a file's content, or the names in a folder, survive a power cut."""
+    if not _DIRECTORY:  # Windows flushes only files that are open for writing
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -25,6 +25,7 @@ from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import HashedFile
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import file_size
 from keras_attnvariants.utils.files import flush
 from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import read_json
@@ -117,19 +118,17 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     """Size and sha256 of every file of a folder, by name.
 
     Raises:
-        DamagedFolderError: there is no manifest, or it cannot be read.
+        DamagedFolderError: there is no manifest, it lists nothing, or it cannot be
+            read.
         OSError: it must not be read.
     """
     restore(path)
     manifest = read_json(path / MANIFEST, below=path.parent)
     entries = manifest.values() if isinstance(manifest, dict) else [manifest]
-    if all(isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries):
+    is_entry = [isinstance(e, dict) and e.keys() == {"size", "sha256"} for e in entries]
+    if is_entry and all(is_entry):
         return manifest
-    raise _lists_nothing(path)
-
-
-def _lists_nothing(path: Path) -> DamagedFolderError:
-    return DamagedFolderError(
+    raise DamagedFolderError(
         f"{MANIFEST} must list the files of the folder, each with size and sha256. "
         f"Received: {path}"
     )
@@ -156,8 +155,6 @@ def check_folder(
     for name in required:
         if name not in manifest:
             raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
-    if not manifest:
-        raise _lists_nothing(path)
     for name, entry in manifest.items():
         _check_entry(path, name, entry, entry_of)
 
@@ -171,7 +168,10 @@ def _check_entry(
             f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
         )
     try:
-        found = entry_of(path / name, path.parent)
+        # A file that is too large is not read.
+        found = {"size": file_size(path / name, path.parent)}
+        if found["size"] == expected["size"]:
+            found = entry_of(path / name, path.parent)
     except FileNotFoundError as error:
         raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
     for key in ("size", "sha256"):
@@ -184,7 +184,7 @@ def _check_entry(
 
 @contextlib.contextmanager
 def opened_folder(path: Path) -> Iterator[int]:
-    """Context with the descriptor of a folder that is no link.
+    """Context with the descriptor of a folder that is not a link.
 
     Raises:
         OddFileError: it is a link, or no folder.
@@ -201,7 +201,7 @@ def opened_folder(path: Path) -> Iterator[int]:
 
 
 def names_in(path: Path) -> list[str]:
-    """The names of what is in a folder that is no link, sorted; none without it.
+    """The names in a folder that is not a link, sorted; none without it.
 
     Raises:
         OddFileError: it is a link, or no folder.

@@ -7,12 +7,13 @@ with scikit-learn, and for searches for garbage among objects that stay.
 
 import contextlib
 import gc
+import importlib.util
 import json
 import os
-import pickle  # noqa: S403 (between processes of ours)
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,6 @@ if not os.path.isabs(os.path.expanduser("~")):
 # Imported by TensorFlow and Keras where installed, for functions that this package does
 # not use.
 UNUSED = ("matplotlib", "sklearn")
-# Exit status of a process that would fail again: its input is wrong.
-WRONG_INPUT = 2
 
 
 def import_tensorflow() -> None:
@@ -48,6 +47,22 @@ def import_tensorflow() -> None:
         os.dup2(original, 2)
         os.close(original)
         os.close(nowhere)
+
+
+def import_tensorflow_text() -> Any:
+    """TensorFlow Text, which nothing needs but texts within graphs of TensorFlow.
+
+    Raises:
+        ValueError: it is not installed; says how to install it.
+    """
+    if importlib.util.find_spec("tensorflow_text") is None:
+        release = ".".join(metadata.version("tensorflow").split(".")[:2])
+        raise ValueError(
+            "Texts in tf.data and in exported models need tensorflow-text, not "
+            f"installed here: pip install 'tensorflow-text=={release}.*' (on Linux or "
+            "macOS; there is none for Windows)"
+        )
+    return import_module("tensorflow_text")
 
 
 @contextlib.contextmanager
@@ -100,19 +115,3 @@ def import_named(option: str, place: str) -> Any:
             f"`{option}` cannot be imported: {type(error).__name__}: {error}. "
             f"Received: {place}"
         ) from error
-
-
-def call_quietly(function: bytes, *arguments: Any) -> None:
-    """Calls a pickled function, for which TensorFlow is imported without its greeting.
-
-    The target of a process: it is pickled, since unpickling imports what it needs.
-
-    Raises:
-        SystemExit: with `WRONG_INPUT`, if a value is wrong or a module is missing.
-    """
-    import_tensorflow()
-    try:
-        pickle.loads(function)(*arguments)  # noqa: S301 (ours)
-    except (ValueError, ImportError) as error:
-        print(f"Error: {error}", file=sys.stderr)
-        sys.exit(WRONG_INPUT)

@@ -83,25 +83,20 @@ def seek_line(file: BinaryIO, start: int) -> None:
             pass
 
 
-def lines_between(
-    file: BinaryIO, start: int, stop: int, is_start: bool | None = None
-) -> Iterator[bytes]:
+def lines_between(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
     """The lines of a file that begin in a range of bytes, without their ends.
 
     Args:
-        file: the file.
+        file: the file; a byte order mark is kept.
         start: first byte of the range.
         stop: first byte behind it.
-        is_start: whether to drop a byte order mark; by default at the start of the
-            file.
 
     Raises:
         ValueError: a line is longer than `LONGEST_LINE`.
     """
     seek_line(file, start)
-    drops_mark = start == 0 if is_start is None else is_start
     section = CountedStream(file, stop - file.tell())
-    yield from byte_lines(section, is_start=drops_mark)
+    yield from byte_lines(section, is_start=False)
 
 
 def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:

@@ -1,11 +1,12 @@
 """A folder in which one process works at a time."""
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +15,8 @@ from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_json
 
 LOCK = "lock.json"
+# Seconds between two looks at a lock that others have.
+PAUSE = 0.1
 
 
 class FolderInUseError(OSError):
@@ -40,11 +43,29 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(PermissionError):  # Windows keeps open files
+            (folder / LOCK).unlink(missing_ok=True)
         os.close(descriptor)
         if is_new:
             with contextlib.suppress(OSError):
                 folder.rmdir()
+
+
+@contextlib.contextmanager
+def wait_for_folder(folder: Path) -> Iterator[None]:
+    """Context as `lock_folder`, which waits while others are at work in the folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock_folder(folder))
+                break
+            except FolderInUseError:
+                time.sleep(PAUSE)
+        yield
 
 
 def open_locked(path: Path) -> int:
@@ -66,7 +87,7 @@ def open_locked(path: Path) -> int:
     while True:
         descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise
@@ -81,6 +102,14 @@ def open_locked(path: Path) -> int:
             if os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError as error:  # on Windows
+        raise OSError(errno.ENOSYS, "this system has no `flock`") from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _acquire(folder: Path) -> int:
@@ -104,7 +133,7 @@ def _acquire(folder: Path) -> int:
         os.ftruncate(descriptor, 0)
         # The lock holds on a full disk too.
         with contextlib.suppress(OSError):
-            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+            os.write(descriptor, json.dumps(holder).encode())
         return descriptor
 
 

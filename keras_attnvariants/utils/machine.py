@@ -5,7 +5,6 @@ import importlib.util
 import math
 import os
 import platform
-import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -47,6 +46,11 @@ def processor_features() -> list[str]:
     return [name for flag, name in _FEATURES.items() if flag in flags]
 
 
+def kind_of_processor() -> str:
+    """The processor with its instructions for products: speeds depend on both."""
+    return f"{processor()} ({', '.join(processor_features())})"
+
+
 def about_processor(key: str) -> str:
     """A property of the first core as Linux gives it, or an empty string."""
     try:
@@ -65,8 +69,9 @@ def hardware() -> dict[str, str]:
     return {
         "machine": platform.machine(),
         "processor": processor(),
+        "features": ", ".join(processor_features()),
         "cores": str(cores()),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "devices": ", ".join(keras.distribution.list_devices()),
     }
 
@@ -139,7 +144,9 @@ def shared_machine(
 
 
 def shortest_seconds(
-    functions: Mapping[str, Callable[[], object]], rounds: int = 30
+    functions: Mapping[str, Callable[[], object]],
+    clock: Callable[[], float],
+    rounds: int = 30,
 ) -> dict[str, float]:
     """The shortest time of each function, in seconds, after a first call of each.
 
@@ -148,6 +155,7 @@ def shortest_seconds(
 
     Args:
         functions: functions by name. Each has to wait for what it computes.
+        clock: returns seconds.
         rounds: how often each is timed.
     """
     for function in functions.values():
@@ -155,7 +163,7 @@ def shortest_seconds(
     seconds = dict.fromkeys(functions, math.inf)
     for _ in range(rounds):
         for name, function in functions.items():
-            start = time.perf_counter()
+            start = clock()
             function()
-            seconds[name] = min(seconds[name], time.perf_counter() - start)
+            seconds[name] = min(seconds[name], clock() - start)
     return seconds

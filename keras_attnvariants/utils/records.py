@@ -7,9 +7,12 @@ import json
 import math
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from typing import TypeVar
+
+from rich.console import Console
 
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
@@ -59,6 +62,28 @@ def read_record(path: Path, kind: type[T]) -> T:
         ) from error
 
 
+def grouped(rows: Iterable[Any], *fields: str) -> dict[Any, list[Any]]:
+    """The rows of a table by the values of some of their columns, in order."""
+    groups: dict[Any, list[Any]] = {}
+    for row in rows:
+        values = tuple(getattr(row, field) for field in fields)
+        groups.setdefault(values[0] if len(fields) == 1 else values, []).append(row)
+    return groups
+
+
+def as_text(shown: Any, width: int) -> str:
+    """Text that `rich` prints on a page of some width, without spaces at line ends.
+
+    Args:
+        shown: a table, or something else that `rich` prints.
+        width: characters of a line.
+    """
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(shown)
+    lines = console.export_text().split("\n")
+    return "\n".join(line.rstrip() for line in lines).rstrip("\n")
+
+
 # A spreadsheet takes these for the beginning of a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -80,6 +105,20 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows([harmless(cell) for cell in row] for row in rows)
     write_file(path, text.getvalue().encode("utf-8"))
+
+
+def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Writes rows by `write_csv`, under the names of the columns.
+
+    Args:
+        path: the file.
+        rows: cells by column; a row need not have all columns.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    write_csv(path, [columns, *([row.get(name) for name in columns] for row in rows)])
 
 
 def harmless(cell: Any) -> Any:

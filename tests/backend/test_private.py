@@ -3,10 +3,10 @@
 import ast
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-import grpc
 import h5py
 import keras
 import numpy as np
@@ -16,7 +16,6 @@ from keras_tuner import Objective
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import HyperbandOracle
-from keras_tuner.oracles import RandomSearchOracle
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -28,17 +27,15 @@ from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import is_functional
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import load_weights_file
+from keras_attnvariants.backend.private import loaded_from_a_file
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.private import optimizer_index
-from keras_attnvariants.backend.private import oracle_server
 from keras_attnvariants.backend.private import random_trials
 from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.backend.private import weights_to_cast
-from keras_attnvariants.tuning.chief import free_address
-from keras_attnvariants.utils.machine import environment
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="a question to TensorFlow")
@@ -97,6 +94,58 @@ def test_weights_that_are_cast_are_held_in_attributes(layer, expected):
     layer.build((None, 2))
     held = {vars(layer)[name].path for name in weights_to_cast(layer)}
     assert held == {getattr(layer, name).path for name in expected}
+
+
+def test_a_release_without_private_parts_is_warned_of_once(monkeypatch):
+    monkeypatch.delattr(keras.layers.Layer, "_flatten_layers")
+    layer = keras.layers.Dropout(0.1)
+    with pytest.warns(UserWarning, match="`nested_layers` of keras_attn") as told:
+        warnings.simplefilter("default")
+        assert nested_layers(layer) == nested_layers(layer) == [layer]
+    assert len(told) == 1
+
+
+def without(monkeypatch, module, name):
+    """Takes a part of Keras away, as a release that renames it would."""
+    monkeypatch.delattr(f"keras.src.{module}.{name}")
+
+
+LACKING = pytest.mark.filterwarnings("ignore:Keras .* lack what:UserWarning")
+
+
+@LACKING
+def test_layers_at_any_depth_without_private_parts(monkeypatch):
+    attention = kav.DotProductAttention(num_heads=2)
+    model = kav.Transformer(20, 2, 8, 16, attention, attention, attention)
+    expected = {id(layer) for layer in nested_layers(model)}
+    without(monkeypatch, "layers", "Layer._flatten_layers")
+    found = [id(layer) for layer in nested_layers(model)]
+    assert len(found) == len(set(found)) and set(found) == expected
+
+
+@LACKING
+def test_weights_and_moments_without_private_parts(monkeypatch):
+    def model():
+        return keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+
+    one, two = model(), model()
+    loaded_from_a_file(two, io.BytesIO(weights_file(one)))
+    for mine, other in zip(one.weights, two.weights, strict=True):
+        assert (keras.ops.convert_to_numpy(mine == other)).all()
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(one.trainable_variables)
+    monkeypatch.delattr(optimizer, "_momentums")
+    assert adam_moments(optimizer, one.trainable_variables[0]) is None
+
+
+@LACKING
+def test_questions_without_private_parts(monkeypatch):
+    x = keras.Input((2,))
+    model = keras.Model(x, keras.layers.Dense(1)(x))
+    without(monkeypatch, "models", "Functional")
+    assert is_functional(model) and not is_functional(keras.Sequential())
+    without(monkeypatch, "backend.common", "global_state")
+    forget_variables_without_values()
 
 
 def test_forgotten_variables_get_no_values():
@@ -203,33 +252,6 @@ def test_hyperband_draws_so_many_random_points(tmp_path, epochs, factor):
         drawn += trial.hyperparameters.values["tuner/initial_epoch"] == 0
         end_trial(oracle, trial, 0.0)
     assert drawn == needed
-
-
-@OLD_GRPC
-def test_workers_of_keras_tuner_are_answered(tmp_path):
-    oracle = RandomSearchOracle(
-        LOSS, max_trials=2, hyperparameters=tuner_space(), seed=1
-    )
-    BaseTuner(oracle, directory=tmp_path, project_name="search")
-    address = free_address()
-    server = oracle_server(oracle)
-    server.add_insecure_port(address)
-    server.start()
-    host, port = address.split(":")
-    names = {"IP": host, "PORT": port}
-    variables = {f"KERASTUNER_ORACLE_{key}": value for key, value in names.items()}
-    try:
-        with environment(**variables, KERASTUNER_TUNER_ID="first"):
-            worker = BaseTuner(oracle, directory=tmp_path, project_name="search")
-        assert worker.oracle is not oracle
-        trial = worker.oracle.create_trial("first")
-        assert oracle.ongoing_trials["first"].trial_id == trial.trial_id
-        with pytest.raises(RuntimeError):
-            oracle_server(oracle).add_insecure_port(address)
-        with pytest.raises(grpc.RpcError):
-            worker.oracle.get_trial("7")
-    finally:
-        server.stop(grace=None).wait()
 
 
 # The methods of named tuples have an underscore, and are public.

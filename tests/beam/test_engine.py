@@ -45,7 +45,7 @@ def test_without_beam_a_line_says_what_to_install(monkeypatch):
 
 
 def count_letters(word):
-    engine.count("words", {"letters": len(word)})
+    engine.count({"letters": len(word)})
 
 
 def test_a_pipeline_runs_at_its_end_without_a_download(beam, monkeypatch):
@@ -81,9 +81,7 @@ def test_the_parts_have_every_line_once(tmp_path, size, end):
     parts = parts_of(file, tmp_path / "out", size)
     assert len(parts) == -(-file.stat().st_size // size)
     assert [part.output for part in parts] == sorted({part.output for part in parts})
-    assert [line for part in parts for line in part.lines(drop_mark=False)] == LINES
-    without_mark = [line for part in parts for line in part.lines(drop_mark=True)]
-    assert without_mark == [b"ab", *LINES[1:]]
+    assert [line for part in parts for line in part.lines()] == LINES
 
 
 def test_an_empty_file_has_no_parts(tmp_path):

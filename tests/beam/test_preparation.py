@@ -86,7 +86,7 @@ def test_parts_give_the_files_of_one_process(folder, tmp_path, tokenizer):
     todo = engine.parts_of(files.source, tmp_path / "part", 40)
     lines = []
     for part in todo:
-        found = preparation.tokenize_part(part, tokenizer.model_bytes)
+        found = preparation.tokenize_part(part, tokenizer.model_bytes, False)
         lines.append(found["lines tokenised"])
         # TensorFlow forgets tokenizers at a new seed.
         keras.utils.set_random_seed(1)
@@ -167,7 +167,9 @@ def test_shards_of_unequal_lines_are_refused_in_one_line(beam, folder, tmp_path)
 
 def test_a_missing_shard_is_refused(beam, folder, tmp_path):
     (folder / f"train-00002-of-{SHARDS:05}.de").unlink()
-    with pytest.raises(ValueError, match="Received: .*en and no .*00003.de$"):
+    with pytest.raises(
+        ValueError, match=r"there is no train-00002-of-00003\.de\. Received"
+    ):
         package.prepare(folder, "en", "de", 70, cache_dir=tmp_path)
 
 

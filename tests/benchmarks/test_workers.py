@@ -14,4 +14,4 @@ def test_two_workers_run_all_trials_of_a_search(corpus_folder, corpus_cache, tmp
     found = workers.measure(search, 2)
     assert 0 < found.under_way < found.with_start and found.cpu > 0
     assert [record.updates for record in search.result().records] == [2, 2]
-    assert len(list(search.folder.glob("workers/*-[12]"))) == 2
+    assert len(list(search.folder.glob("workers/*-[12].log"))) == 2

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from PIL import Image
 
+from keras_attnvariants.trained import names
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -95,6 +96,16 @@ def test_a_sentence_and_its_translation(kav, run_folder, tmp_path):
     stdout(kav("attention", "be la", *options, *more))
     with Image.open(picture) as image:
         assert image.size[1] > small[1]
+
+
+def test_a_sentence_is_read_by_a_model_of_the_package(
+    kav, run_folder, tmp_path, monkeypatch
+):
+    shutil.copytree(run_folder / "best", tmp_path / names.DEFAULT_MODEL)
+    monkeypatch.setattr(names, "MODELS", tmp_path)
+    picture = tmp_path / "weights.png"
+    more = ("--translation", "la be", "--output", picture)
+    assert stdout(kav("attention", "be la", *more)) == f"la be\n{picture}\n"
 
 
 def test_a_missing_layer(kav, run_folder, tmp_path):

@@ -1,4 +1,4 @@
-"""`kav demo`: models that return what they attend to, and the page in a browser.
+"""`kav demo`: names of models, and the page in a browser.
 
 The page needs the extra `demo`, and its test Selenium, Chromium and its driver.
 """
@@ -17,8 +17,8 @@ import pytest
 
 from keras_attnvariants.cli.demo import EXAMPLES
 from keras_attnvariants.cli.demo import TITLE
-from keras_attnvariants.cli.demo import DemoModel
 from keras_attnvariants.cli.demo import short_names
+from keras_attnvariants.trained import names
 from tests.chromium import chromium
 from tests.chromium import errors_of
 from tests.chromium import requests_of
@@ -27,39 +27,24 @@ from tests.cli.conftest import check_error
 TEXT = "be la"
 
 
-@pytest.fixture(scope="module")
-def model(run_folder):
-    return DemoModel(run_folder, beam_size=4, n_best=3)
+def test_models_are_called_by_short_names(run_folder, tmp_path, monkeypatch):
+    name = "kav/toy/reversed-xx-yy"
+    box, other = tmp_path / "models" / name, tmp_path / "other" / "best"
+    for folder in (box, other):
+        shutil.copytree(run_folder / "best", folder)
+    monkeypatch.setattr(names, "MODELS", tmp_path / "models")
+    paths = [str(run_folder), str(run_folder / "best"), str(other)]
+    found = short_names([*paths, name])
+    assert list(found) == [run_folder.name, *paths[1:], name]
+    assert list(found.values()) == [*map(Path, paths), box]
+    assert short_names(paths[:2]) == {
+        run_folder.name: run_folder,
+        "best": run_folder / "best",
+    }
 
 
-def test_a_sentence_is_read(model, run_folder):
-    import keras_attnvariants as kav
-
-    reading = model.read(TEXT)
-    assert "".join(reading.source).replace("▁", " ").strip() == TEXT
-    assert not reading.is_cut and reading.seconds > 0
-    translator = kav.Translator(model.model, model.tokenizer, 4, xla=False)
-    [expected] = translator.translate_nbest([TEXT], 3)
-    assert len(reading.hypotheses) == len(expected)
-    for found, translation in zip(reading.hypotheses, expected, strict=True):
-        pieces = "".join(found.pieces).replace("▁", " ").strip()
-        assert pieces == translation.text
-        assert found.score == pytest.approx(translation.score, abs=1e-5)
-        assert found.weights.shape == (len(found.pieces), len(reading.source))
-        assert found.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-4)
-
-
-def test_sentences_without_words_and_with_too_many(model):
-    assert model.read(" ").hypotheses == []
-    reading = model.read("be la " * 40)
-    assert reading.is_cut
-    assert len(reading.source) == model.model.max_length
-
-
-def test_models_are_called_by_short_names():
-    paths = [Path("runs/a"), Path("runs/b/best"), Path("runs/c/best")]
-    assert list(short_names(paths)) == ["a", "runs/b/best", "runs/c/best"]
-    assert short_names(paths[:2]) == {"a": paths[0], "best": paths[1]}
+def test_an_unknown_model(kav):
+    check_error(kav("demo", "kav/nothing"), "--model", "'kav/nothing'")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +138,10 @@ def test_the_page(address, browser, tmp_path):
             not in ("rgba(245, 158, 11, 0)", "rgba(0, 0, 0, 0)")
         ]
 
+    # A picture of each sentence shows weights to who points at nothing.
+    pictures = find("#left details svg")
+    assert len(pictures) == 2 and all(p.is_displayed() for p in pictures)
+    assert TEXT.split()[0] in pictures[0].text
     assert shaded() == []
     ActionChains(browser).move_to_element(words[0]).perform()
     assert shaded()
@@ -166,6 +155,10 @@ def test_the_page(address, browser, tmp_path):
     active = browser.switch_to.active_element
     assert active.get_attribute("data-t") == words[1].get_attribute("data-t")
     assert shaded()
+    # An example is translated at once.
+    find("#examples .gallery-item")[1].click()
+    WebDriverWait(browser, 60).until(lambda _: TEXT not in find("#left")[0].text)
+    assert len(find("#left details svg")) == 1
     (left,), (right,) = find("#left"), find("#right")
     is_narrow = browser.execute_script("return window.innerWidth < 500")
     assert (left.location["y"] < right.location["y"]) == is_narrow

@@ -1,6 +1,8 @@
 """`kav export`: errors are reported before any work; test_end_to_end exports."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -71,3 +73,74 @@ def test_integers_need_a_processor_that_multiplies_them_exactly(
     result = kav("export", "--model", run_folder, *options)
     check_error(result, "AVX512-VNNI", "`int8-weights` runs anywhere")
     assert not list(tmp_path.rglob("saved_model.pb"))
+
+
+@pytest.mark.parametrize(
+    ("format", "options"),
+    [
+        ("onnx", ["--max-batch", 3, "--shortlist", "list.npz", "--signature", "score"]),
+        ("onnx", ["--precision", "int8"]),
+        ("onnx", ["--ids-only", "--version", 2, "--deployment", "deploy"]),
+        ("ctranslate2", ["--beam-size", 3]),
+    ],
+)
+def test_options_that_only_saved_models_have(kav, tmp_path, format, options):
+    place = ("--model", "kav/base/tatoeba-en-de", "--output", tmp_path / "out")
+    result = kav("export", *place, "--format", format, *options)
+    names = [option for option in options if str(option).startswith("--")]
+    check_error(result, f"--format {format} lacks options", *names)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "phrase"),
+    [
+        (["--format", "litert"], "slices of bools"),
+        (
+            ["--format", "ctranslate2", "--precision", "bfloat16"],
+            "must be float32",
+        ),
+    ],
+)
+def test_formats_that_cannot_be_written(kav, tmp_path, options, phrase):
+    place = ("--model", "kav/base/tatoeba-en-de", "--output", tmp_path / "out")
+    check_error(kav("export", *place, *options), phrase)
+
+
+def test_folders_of_other_formats_must_be_new(kav, tmp_path):
+    place = ("--model", "kav/base/tatoeba-en-de", "--output", tmp_path)
+    check_error(kav("export", *place, "--format", "onnx"), "`--output` must not exist")
+
+
+def test_a_layer_that_ctranslate2_does_not_have(kav, tmp_path):
+    pytest.importorskip("ctranslate2", reason="needs its extra")
+    place = ("--model", "kav/hc-sa/tatoeba-en-de", "--output", tmp_path / "out")
+    result = kav("export", *place, "--format", "ctranslate2")
+    check_error(result, "encoder_0 self_attention is HardCodedAttention")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_other_formats_translate_as_the_model(kav, tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="needs its extra")
+    import sentencepiece
+
+    texts = ["Where is the station?", "I have lost my key.", "It is raining."]
+    model = ("--model", "kav/base/tatoeba-en-de")
+    # CTranslate2 normalises scores in another way.
+    search = ("--beam-size", 4, "--length-penalty", 0)
+    expected = stdout(kav("translate", *texts, *model, *search)).splitlines()
+    for format in ("onnx", "ctranslate2"):
+        options = ["--output", tmp_path / format, "--format", format]
+        options += search if format == "onnx" else ()
+        assert "tokenizer.model (0.3 MB)" in stdout(kav("export", *model, *options))
+    program = [sys.executable, tmp_path / "onnx" / "translate.py", *texts]
+    done = subprocess.run(program, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == expected
+    folder = tmp_path / "ctranslate2"
+    tokenizer = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model"))
+    found = ctranslate2.Translator(str(folder), compute_type="float32").translate_batch(
+        tokenizer.encode(texts, out_type=str), beam_size=4, length_penalty=0
+    )
+    assert [tokenizer.decode(each.hypotheses[0]) for each in found] == expected

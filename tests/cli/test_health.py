@@ -13,6 +13,9 @@ from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import saved as saved_models
 from keras_attnvariants.serving.verification import ProcessorError
+from keras_attnvariants.trained import adapters
+from keras_attnvariants.trained import load_model
+from keras_attnvariants.trained.adapters import Adapter
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import new_folder
 from tests.serving.tools import LIMITS
@@ -171,6 +174,17 @@ def test_models(run):
     found = health.examine_model(model)
     assert "tokenizer.model" in of_state(found, DAMAGED)["best"].text
     assert found.usable == []
+
+
+def test_adapters(run):
+    adapter, model = run / "adapter", load_model(run / "best").model
+    settings = Adapter("../best", adapters.weights_sha256(model), 1, "toy")
+    adapters.save_adapter(adapter, model, model, settings)
+    found = health.examine(str(adapter))
+    assert found.is_healthy
+    assert found.usable == [f"kav translate --model {adapter}"]
+    cut(adapter / "adapter.npz")
+    assert not health.examine(str(adapter)).is_healthy
 
 
 def test_folders_with_spaces_are_quoted(run):

@@ -19,7 +19,7 @@ def test_a_model_without_a_tokenizer_is_refused(run_folder, tmp_path):
     from keras_attnvariants import save_model
 
     save_model(models.load(run_folder)[0], tmp_path / "model")
-    with pytest.raises(FileNotFoundError, match="tokenizer.model.*Received: "):
+    with pytest.raises(ValueError, match="tokenizer.model.*Received: "):
         models.load(tmp_path / "model")
 
 

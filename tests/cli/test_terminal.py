@@ -1,4 +1,4 @@
-"""The output of a training on a terminal and in a file."""
+"""Output of commands on a terminal of 80 columns, and of a training in a file."""
 
 import fcntl
 import os
@@ -10,12 +10,17 @@ import sys
 import termios
 
 import pytest
+from typer.main import get_command
+
+from keras_attnvariants.cli import app
+from keras_attnvariants.data import sources
+from keras_attnvariants.trained.names import model_names
 
 pytestmark = pytest.mark.slow
 
 COLUMNS = 80
 SIZES = "--vocabulary-size 50 --layers 1 --width 16 --feed-forward 16 --heads 2"
-TRAINING = "--steps 30 --validate-every 10 --batch-tokens 512 --precision float32"
+TRAINING = "--steps 1500 --validate-every 500 --batch-tokens 512 --precision float32"
 
 
 @pytest.fixture
@@ -62,9 +67,9 @@ def test_a_terminal_of_eighty_columns(command, environment):
     )
     stays = [line for line in lines if line.startswith("update ")]
     assert [line.split(":")[0] for line in stays] == [
-        "update 10",
-        "update 20",
-        "update 30",
+        "update 500",
+        "update 1,000",
+        "update 1,500",
     ]
     assert all("loss" in line and "val_loss" in line for line in stays)
     shown = [line for line in lines if line.startswith("  translation  ")]
@@ -103,3 +108,60 @@ def test_a_long_list_is_shown_by_a_pager_on_a_terminal(pages, environment):
     lines = written.splitlines()
     assert any("cs287/megatron" in line for line in lines)
     assert all(line.startswith(":") for line in lines) == pages
+
+
+def plain(written):
+    """The text on the terminal, without colors and the sides of boxes."""
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", written)
+    return text.replace("│", " ")
+
+
+def commands(command=None, *words):
+    """All commands and groups of `kav`, by their words."""
+    command = command or get_command(app)
+    yield words, command
+    for name, own in getattr(command, "commands", {}).items():
+        yield from commands(own, *words, name)
+
+
+def test_the_help_of_every_command_breaks_no_word(environment):
+    show_all = (
+        "import contextlib, sys\n"
+        "from keras_attnvariants.cli import app\n"
+        "for words in sys.argv[1:]:\n"
+        "    with contextlib.suppress(SystemExit):\n"
+        "        app([*words.split(), '--help'], prog_name='kav')\n"
+    )
+    calls = [" ".join(words) for words, _ in commands()]
+    call = [sys.executable, "-c", show_all, *calls]
+    status, written = on_terminal(call, environment)
+    assert status == 0
+    text = plain(written)
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    assert not re.search(r"<\w+\|", text)  # choices, which may be apart
+    whole = set(text.split())
+    for words, found in commands():
+        texts = [found.help, *(parameter.help for parameter in found.params)]
+        needed = " ".join(texts).replace("[bold]", "").replace("[/bold]", "").split()
+        assert set(needed) <= whole, words
+
+
+@pytest.mark.parametrize(
+    "call", ["", "--version", "corpora", "models", "presets cs287", "doctor"]
+)
+def test_a_cheap_command_breaks_no_word(call, environment):
+    call = [sys.executable, "-m", "keras_attnvariants", *call.split()]
+    status, written = on_terminal(call, environment)
+    assert status == 0
+    text = plain(written)
+    long = [line for line in text.splitlines() if len(line) > COLUMNS]
+    assert all(len(line.split()) == 1 for line in long)  # an address
+    names = {
+        "corpora": [
+            *sources.names(),
+            *(sources.get(n).origin for n in sources.names()),
+        ],
+        "models": model_names(),
+    }
+    needed = " ".join(names.get(call[-1], [])).split()
+    assert set(needed) <= {word.rstrip(":") for word in text.split()}

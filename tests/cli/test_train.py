@@ -134,6 +134,62 @@ def test_options_reach_the_training(kav, tmp_path, folder, monkeypatch):
     assert type(seen["callbacks"][-1]).__name__ == "TerminateOnNaN"
 
 
+@pytest.fixture
+def seen(monkeypatch):
+    """The arguments that reach the training, which is left out."""
+    found = {}
+
+    def train(preset, corpus, run, **options):
+        found.update(options, preset=preset.name)
+
+    monkeypatch.setattr("keras_attnvariants.training.train_preset", train)
+    return found
+
+
+def test_a_run_goes_on_from_a_model(kav, tmp_path, folder, seen):
+    name = "kav/hc-sa/tatoeba-en-de"
+    lora = ("--lora", 4, "--lora-layers", "query", "--lora-layers", "value")
+    where = ("--data", folder, "--run", tmp_path / "run", "--source", "xx")
+    call = ("train", *where, "--target", "yy", "--from", name)
+    stdout(kav(*call, "--freeze", "embeddings", *lora))
+    tuning = seen["fine_tuning"]
+    assert tuning.model == seen["preset"] == name
+    assert (tuning.freeze, tuning.lora_rank) == (["embeddings"], 4)
+    assert tuning.lora_layers == ["query", "value"]
+    stdout(kav(*call, "--preset", "kav/base/tatoeba-en-de"))
+    assert seen["preset"] == "kav/base/tatoeba-en-de"
+
+
+def test_a_vocabulary_of_ones_own(kav, tmp_path, folder, seen, run_folder):
+    vocabulary = run_folder / "tokenizer.model"
+    where = ("--data", folder, "--run", tmp_path / "run", "--source", "xx")
+    stdout(kav("train", *where, "--target", "yy", "--tokenizer", vocabulary))
+    assert seen["tokenizer"].vocabulary_size == 50
+    assert seen["preset"] == "kav/hc-sa/bible"
+
+
+MODEL = ("--from", "kav/base/tatoeba-en-de")
+
+
+@pytest.mark.parametrize(
+    ("options", "phrase"),
+    [
+        (["--from", "kav/hc-sa/tatoeba-en-fr"], "'kav/hc-sa/tatoeba-en-de'"),
+        (["--freeze", "encoder"], "need --from"),
+        (["--from", "x", "--lora-layers", "query"], "--lora-layers needs --lora"),
+        (["--from", "x", "--lora", "0"], "'--lora'"),
+        (["--from", "x", "--tokenizer", "y"], "--tokenizer cannot go with --from"),
+        ([*MODEL, "--preset", "kav/lstm/tatoeba-en-de"], "of the kind of model"),
+        ([*MODEL, "--width", "64", "--heads", "5"], "must divide the width"),
+        (["--tokenizer", "no.model"], "no.model"),
+        (["--tokenizer", __file__], "must be a SentencePiece model"),
+    ],
+)
+def test_starts_that_are_not_there(options, phrase, kav, tmp_path, folder):
+    check_error(train(kav, tmp_path, folder, *options), phrase)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_missing_callback_is_refused(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--callback", "keras.callbacks:Nope")
     check_error(result, "`--callback` cannot be called", "keras.callbacks:Nope")

@@ -42,7 +42,7 @@ def test_settings_of_all_trials_that_the_space_searches(tune):
 @pytest.mark.parametrize(
     "text, phrases",
     [
-        ("sizes = [", ["is no TOML"]),
+        ("sizes = [", ["is not a TOML file"]),
         ("[size]\ndropout = [0.1]", ["has no 'size'", "Did you mean 'sizes'"]),
         ("[sizes]\ndropot = [0.1, 0.2]", ["dropot"]),
         ('[attention]\nencoder = ["Locl"]', ["LocalAttention"]),
@@ -64,6 +64,14 @@ def test_a_search_has_one_subject(tune, tmp_path, run_folder):
     # Before the corpus is read.
     preset = tune(*where, "--preset", "kav/base/bible", space=None, data="nowhere")
     check_error(preset, "leave out --preset", "kav/base/bible")
+
+
+def test_trials_go_on_from_a_model_that_is_there(tune, run_folder):
+    where = ("--updates", 5, "--from")
+    check_error(tune(*where, "kav/base/tatoeba"), "`--from`", "kav/base/tatoeba-en-de")
+    sizes = tune(*where, run_folder, "--layers", 3)
+    check_error(sizes, "--from has the sizes", "{'num_layers': 3}")
+    check_error(tune(*where, run_folder / "best"), "`preset` must be given")
 
 
 def test_a_baseline_must_be_a_run_of_a_preset(tune, tmp_path, run_folder):
@@ -89,18 +97,6 @@ def test_a_corpus_without_validation(tune, tmp_path, corpus_folder):
         (data / file.name).write_text(file.read_text())
     result = tune("--updates", 5, data=data)
     check_error(result, "needs a corpus with a split 'validation'")
-
-
-@pytest.mark.parametrize(
-    "options, phrase",
-    [
-        (("--workers", 0), "`--workers 0` needs `--chief`"),
-        (("--worker", "a"), "`--worker` needs `--chief`"),
-        (("--chief", "here"), "`--chief` must be host:port"),
-    ],
-)
-def test_wrong_workers(tune, options, phrase):
-    check_error(tune("--updates", 5, *options), phrase)
 
 
 @pytest.mark.slow

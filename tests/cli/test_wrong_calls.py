@@ -27,7 +27,6 @@ LOCALITY = f"{ANALYSE} --source xx --target yy --analysis locality"
 
 TUNE = "--data CORPUS --source xx --target yy --search HERE/search"
 OFFSETS = f"{TUNE} --space you2020/offsets"
-WORKER = "--updates 5 --chief here:7000 --worker a"
 
 COMPARE = "COMPARISON --folder HERE/out"
 
@@ -37,7 +36,7 @@ CALLS = {
         ("COMPARISON", "Give a file and --folder"),
         (f"{COMPARE} extra", "extra"),
         ("HERE/nowhere --folder HERE/out", "no such file"),
-        ("FILE --folder HERE/out", "is no TOML"),
+        ("FILE --folder HERE/out", "is not a TOML file"),
         ("COMPARISON --folder FILE", "is a file"),
         ("COMPARISON --folder FILE/out", "is a file"),
         (f"{COMPARE} --only bas", "Did you mean 'base'"),
@@ -51,6 +50,21 @@ CALLS = {
         ("--init HERE/new.toml --minutes 5", "--init writes a file"),
         ("--init HERE/new.toml --score-only", "--init writes a file"),
     ],
+    "import_": [
+        ("", "FORM"),
+        ("hf", "folder"),
+        ("hf HERE", "--output"),
+        ("onnx HERE --output HERE/out", "onnx"),
+        ("hf HERE/nowhere --output HERE/out", "FOLDER must be a folder"),
+        ("hf FILE --output HERE/out", "FOLDER must be a folder"),
+        ("hf RUN --output FILE", "is a file"),
+        ("hf CORPUS --output HERE/out", "config.json"),
+        ("hf CORPUS --output HERE/out --weights FILE", "are for marian"),
+        ("marian CORPUS --output HERE/out", "*.npz"),
+        ("marian CORPUS --output HERE/out --weights HERE/no.npz", "no.npz"),
+        ("marian CORPUS --output HERE/out --weights FILE", "is not a file of arrays"),
+        ("hf CORPUS HERE --output HERE/out", "extra"),
+    ],
     "tune": [
         ("", "--data"),
         (f"{TUNE} --updates 5", "--space"),
@@ -61,13 +75,9 @@ CALLS = {
         (f"{OFFSETS} --minutes 0", "--minutes"),
         (f"{OFFSETS} --updates 5 --trials 0", "--trials"),
         (f"{OFFSETS} --updates 5 --seeds 0", "--seeds"),
+        (f"{OFFSETS} --updates 5 --workers 0", "--workers"),
         (f"{OFFSETS} --updates 5 --method grid", "--method"),
         (f"{OFFSETS} --updates 5 --objective chrf", "--objective"),
-        (f"{OFFSETS} --updates 5 --workers 0", "`--workers 0` needs `--chief`"),
-        (f"{OFFSETS} --updates 5 --worker a", "`--worker` needs `--chief`"),
-        (f"{OFFSETS} --updates 5 --chief here", "`--chief` must be host:port"),
-        (f"{OFFSETS} {WORKER} --workers 2", "`--worker` is one process"),
-        (f"{OFFSETS} {WORKER} --csv HERE/table.csv", "--csv is for the chief"),
         (f"{OFFSETS} --updates 5 --batch-tokens 0", "--batch-tokens"),
         (f"{OFFSETS} --updates 5 --bleu-sentences 9", "needs --objective bleu"),
         (f"{OFFSETS} --updates 5 --distance 2", "need --from-locality"),
@@ -137,7 +147,7 @@ CALLS = {
         ("--data CORPUS --source xx --target yy", "Give --model, --saved-model"),
         (f"{EVALUATE} extra", "extra"),
         (f"{EVALUATE} --beam 4", "--beam"),
-        (f"{EVALUATE} --model HERE/nowhere", "log.jsonl"),
+        (f"{EVALUATE} --model HERE/nowhere", "trained model"),
         (f"{EVALUATE} --model HERE", "manifest.json"),
         (f"{EVALUATE} --model FILE", "manifest.json"),
         (f"{EVALUATE} --saved-model RUN", "saved_model.pb"),
@@ -162,7 +172,7 @@ CALLS = {
         ("", "--model"),
         ("--model RUN --output HERE/list.npz", "--data"),
         (f"{SHORTLIST} extra", "extra"),
-        (f"{SHORTLIST} --model HERE/nowhere", "log.jsonl"),
+        (f"{SHORTLIST} --model HERE/nowhere", "trained model"),
         (f"{SHORTLIST} --model FILE", "manifest.json"),
         (f"{SHORTLIST} --data HERE/nowhere", "no such folder"),
         (f"{SHORTLIST} --data bible-en-de", "bible-de-en"),
@@ -180,7 +190,7 @@ CALLS = {
             f"{TRANSLATE} --saved-model SAVED",
             "Give one of --model, --saved-model",
         ),
-        (f"{TRANSLATE} --model HERE/nowhere", "log.jsonl"),
+        (f"{TRANSLATE} --model HERE/nowhere", "trained model"),
         (f"{TRANSLATE} --model HERE", "manifest.json"),
         ("text --saved-model HERE", "saved_model.pb"),
         ("text --saved-model SAVED --precision int8", "--precision"),
@@ -211,7 +221,7 @@ CALLS = {
         ("--model RUN", "--output"),
         (f"{EXPORT} extra", "extra"),
         (f"{EXPORT} --model HERE", "manifest.json"),
-        (f"{EXPORT} --model HERE/nowhere", "log.jsonl"),
+        (f"{EXPORT} --model HERE/nowhere", "trained model"),
         (f"{EXPORT} --output FILE", "is a file"),
         (f"{EXPORT} --output FILE/saved", "is a file"),
         (f"{EXPORT} --output SAVED --version 1", "`version` must be new"),
@@ -243,9 +253,8 @@ CALLS = {
         ("SAVED --max-wait nan", "`max_wait` must be a positive number"),
     ],
     "demo": [
-        ("", "'models'"),
         ("HERE", "manifest.json"),
-        ("HERE/nowhere", "log.jsonl"),
+        ("HERE/nowhere", "trained model"),
         ("RUN HERE", "manifest.json"),
         ("SAVED", "manifest.json"),
         ("FILE", "manifest.json"),
@@ -298,10 +307,9 @@ CALLS = {
     ],
     "attention": [
         ("", "'sentence'"),
-        ("text", "--model"),
         (f"{TRANSLATE} extra", "extra"),
         ("text --model HERE", "manifest.json"),
-        ("text --model HERE/nowhere", "log.jsonl"),
+        ("text --model HERE/nowhere", "trained model"),
         ("text --model FILE", "manifest.json"),
         (f"{TRANSLATE} --layer 0", "--layer"),
         (f"{TRANSLATE} --layer top", "--layer"),
@@ -316,7 +324,7 @@ CALLS = {
         ("RUN --analysis locality", "--data"),
         (f"{ANALYSE} --analysis localty", "localty"),
         (f"HERE {LOCALITY}", "manifest.json"),
-        (f"HERE/nowhere {LOCALITY}", "log.jsonl"),
+        (f"HERE/nowhere {LOCALITY}", "trained model"),
         (f"RUN {LOCALITY}", "different names"),
         ("RUN --analysis entropy --data CORPUS", "needs --source and --target"),
         (f"{LOCALITY} --split valid2", "'train', 'validation', 'test'"),
@@ -392,7 +400,7 @@ def no_work(monkeypatch):
 def test_a_wrong_call_is_one_line(command, call, phrase, kav, places, no_work):
     for name, path in places.items():
         call = call.replace(name, str(path))
-    check_error(kav(command, *call.split()), phrase)
+    check_error(kav(command.removesuffix("_"), *call.split()), phrase)
     assert places["FILE"].read_text() == "one line\n"
     assert not any(places["HERE"].iterdir())
 

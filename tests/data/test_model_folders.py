@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 from keras.src.saving.serialization_lib import SafeModeScope
 
+import keras_attnvariants as kav
 from keras_attnvariants import Tokenizer
 from keras_attnvariants import presets
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.data import model_folders
 from keras_attnvariants.data.model_folders import check_config
 from keras_attnvariants.data.model_folders import load_model
+from keras_attnvariants.data.model_folders import of_any_release
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.models import Seq2SeqLSTM
 from keras_attnvariants.models import Transformer
@@ -400,6 +402,35 @@ def test_classes_that_are_not_models(copy, config):
     assert str(error.value).endswith(f"Received: {copy}")
 
 
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [
+        ("99.1", "; version 99.1 wrote it: pip install -U keras_attnvariants)"),
+        (kav.__version__, ")"),
+        ("new", ")"),
+        (None, ")"),
+    ],
+)
+def test_a_model_of_a_later_version_is_told(copy, version, advice):
+    config = json.loads((copy / "config.json").read_text())
+    assert config["version"] == kav.__version__
+    config["version"] = version
+    config["config"]["attention_of_tomorrow"] = 1
+    (copy / "config.json").write_text(json.dumps(config))
+    sign(copy, "config.json")
+    with pytest.raises(ValueError, match="config.json describes no mod") as error:
+        load_model(copy)
+    assert f"'attention_of_tomorrow': 1}}{advice}. Received: " in str(error.value)
+
+
+def test_a_load_draws_no_random_weights(saved, monkeypatch):
+    def drawn(self, shape, dtype=None):
+        raise AssertionError(f"drew {shape}")
+
+    monkeypatch.setattr(keras.initializers.VarianceScaling, "__call__", drawn)
+    assert load_model(saved).model.built
+
+
 def test_a_class_that_is_not_known_has_to_be_imported(copy):
     text = (copy / "config.json").read_text()
     (copy / "config.json").write_text(text.replace("DotProductAttention", "Own"))
@@ -487,3 +518,12 @@ def test_the_weights_that_come_back_are_not_those_of_a_new_model(saved):
     )
     difference = tiny.forward(again) - tiny.forward(load_model(saved).model)
     assert np.abs(difference).max() > 0.1
+
+
+def test_initializers_of_other_releases_of_keras_may_have_options_that_are_unset():
+    written = keras.initializers.serialize(keras.initializers.HeNormal())
+    later = {**written, "config": {**written["config"], "not_there_yet": None}}
+    found = of_any_release({"config": {"kernel_initializers": [later], "seed": None}})
+    assert found["config"]["seed"] is None
+    [initializer] = found["config"]["kernel_initializers"]
+    assert keras.initializers.deserialize(initializer).get_config() == written["config"]

@@ -136,21 +136,71 @@ def test_tf_tokenizer_agrees_on_any_text(tokenizer, texts):
 
 
 def test_other_special_ids_are_refused(toy_texts):
+    model = sentencepiece_model(toy_texts, vocab_size=90)
+    with pytest.raises(ValueError, match=r"pad 0, unk 1.*Received: .*\(-1, 0, 1, 2\)"):
+        Tokenizer(model)
+
+
+FOREIGN_IDS = [
+    {},
+    {"pad_id": 3, "unk_id": 0, "bos_id": 1, "eos_id": 2},
+    {"pad_id": -1, "unk_id": 1, "bos_id": -1, "eos_id": 0, "eos_piece": "[end]"},
+]
+
+
+def sentencepiece_model(texts, **options):
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(toy_texts),
-        model_writer=model,
-        vocab_size=90,
-        minloglevel=2,
+        sentence_iterator=iter(texts), model_writer=model, minloglevel=2, **options
     )
-    with pytest.raises(ValueError, match=r"pad 0, unk 1.*Received: .*\(-1, 0, 1, 2\)"):
-        Tokenizer(model.getvalue())
+    return model.getvalue()
 
 
+@pytest.mark.parametrize("ids", FOREIGN_IDS)
+@pytest.mark.parametrize("model_type", ["unigram", "bpe"])
+def test_models_of_other_toolkits_are_adopted(toy_texts, ids, model_type, tmp_path):
+    content = sentencepiece_model(
+        toy_texts, vocab_size=90, model_type=model_type, **ids
+    )
+    (tmp_path / "spm.model").write_bytes(content)
+    tokenizer = Tokenizer.adopt(tmp_path / "spm.model")
+    original = sentencepiece.SentencePieceProcessor(model_proto=content)
+    texts = [*toy_texts, *ODD_LINES]
+    assert tokenizer.split(texts) == original.encode(texts, out_type=str)
+    assert tokenizer.decode(tokenizer.encode(toy_texts)) == toy_texts
+    special = {original.id_to_piece(i) for i in range(4)} & {"<s>", "</s>", "[end]"}
+    assert special <= set(tokenizer.pieces[:4])
+    pieces = [original.id_to_piece(i) for i in range(original.get_piece_size())]
+    ordinary = [piece for piece in pieces if piece not in tokenizer.pieces[:4]]
+    assert tokenizer.pieces[4:] == ordinary
+
+
+def test_an_adopted_model_stays_as_it_is(tokenizer, toy_texts):
+    again = Tokenizer.adopt(tokenizer.model_bytes)
+    assert again.pieces == tokenizer.pieces
+    assert again.encode(toy_texts) == tokenizer.encode(toy_texts)
+
+
+def test_an_ordinary_piece_is_not_taken_for_a_special_one(toy_texts):
+    content = sentencepiece_model(
+        toy_texts, vocab_size=90, user_defined_symbols=["<pad>"]
+    )
+    with pytest.raises(ValueError, match="must have <pad> as a special piece"):
+        Tokenizer.adopt(content)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
+def test_models_that_are_cut_short_are_not_adopted(tokenizer, share):
+    content = tokenizer.model_bytes
+    with pytest.raises(ValueError, match="a whole one"):
+        Tokenizer.adopt(content[: int(share * len(content))])
+
+
+@pytest.mark.parametrize("make", [Tokenizer, Tokenizer.adopt])
 @pytest.mark.parametrize("content", [b"", b"no model", bytes(1000)])
-def test_rubbish_is_refused(content):
+def test_rubbish_is_refused(make, content):
     with pytest.raises(ValueError, match="Received"):
-        Tokenizer(content)
+        make(content)
 
 
 def test_truncated_models_are_refused(tokenizer):

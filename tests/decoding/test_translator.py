@@ -213,7 +213,7 @@ def test_samples_of_texts(translator):
     cold = [best.text for best in translator.sample(texts, temperature=0)]
     assert cold == greedy.translate(texts)
     assert len({best.text for best in translator.sample(["a b"] * 20, seed=1)}) > 10
-    with pytest.raises(ValueError, match="`seed` .* Received: 2 seeds"):
+    with pytest.raises(ValueError, match=r"`seed` .* \(21\)\. Received: 2"):
         translator.sample(texts, seed=[1, 2])
     with pytest.raises(ValueError, match="`top_p` .* Received: 2.0"):
         translator.sample(texts, top_p=2.0)

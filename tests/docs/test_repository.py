@@ -57,6 +57,14 @@ def test_the_oldest_and_the_newest_python_are_tested():
     assert matrix["python"] == [versions[0], versions[-1]]
 
 
+def test_the_oldest_releases_that_are_tested_are_the_oldest_that_are_allowed():
+    setup = (ROOT / "setup.cfg").read_text("utf-8")
+    allowed = dict(re.findall(r"^    ([\w-]+)>=(\d+\.\d+)", setup, re.M))
+    tested = (ROOT / "tests" / "oldest.txt").read_text("utf-8")
+    for name, release in re.findall(r"^([\w-]+)==(\d+\.\d+)", tested, re.M):
+        assert allowed[name] == release, name
+
+
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.stem)
 def test_forms_ask_something(path):
     form = yaml.safe_load(path.read_text("utf-8"))

@@ -8,6 +8,7 @@ import pytest
 
 from keras_attnvariants.evaluation.alignment_html import Hypothesis
 from keras_attnvariants.evaluation.alignment_html import alignment_html
+from keras_attnvariants.evaluation.alignment_html import alignment_svg
 from keras_attnvariants.evaluation.alignment_html import word_weights
 from keras_attnvariants.evaluation.alignment_html import words
 
@@ -105,3 +106,22 @@ def test_a_model_without_weights():
 
 def zeros():
     return np.zeros((0, 2))
+
+
+def test_a_picture_has_a_cell_for_each_pair_of_words():
+    weights = np.array([[0.9, 0.1, 0.0], [0.0, 0.5, 0.5]])
+    text = alignment_svg(["▁x", "▁y", "z"], Hypothesis(["▁a", "▁b"], -0.5, weights))
+    page = Page(text)
+    told = ["a to x: 90%", "a to yz: 10%", "b to x: 0%", "b to yz: 100%"]
+    assert page.text.split() == " ".join(["x yz a", *told[:2], "b", *told[2:]]).split()
+    shown = [float(a["fill-opacity"]) for _, a in page.tags if "fill-opacity" in a]
+    assert shown == [0.9, 0.1, 0.0, 1.0]
+
+
+def test_typed_text_is_never_markup_of_a_picture():
+    bad = ['▁<script>alert("1")</script>', "▁\"'><img/src=x>", "▁</text>", "▁&amp;"]
+    found = Hypothesis(bad, -1.0, np.full((4, 4), 0.25))
+    page = Page(alignment_svg(bad, found))
+    assert {tag for tag, _ in page.tags} == {"svg", "rect", "text", "title"}
+    assert page.text.count('<script>alert("1")</script>') == 2 + 2 * 4
+    assert found.text == " ".join(piece[1:] for piece in bad)

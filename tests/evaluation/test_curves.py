@@ -76,6 +76,15 @@ def test_the_best_values_are_a_table():
         assert value in text
 
 
+def test_a_long_name_is_whole_in_the_table():
+    console = Console(width=80, record=True, file=io.StringIO())
+    name = "a_run_with_a_long_name_" * 2 + "base"
+    console.print(curves.summary({name: log()}))
+    text = console.export_text()
+    column = "".join(line[1:].partition("│")[0].strip() for line in text.splitlines())
+    assert name in column
+
+
 def test_text_in_a_drawing_is_text(tmp_path):
     paths = [tmp_path / name for name in ("one.svg", "two.svg")]
     for path in paths:

@@ -134,7 +134,7 @@ def test_a_model_folder_is_loaded_and_its_parameters_are_counted(tiny_system, tm
 def test_a_folder_that_cannot_translate_is_refused(tiny_system, tmp_path):
     model, _ = tiny_system
     folder = save_model(model, tmp_path / "model")
-    with pytest.raises(ValueError, match="a tokenizer. Received: '.*model'"):
+    with pytest.raises(ValueError, match="its tokenizer. Received: '.*model'"):
         evaluate(folder, SOURCES, REFERENCES)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         evaluate(tmp_path / "nowhere", SOURCES, REFERENCES)
@@ -146,3 +146,9 @@ def test_an_unknown_tokenizer_is_found_before_translating():
 
     with pytest.raises(ValueError, match="`tokenize` must be one of"):
         evaluate(translate, ["a"], ["b"], tokenize="nope")
+
+
+def test_a_report_shows_itself_in_a_notebook():
+    report = evaluate(translate, SOURCES, REFERENCES, speed_runs=1)
+    for shown in (report, report.speed):
+        assert "tokens / s" in shown._repr_mimebundle_((), ())["text/html"]

@@ -53,6 +53,15 @@ def comparison(**changes) -> e.ComparisonResult:
             for metric in METRICS
             for i, name in enumerate(SYSTEMS[1:], start=1)
         ),
+        "points": tuple(
+            e.PointResult(
+                "validation",
+                share,
+                tuple(score(i, s, "", "BLEU") for i, s in enumerate(SYSTEMS)),
+                tuple(difference(i, s, "", "BLEU") for i, s in enumerate(SYSTEMS) if i),
+            )
+            for share in (0.5, 1.0)
+        ),
         "analyses": analyses(),
         "samples": tuple(
             e.SampleSentence(

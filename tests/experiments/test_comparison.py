@@ -4,6 +4,7 @@ Runs are made up here, except in one test, which trains.
 """
 
 import errno
+import gzip
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from keras_attnvariants import experiments
 from keras_attnvariants import training
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.experiments import comparison
+from keras_attnvariants.experiments import comparison_folder
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
@@ -144,6 +146,82 @@ def test_finished_work_is_not_repeated(compare, tmp_path, jobs):
     (tmp_path / "out" / "translations" / "test" / "hc-2.txt").unlink()
     compare()
     assert jobs == ["hc 2"]
+
+
+def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
+    options = {"records": tmp_path / "records"}
+    first = compare(options=options, **SHOWN)
+    names = sorted(path.name for path in (tmp_path / "records").iterdir())
+    assert names == [
+        f"{name}-{seed}.json.gz" for name in ("base", "hc") for seed in "12"
+    ]
+    shutil.rmtree(tmp_path / "out")
+    jobs.clear()
+    # What has begun here makes way, and the precision is that of the record.
+    begun = tmp_path / "out" / "runs" / "base" / "seed-1"
+    begun.mkdir(parents=True)
+    (begun / "log.jsonl").write_text("{}\n")
+    second = compare(options=options, **SHOWN)
+    assert jobs == []
+    for part in ("runs", "scores", "differences", "samples"):
+        assert getattr(first, part) == getattr(second, part)
+    # The run that has none is made anew.
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "records" / "hc-2.json.gz").unlink()
+    assert compare(options=options, **SHOWN).scores == first.scores
+    assert jobs == ["hc 2"]
+
+
+def test_a_record_of_other_settings_is_refused(compare, tmp_path):
+    options = {"records": tmp_path / "records"}
+    compare(options=options)
+    shutil.rmtree(tmp_path / "out")
+    with pytest.raises(
+        training.DifferentSettingsError, match=r"base-1.json.gz.*updates"
+    ):
+        compare(options=options, **{"updates = 4": "updates = 6"})
+
+
+def test_a_record_decides_the_precision(compare, tmp_path, jobs, monkeypatch):
+    options = {"records": tmp_path / "records"}
+    automatic = {'precision = "float32"': ""}
+    monkeypatch.setattr(comparison_folder, "faster_precision", lambda: "float32")
+    compare(options=options, **automatic)
+    shutil.rmtree(tmp_path / "out")
+    jobs.clear()
+    monkeypatch.setattr(comparison_folder, "faster_precision", lambda: "mixed_bfloat16")
+    compare(options=options, **automatic)
+    assert jobs == []
+
+
+def test_runs_with_another_vocabulary_are_named(compare, tmp_path):
+    compare()
+    config = tmp_path / "out" / "runs" / "hc" / "seed-2" / "config.json"
+    config.write_text('{"tokenizer": "another"}')
+    with pytest.raises(ValueError, match="hc 2 has another vocabulary"):
+        compare()
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", gzip.compress(b"[1, 2]"), "cut"])
+def test_a_damaged_record_is_named(compare, tmp_path, content):
+    options = {"records": tmp_path / "records"}
+    compare(options=options)
+    shutil.rmtree(tmp_path / "out")
+    path = tmp_path / "records" / "hc-1.json.gz"
+    path.write_bytes(path.read_bytes()[:200] if content == "cut" else content)
+    with pytest.raises(DamagedFolderError, match=r"no record of a run.*hc-1.json.gz"):
+        compare(options=options)
+
+
+def test_a_restored_run_has_no_weights_for_a_new_translation(
+    compare, tmp_path, monkeypatch
+):
+    options = {"records": tmp_path / "records"}
+    compare(options=options)
+    shutil.rmtree(tmp_path / "out")
+    monkeypatch.setattr(comparison, "run_jobs", run_jobs_here)
+    with pytest.raises(DamagedFolderError, match="base 1 has no weights"):
+        compare(options=options, **{"beam_size = 2": "beam_size = 3"})
 
 
 def test_systems_and_seeds_can_be_added(compare, jobs):
@@ -396,7 +474,8 @@ def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare, monkeypatc
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "own_preset", raising=False)
     top = 'import = ["own_preset"]'
-    path = toy_file(tmp_path, corpus_folder, OWN_SYSTEM, top, **SHOWN, **analyses)
+    changes = SHOWN | analyses | {"examples = 2": "examples = 2\npoints = 2"}
+    path = toy_file(tmp_path, corpus_folder, OWN_SYSTEM, top, **changes)
     compare_here(path, tmp_path / "undisturbed")
     folder = tmp_path / "killed"
     copy_runs(tmp_path / "undisturbed", folder)
@@ -417,6 +496,13 @@ def test_a_kill_changes_nothing(tmp_path, corpus_folder, kav_compare, monkeypatc
     assert second.missing == ()
     assert first.scores == second.scores
     assert first.differences == second.differences
+    assert first.points == second.points
+    points = [(point.test_set, point.share) for point in first.points]
+    assert points == [(name, s) for name in ("validation", "test") for s in (0.5, 1.0)]
+    early, late = first.points[-2:]
+    assert early.scores != late.scores
+    # The finished models are those of the last validation.
+    assert late.scores[0].values == first.score("base", "test", "BLEU").values
     assert first.samples == second.samples
     assert first.attention == second.attention
     assert first.analyses == second.analyses

@@ -91,9 +91,11 @@ def test_csv_files_open_in_a_spreadsheet(tmp_path, monkeypatch):
     assert (tmp_path / "analyses" / "01-locality-base.csv").is_file()
 
 
-def test_the_table_on_the_terminal_shows_names_as_they_are():
+def test_the_table_on_the_terminal_or_in_a_notebook_shows_names_as_they_are():
     console = Console(width=120, record=True, file=io.StringIO())
     result = comparison()
-    odd = dataclasses.replace(result.systems[0], name="[bold]base")
-    console.print(result_files.score_table(dataclasses.replace(result, systems=(odd,))))
-    assert "[bold]base" in console.export_text()
+    odd = dataclasses.replace(result.systems[0], name="[bold]<b>base")
+    result = dataclasses.replace(result, systems=(odd,))
+    console.print(result)
+    assert "[bold]<b>base" in console.export_text()
+    assert "[bold]&lt;b&gt;base" in result._repr_mimebundle_((), ())["text/html"]

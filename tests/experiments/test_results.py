@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,24 @@ def test_a_damaged_file_is_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(DamagedFolderError, match="results.json"):
         ComparisonResult.read(path)
+
+
+def test_costs_are_those_of_one_kind_of_processor():
+    result = comparison()
+    first, other, *rest = result.runs
+    assert (first.system, other.system) == ("base", "base")
+    runs = replace(first, processor="another"), other, *rest
+    mixed = replace(result, runs=runs)
+    # Runs of before their processors were kept count as those of most.
+    assert mixed.processors == ["another"]
+    assert mixed.costs("base")["seconds"] == (first.seconds + other.seconds) / 2
+    runs = runs[0], *(replace(run, processor="most") for run in runs[1:])
+    system = replace(result.systems[0], processor="another")
+    mixed = replace(mixed, runs=runs, systems=(system, *result.systems[1:]))
+    assert mixed.processors == ["most", "another"]
+    assert mixed.costs("base")["seconds"] == other.seconds
+    assert mixed.costs("base")["sentences_per_second"] is None
+    assert mixed.costs("base")["parameters"] == 1_575_424
 
 
 def test_scores_and_costs_by_name():

@@ -8,6 +8,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
+from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.experiments.scores import Translations
 from keras_attnvariants.experiments.scores import sentence_tests
 
@@ -25,7 +26,8 @@ def noisy(references, rate, seed):
 
 def translations(metric, texts, references):
     """Scores of runs with the seeds 0, 1, …"""
-    return Translations.of(metric, dict(enumerate(texts)), references)
+    counts = [sentence_statistics(metric, lines, references) for lines in texts]
+    return Translations(metric, dict(enumerate(counts)))
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,7 @@ WRONG = {
     "no seeds": ("[1, 2]", "[]", "`seeds` must be a list"),
     "negative seed": ("[1, 2]", "[-1]", "`seeds` must be an integer >= 0"),
     "huge seed": ("[1, 2]", "[4294967296]", "below 2^31"),
-    "no TOML": ("[corpus]", "[corpus", "is no TOML"),
+    "no TOML": ("[corpus]", "[corpus", "is not a TOML file"),
     "key of a table": (
         "source =",
         "sorce =",
@@ -135,6 +135,11 @@ WRONG = {
         'test = "test"\n',
         'Shown = "test"\n[shown]\nsplit = "a"\n',
         "'Shown' and 'shown'",
+    ),
+    "points between validations": (
+        "examples = 2",
+        "points = 3",
+        "`budget.validations` must be a multiple of `scores.points`",
     ),
 }
 

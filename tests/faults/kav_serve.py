@@ -116,8 +116,8 @@ def largest(texts: list[str], longest: int) -> list[str]:
     found = []
     for _ in range(count):
         text = " ".join(draw.choices(words, k=width))
-        # JSON writes what is not ASCII in six bytes or twelve.
-        found.append(text.encode("ascii", "ignore").decode()[:width])
+        # In JSON, every other character takes more than one byte.
+        found.append("".join(c for c in text if c.isascii() and c not in '"\\')[:width])
     return found
 
 

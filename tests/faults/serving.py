@@ -10,11 +10,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from keras_attnvariants.serving.client import AsyncClient
 from keras_attnvariants.serving.client import Client
 from keras_attnvariants.serving.client import ServingError
 
@@ -88,21 +88,27 @@ class Load:
     async def run(self, *happening: Awaitable[None]) -> None:
         """Lets all clients work while something happens, and finish what they began."""
         self.is_over = False
-        working = [asyncio.create_task(self.client(n)) for n in range(self.clients)]
+        # Each client waits in a thread of its own.
+        threads = ThreadPoolExecutor(self.clients)
+        working = [
+            asyncio.create_task(self.client(n, threads)) for n in range(self.clients)
+        ]
         for event in happening:
             await event
         self.is_over = True
         await asyncio.gather(*working)
 
-    async def client(self, number: int) -> None:
+    async def client(self, number: int, threads: ThreadPoolExecutor) -> None:
         draw = random.Random(number)
-        async with AsyncClient(self.address, MODEL, **self.options) as client:
+        loop = asyncio.get_running_loop()
+        with Client(self.address, MODEL, **self.options) as client:
             while not self.is_over:
                 pairs = draw.sample(self.pairs, draw.randint(1, 8))
                 self.sent += len(pairs)
                 begin = time.monotonic()
                 try:
-                    found = await client.translate([text for text, _ in pairs])
+                    texts = [text for text, _ in pairs]
+                    found = await loop.run_in_executor(threads, client.translate, texts)
                 except ServingError as error:
                     self.outcomes[type(error).__name__] += len(pairs)
                     continue

@@ -12,7 +12,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from keras_attnvariants.serving.client import AsyncClient
+from keras_attnvariants.serving.client import Client
 from tests.faults.serving import MODEL
 from tests.faults.serving import Load
 from tests.faults.serving import ServerProcess
@@ -41,8 +41,8 @@ def versions_appear(
     async def appear() -> None:
         add_version(server.folder, 2, damaged=True)
         add_version(server.folder, 3)
-        async with AsyncClient(server.address, MODEL, **PATIENT) as client:
-            while 3 not in (found := await client.versions()):
+        with Client(server.address, MODEL, **PATIENT) as client:
+            while 3 not in (found := await asyncio.to_thread(client.versions)):
                 await asyncio.sleep(0.5)
         assert found == {1: "AVAILABLE", 2: "END", 3: "AVAILABLE"}, found
 

@@ -81,6 +81,7 @@ def translate(folder, seconds=0.0):
 
     SystemOptions.check = lambda *_: None
     SystemOptions.translators = lambda *_: {Path(): shout}
+    command.model_folder = lambda _, name: Path(name)
     command.model_digest = str
     files = ["--input", str(folder / "in"), "--output", str(folder / "out" / "out")]
     app(["translate", "--model", ".", "--resume", *files])

@@ -145,6 +145,22 @@ def test_keras_exports_a_model_after_fit(make, tmp_path):
     np.testing.assert_allclose(served.numpy(), expected, atol=1e-5)
 
 
+@EACH_MODEL
+@pytest.mark.skipif(backend.name() == "jax", reason="Keras converts it, by jax2onnx")
+def test_keras_exports_onnx(make, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
+    model, path = make(), tmp_path / "model.onnx"
+    model.export(path, format="onnx")
+    session = onnxruntime.InferenceSession(path)
+    names = [x.name for x in session.get_inputs()]
+    assert names == ["source_ids", "target_ids"]
+    for width in (4, 7):
+        rng = np.random.default_rng(width)
+        ids = {n: rng.integers(4, 9, (2, width), "int32") for n in names}
+        [found] = session.run(["logits"], ids)
+        np.testing.assert_allclose(found, tiny.to_numpy(model(ids)), atol=1e-5)
+
+
 @pytest.mark.parametrize("value", [-1, 9, 100])
 def test_ids_outside_the_vocabulary_are_named(value):
     check_token_ids(9, pad_id=0, eos_id=8)

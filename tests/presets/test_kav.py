@@ -9,6 +9,7 @@ import keras_attnvariants.training  # noqa: F401, for its schedules
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.presets.kav import IN_THE_BOX
 from keras_attnvariants.presets.kav import MAIN
 from keras_attnvariants.presets.kav import PUBLISHED
 from keras_attnvariants.presets.kav import SELF_ATTENTION
@@ -17,11 +18,13 @@ from tests.presets import tiny
 OURS = [name for name in presets.names() if name.startswith("kav/")]
 
 
-def test_the_four_main_variants_on_two_corpora_and_every_family_on_one():
+def test_which_variants_there_are_for_which_corpus():
     assert len(MAIN) == 4
     assert "kav/hc-sa/multi30k" in OURS
     for corpus, variants in (
         ("bible", MAIN),
+        ("tatoeba-en-de", IN_THE_BOX),
+        ("tatoeba-de-en", IN_THE_BOX),
         ("multi30k", [*PUBLISHED, *SELF_ATTENTION]),
     ):
         names = [name for name in OURS if name.endswith(corpus)]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import keras
 import pytest
@@ -159,3 +160,17 @@ def test_keras_deserializes_what_the_functions_return():
     layer = keras.saving.deserialize_keras_object(learned_attention(4, dropout=0.1))
     assert type(layer) is DotProductAttention
     assert (layer.num_heads, layer.get_config()["dropout"]) == (4, 0.1)
+
+
+def test_a_preset_shows_itself_in_a_notebook():
+    shown = presets.get("you2020/hc-sa/iwslt16")._repr_mimebundle_((), ())["text/html"]
+    for line in (
+        "layers +DotProductAttention, HardCodedAttention",
+        "parameters +15,476,430",
+        "num_layers +5",
+        "published bleu +{'en-de': 30.3, 'de-en': 34.8}",
+    ):
+        assert re.search(line, shown), shown
+    recurrent = presets.get("cs287/seq2seq/iwslt16")
+    shown = recurrent._repr_mimebundle_((), ())["text/html"]
+    assert re.search("model +Seq2SeqLSTM", shown) and "layers  " not in shown

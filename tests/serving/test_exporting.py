@@ -45,7 +45,7 @@ def test_a_version_never_changes(exported, models):
 
 
 def test_a_failure_leaves_nothing(model, tmp_path, monkeypatch):
-    def fail(module, path, signatures):
+    def fail(module, path, signatures, options):
         (tf.io.gfile.GFile(f"{path}/saved_model.pb", "w")).write("half")
         raise OSError("No space left on device")
 

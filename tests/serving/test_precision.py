@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from keras_attnvariants import backend
 from keras_attnvariants.serving import export
-from keras_attnvariants.serving import precision
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
@@ -54,7 +53,7 @@ def test_a_model_in_other_floats_has_the_same_weights(given, wanted):
 
 @pytest.mark.parametrize("best", ["float32", "bfloat16"])
 def test_what_is_fastest_is_taken(monkeypatch, best):
-    monkeypatch.setattr(precision, "fastest_precision", lambda: best)
+    monkeypatch.setattr(backend, "faster_floats", lambda: best)
     model = in_precision("float32")
     assert Precision.of(model_in(model, "auto"))[:2] == (best, None)
     stored = model_in(model, "int8-weights")
@@ -133,32 +132,3 @@ def translated(translate, rows, size: int) -> list[tuple[int, ...]]:
         for row, length in zip(ids["ids"].numpy(), ids["lengths"].numpy(), strict=True):
             found.append(tuple(row[:length].tolist()))
     return found
-
-
-PRECISIONS = ["float32", "bfloat16"]
-
-
-@pytest.fixture
-def faster(monkeypatch):
-    """Makes a precision the fastest."""
-
-    def make(best):
-        seconds = {name: float(name != best) for name in PRECISIONS}
-        monkeypatch.setattr(precision, "shortest_seconds", lambda *arguments: seconds)
-
-    return make
-
-
-@pytest.mark.parametrize("best", PRECISIONS)
-def test_the_precision_with_the_fastest_product_is_taken(faster, best):
-    faster(best)
-    assert precision.fastest_precision() == best
-
-
-@pytest.mark.parametrize("name", PRECISIONS)
-def test_what_is_timed_is_a_product_of_the_dtype(name):
-    assert precision.timed_product(name)() == 512
-
-
-def test_something_is_fastest_here():
-    assert precision.fastest_precision() in PRECISIONS

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import os
 import re
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import progress
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.progress import JsonLinesLogger
+from keras_attnvariants.utils.files import DamagedFolderError
 from tests.training import toy
 
 
@@ -235,6 +237,14 @@ def test_log_is_cut_back_to_the_state_it_resumes_from(tmp_path):
 def test_a_line_that_is_not_a_record_is_named(tmp_path, line):
     log = tmp_path / "log.jsonl"
     log.write_text(f'{{"event": "updates", "step": 4, "loss": null}}\n{line}\n')
-    with pytest.raises(ValueError, match=f"^Line 2 of {log} is no record") as caught:
+    with pytest.raises(ValueError, match=f"^Line 2 of {log} is not a record") as caught:
         progress.read_log(log)
     assert "\n" not in str(caught.value)
+
+
+def test_a_log_that_is_larger_than_that_of_any_run_is_not_read(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.touch()
+    os.truncate(log, 3 * 10**9)  # takes no place on the disk
+    with pytest.raises(DamagedFolderError, match=f"^log.jsonl is larger.*: {log}$"):
+        progress.read_log(log)

@@ -13,6 +13,7 @@ from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.training import TrainingState
 from keras_attnvariants.training import callbacks
+from keras_attnvariants.training import run_folder
 from keras_attnvariants.training import run_settings
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.run_settings import DifferentSettingsError
@@ -20,6 +21,7 @@ from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.machine import hardware
 from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -166,6 +168,17 @@ def test_a_run_belongs_to_its_backend(finished, monkeypatch):
         DifferentSettingsError, match=f"`backend` another instead of {own}"
     ):
         toy.run(folder, config, tokenizer=toy.toy_tokenizer())
+
+
+def test_a_run_names_its_machine_and_goes_on_on_another(tmp_path, monkeypatch):
+    toy.run(tmp_path, toy.toy_config(steps=8))
+    found = json.loads((tmp_path / "config.json").read_text())["machine"]
+    assert found == hardware()
+    monkeypatch.setattr(run_folder, "hardware", lambda: {"processor": "another"})
+    toy.run(tmp_path, toy.toy_config(steps=16))
+    assert toy.log(tmp_path)[-1]["step"] == 16
+    found = json.loads((tmp_path / "config.json").read_text())["machine"]
+    assert found == {"processor": "another"}
 
 
 @pytest.mark.parametrize(

@@ -161,9 +161,16 @@ def test_junk_is_not_a_state_though_its_manifest_matches(tmp_path, capsys, spoil
 def test_a_manifest_must_list_the_files_of_a_state(tmp_path, capsys):
     store = TrainingState(tmp_path)
     save(store, 1)
-    (save(store, 2) / MANIFEST).write_text("{}")
-    assert TrainingState(tmp_path).load_latest().progress == {"step": 1}
-    assert "must list 'variables.npz'" in capsys.readouterr().err
+    path = save(store, 2) / MANIFEST
+    listed = json.loads(path.read_text())
+    del listed["variables.npz"]
+    for text, problem in (
+        ("{}", "must list the files of the folder"),
+        (json.dumps(listed), "must list 'variables.npz'"),
+    ):
+        path.write_text(text)
+        assert TrainingState(tmp_path).load_latest().progress == {"step": 1}
+        assert problem in capsys.readouterr().err
 
 
 def test_all_damaged_is_an_error(tmp_path):
@@ -193,6 +200,8 @@ def test_non_finite_arrays_are_never_written(tmp_path, value, dtype):
     assert [path.name for path in tmp_path.iterdir()] == ["state-00000001"]
 
 
+# Before NumPy 2.2, an archive that could not be written is told of when it is closed.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_full_disk_at_any_byte_leaves_the_last_state(tmp_path, monkeypatch):
     store = TrainingState(tmp_path)
     path = save(store, 1)
@@ -211,6 +220,7 @@ def test_full_disk_at_any_byte_leaves_the_last_state(tmp_path, monkeypatch):
     assert TrainingState(tmp_path).load_latest().progress == {"step": 2}
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_full_disk_for_real(tmp_path):
     mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(tmp_path)]
     try:

@@ -50,17 +50,11 @@ def test_clipnorm_must_be_positive(norm):
 
 
 @pytest.mark.parametrize(
-    ("bfloat16", "expected"), [(0.5, "mixed_bfloat16"), (0.9, "float32")]
+    ("floats", "expected"), [("bfloat16", "mixed_bfloat16"), ("float32", "float32")]
 )
-def test_precision_is_the_faster_one(bfloat16, expected, monkeypatch):
-    seconds = {"bfloat16": bfloat16, "float32": 1.0}
-    monkeypatch.setattr(training_config, "shortest_seconds", lambda functions: seconds)
+def test_precision_is_the_faster_one(floats, expected, monkeypatch):
+    monkeypatch.setattr(training_config, "faster_floats", lambda: floats)
     assert faster_precision() == expected
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_what_is_timed_is_a_product_of_the_dtype(dtype):
-    assert training_config.square_product(dtype)() == 512
 
 
 @pytest.fixture

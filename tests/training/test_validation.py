@@ -1,8 +1,7 @@
-"""BLEU, the best model, early stopping, and runs that end in time."""
+"""BLEU, translations to read, and what they may cost."""
 
 import io
 import sys
-from types import SimpleNamespace
 
 import pytest
 import sacrebleu
@@ -11,14 +10,10 @@ from rich.console import Console
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import ProgressBar
-from keras_attnvariants.training import TimeLimit
-from keras_attnvariants.training import TrainingState
-from keras_attnvariants.training import load_run
 from keras_attnvariants.training import validation
 from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.training.validation import show_translations
-from tests.training import toy
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -187,116 +182,3 @@ def test_bleu_and_samples_are_compiled_once(corpus, run_folder, capsys):
     assert lines[0] == f"  source       {sources[0]}"
     assert lines[3] == f"  source       {sources[10]}"
     assert lines[5] == f"  reference    {references[10]}"
-
-
-def updates(limit, clock, seconds):
-    """Runs updates of these lengths; returns their number."""
-    limit.set_model(SimpleNamespace(stop_training=False))
-    for number, length in enumerate(seconds, start=1):
-        clock.now += length
-        limit.on_train_batch_end(number)
-        if limit.model.stop_training:
-            return number
-    return number
-
-
-def test_time_ends_after_the_next_update(clock):
-    limit = TimeLimit(minutes=1)
-    limit.tick()
-    assert updates(limit, clock, [25] * 9) == 3
-    assert limit.get_state() == {"seconds": 75.0, "ended": 60.0}
-
-
-def test_time_for_the_last_validations_is_kept(clock):
-    """The time left is for the weights and the averages, as long as the last took."""
-    limit = TimeLimit(minutes=1)
-    limit.measure(lambda: setattr(clock, "now", clock.now + 6))
-    assert updates(limit, clock, [2] * 99) == 18  # 12 + 36 + 12
-    limit = TimeLimit(minutes=1)
-    limit.measure(lambda: setattr(clock, "now", clock.now + 6))
-    assert updates(limit, clock, [2] * 6) == 6
-    clock.now += 5
-    limit.on_epoch_end(0)
-    assert updates(limit, clock, [2] * 99) == 11  # 12 + 12 + 5 + 22 + 10
-
-
-def test_no_update_follows_a_validation_that_has_left_no_time(clock):
-    limit = TimeLimit(minutes=1)
-    limit.tick()
-    assert updates(limit, clock, [10, 10]) == 2
-    clock.now += 20
-    limit.on_epoch_end(0)
-    assert limit.model.stop_training
-
-
-def test_time_goes_on_where_it_stopped(clock):
-    first = TimeLimit(minutes=1)
-    first.tick()
-    assert updates(first, clock, [25]) == 1
-    saved = first.get_state()
-    assert saved["ended"] is None
-    clock.now += 10_000  # the machine was off
-    second = TimeLimit(minutes=1)
-    second.tick()
-    clock.now += 5  # the start of the run
-    second.set_state(saved)
-    assert updates(second, clock, [15] * 9) == 2
-
-
-def test_time_between_trainings_does_not_count(clock):
-    limit = TimeLimit(minutes=1)
-    clock.now += 10_000
-    limit.tick()
-    assert updates(limit, clock, [25] * 9) == 3
-
-
-@pytest.mark.parametrize("minutes", [0, -1, float("nan"), "5"])
-def test_minutes_must_be_positive(minutes):
-    with pytest.raises(ValueError, match="`minutes` must be a positive number"):
-        TimeLimit(minutes)
-
-
-class Ticking(TimeLimit):
-    """A limit whose clock advances by a second in every update."""
-
-    def __init__(self, clock, minutes):
-        super().__init__(minutes)
-        self.clock = clock
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.clock.now += 1
-        super().on_train_batch_end(batch, logs)
-
-
-def test_training_ends_when_the_time_is_up(clock, tmp_path, capsys):
-    config = toy.toy_config(steps=80, validate_every=30)
-    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.2)])
-    assert result.step == 12 and result.averaged is not None
-    assert load_run(tmp_path).model
-    assert TrainingState(tmp_path / "state").load_latest().progress["step"] == 12
-    events = [record["event"] for record in toy.log(tmp_path)]
-    assert events[-2:] == ["period", "averaged"]
-
-    # The same limit has nothing left; a higher one continues the run.
-    capsys.readouterr()
-    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.2)])
-    assert result.step == 12
-    output = capsys.readouterr().out
-    assert "update 12 of 80, 0:12 of 0:12 spent, 0:00 left.\nIt was stopped" in output
-    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.3)])
-    assert result.step == 18
-    assert (
-        "update 12 of 80, 0:12 of 0:18 spent, 0:06 left.\n" in capsys.readouterr().out
-    )
-    model, result = toy.run(tmp_path, config)  # and so does no limit
-    assert result.step == 80
-    undisturbed, _ = toy.run(tmp_path / "other", config)
-    assert toy.same(toy.variables(model), toy.variables(undisturbed))
-
-
-def test_a_run_stopped_by_another_callback_does_not_go_on_for_its_time(clock, tmp_path):
-    config = toy.toy_config(steps=80, patience=1, learning_rate=1e-9)
-    _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 9)])
-    assert result.step == 16
-    _, again = toy.run(tmp_path, config, callbacks=[Ticking(clock, 10)])
-    assert again == result

@@ -1,7 +1,4 @@
-"""Oracles that lose no trial: after a kill, a lost worker, and failures."""
-
-import json
-import threading
+"""Oracles that processes share: no trial is lost after a kill and failures."""
 
 import pytest
 
@@ -58,18 +55,48 @@ def test_a_search_killed_after_each_trial_proposes_the_same_points(tmp_path, kin
         end(whole, whole.create_trial("a"))
     for _ in range(4):
         killed = make(tmp_path, kind, **options)
-        killed.reload()
         end(killed, killed.create_trial("a"))
     assert points(killed) == points(whole)
 
 
-def test_the_trial_of_a_killed_search_is_run_again(tmp_path):
-    first = make(tmp_path).create_trial("a")
-    again = make(tmp_path)
-    again.reload()
-    trial = again.create_trial("a")
-    assert trial.trial_id == first.trial_id
-    assert trial.hyperparameters.values == first.hyperparameters.values
+def test_processes_share_the_trials(tmp_path):
+    first, second = make(tmp_path, trials=3), make(tmp_path, trials=3)
+    trials = [
+        oracle.create_trial(name) for oracle, name in ((first, "a"), (second, "b"))
+    ]
+    assert [trial.trial_id for trial in trials] == ["0", "1"]
+    end(first, trials[0])
+    last = first.create_trial("a")
+    assert last.trial_id == "2"
+    end(second, trials[1])
+    # There is no other trial, but this one may be left.
+    assert second.create_trial("b").status == "IDLE"
+    end(first, last)
+    assert first.create_trial("a").status == "STOPPED"
+    assert second.create_trial("b").status == "STOPPED"
+    assert len(set(points(second))) == 3
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_the_trial_of_a_process_that_has_ended_is_continued(tmp_path, capsys, name):
+    first = make(tmp_path)
+    lost = first.create_trial("a")
+    first.leave_trial()
+    trial = make(tmp_path).create_trial(name)
+    assert trial.trial_id == lost.trial_id == "0"
+    assert trial.hyperparameters.values == lost.hyperparameters.values
+    assert capsys.readouterr().out == "Trial 0 is continued.\n"
+    assert make(tmp_path).create_trial("c").trial_id == "1"
+
+
+def test_a_trial_that_failed_is_run_again_by_one_process(tmp_path):
+    first, second = (make(tmp_path, max_retries_per_trial=1) for _ in range(2))
+    end(first, first.create_trial("a"), "INVALID")
+    again = first.create_trial("a")
+    assert again.trial_id == "0"
+    assert second.create_trial("b").trial_id == "1"
+    end(first, again)
+    assert first.trials["0"].status == "COMPLETED"
 
 
 def test_a_kill_between_the_files_of_a_trial_and_of_the_oracle(tmp_path):
@@ -77,37 +104,12 @@ def test_a_kill_between_the_files_of_a_trial_and_of_the_oracle(tmp_path):
     end(oracle, oracle.create_trial("a"))
     before = (tmp_path / "search/oracle.json").read_bytes()
     lost = oracle.create_trial("a")
+    oracle.leave_trial()
     (tmp_path / "search/oracle.json").write_bytes(before)
     again = make(tmp_path)
-    again.reload()
-    assert list(again.trials) == ["0"]
     trial = again.create_trial("a")
+    assert list(again.trials) == ["0", "1"]
     assert trial.hyperparameters.values == lost.hyperparameters.values
-
-
-def test_a_trial_that_has_ended_is_not_run_again(tmp_path):
-    oracle = make(tmp_path)
-    end(oracle, oracle.create_trial("a"))
-    path = tmp_path / "search/oracle.json"
-    assert json.loads(path.read_text())["ongoing_trials"] == {}
-    state = json.loads(path.read_text())
-    path.write_text(json.dumps({**state, "ongoing_trials": {"a": "0"}}))
-    again = make(tmp_path)
-    again.reload()
-    assert again.create_trial("a").trial_id == "1"
-
-
-def test_another_worker_continues_the_trial_of_one_that_is_gone(tmp_path):
-    oracle = make(tmp_path, trials=1)
-    lost = oracle.create_trial("a")
-    # There is no other trial, but this one may come back.
-    assert oracle.create_trial("b").status == "IDLE"
-    assert oracle.give_back("a") == lost.trial_id
-    trial = oracle.create_trial("b")
-    assert oracle.give_back("a") is None
-    assert trial.trial_id == lost.trial_id
-    end(oracle, trial)
-    assert oracle.create_trial("b").status == "STOPPED"
 
 
 def test_a_trial_that_is_reported_twice_ends_once(tmp_path):
@@ -118,59 +120,26 @@ def test_a_trial_that_is_reported_twice_ends_once(tmp_path):
     assert oracle.end_order == [trial.trial_id]
 
 
-def test_a_restarted_chief_leaves_workers_their_trials(tmp_path):
-    lost = make(tmp_path).create_trial("a")
-    chief = make(tmp_path)
-    chief.reload()
-    assert chief.create_trial("b").trial_id != lost.trial_id
-    assert chief.create_trial("a").trial_id == lost.trial_id
-
-
-def test_a_chief_ends_when_all_workers_know_that_nothing_is_left(tmp_path):
-    oracle = make(tmp_path, trials=1)
-    trial = oracle.create_trial("a")
-    assert oracle.create_trial("b").status == "IDLE"
-    end(oracle, trial)
-    assert oracle.create_trial("a").status == "STOPPED" and not oracle.has_ended
-    assert oracle.create_trial("b").status == "STOPPED" and oracle.has_ended
-
-
-def test_the_limit_of_failures_ends_the_search(tmp_path):
+def test_the_limit_of_failures_ends_the_search_in_every_process(tmp_path):
     oracle = make(tmp_path, max_consecutive_failed_trials=2)
     end(oracle, oracle.create_trial("a"), "FAILED")
-    end(oracle, oracle.create_trial("a"), "FAILED")
-    assert isinstance(oracle.failure, ValueError)
-    assert "2 trials in a row" in str(oracle.failure)
-    assert oracle.create_trial("a").status == "STOPPED"
+    for _ in range(2):
+        trial = oracle.create_trial("a")
+        assert trial.trial_id == "1"
+        with pytest.raises(ValueError, match="2 trials in a row failed; their errors"):
+            end(oracle, trial, "FAILED")
+        oracle.leave_trial()
+        oracle = make(tmp_path, max_consecutive_failed_trials=2)
 
 
-def test_no_error_keeps_other_workers_waiting(tmp_path, monkeypatch):
-    """keras-tuner would never open its lock again."""
-
+def test_no_error_keeps_other_processes_waiting(tmp_path, monkeypatch):
     def full(*_):
         raise OSError("No space left on device")
 
-    oracle = make(tmp_path)
-    monkeypatch.setattr(oracles, "replace_file", full)
-    oracle.create_trial("a")
-    found = []
-    other = threading.Thread(target=lambda: found.append(oracle.create_trial("b")))
-    other.start()
-    other.join(timeout=20)
-    assert [trial.status for trial in found] == ["STOPPED"]
-    assert "No space" in str(oracle.failure)
-
-
-def test_workers_are_sent_no_conditions(tmp_path, capsys):
-    """keras-tuner prints each of them."""
-    oracle = make(tmp_path)
-    with oracle.hyperparameters.conditional_scope("n", [1, 2, 3, 4, 5]):
-        oracle.hyperparameters.Choice("m", ["x", "y"])
-    trial = oracle.create_trial("a")
-    trial.to_proto()
-    oracle.get_trial(trial.trial_id).to_proto()
-    oracle.update_trial(trial.trial_id, {"val_loss": 0.0}).to_proto()
-    assert capsys.readouterr().out == ""
-    trial.status = "COMPLETED"
-    oracle.end_trial(trial)
-    assert len(oracle.trials["0"].hyperparameters.space) == 2
+    with monkeypatch.context() as patched:
+        patched.setattr(oracles, "replace_file", full)
+        oracle = make(tmp_path)
+        with pytest.raises(OSError, match="No space"):
+            oracle.create_trial("a")
+        oracle.leave_trial()
+    assert make(tmp_path).create_trial("b").trial_id == "0"

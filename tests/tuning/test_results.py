@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -82,7 +83,8 @@ def test_the_table_shows_what_tells_the_trials_apart(tmp_path):
     _, points = printed(both).split("values")
     assert points.split() == ["0", "encoder", "none", "1", "encoder", "LocalAttention"]
     one = SearchResult(tmp_path, tuple(records[:1]), "bleu", "10 updates")
-    assert "encoder none, warmup_steps 500" in printed(one)
+    _, *words = printed(one).split("values")[1].split()
+    assert words == ["encoder", "none", "warmup_steps", "500"]
 
 
 def test_a_terminal_of_80_columns_shows_a_trial_in_a_few_lines(tmp_path):
@@ -106,3 +108,5 @@ def test_a_terminal_of_80_columns_shows_a_trial_in_a_few_lines(tmp_path):
     assert "15,168,312" in text and "31.4 ± 1.4" in text
     assert len(text.split("values")[1].splitlines()) < 10
     assert text.count("PhraseAttention") == 3 and "module" not in text
+    places = re.findall(r"(\w+) PhraseAttention", text)
+    assert places == ["encoder", "decoder", "cross"] and '"' not in text

@@ -9,14 +9,18 @@ import pytest
 from keras_attnvariants import serving
 from keras_attnvariants import training
 from keras_attnvariants import tuning
+from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.decoding import Translator
+from keras_attnvariants.trained import load_model
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training.progress import read_log
+from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.tuning import oracles
-from keras_attnvariants.tuning import workers
-from keras_attnvariants.tuning.chief import free_address
 from keras_attnvariants.tuning.search import SETTINGS
+from keras_attnvariants.tuning.search import DifferentSearchError
+from keras_attnvariants.tuning.search import work
 from tests.faults import tuning as faults
 from tests.toy_runs import write_corpus
 from tests.tuning.toy import bare_preset
@@ -155,16 +159,10 @@ def test_missing_packages_are_named(corpus, tmp_path, monkeypatch, max_trials):
 
 @pytest.fixture
 def search(corpus, tmp_path):
-    """A search whose chief has begun."""
+    """A search that has begun."""
     begun = toy_search(corpus, tmp_path, max_trials=2)
     (tmp_path / SETTINGS).write_text(json.dumps(begun.described()))
     return begun
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(workers, "PATIENCE", 0.2)
-    monkeypatch.setattr(workers, "PAUSE", 0.05)
 
 
 OTHER = [
@@ -175,14 +173,10 @@ OTHER = [
 
 
 @pytest.mark.parametrize("options, message", OTHER)
-def test_another_search_is_neither_continued_nor_joined(
-    corpus, search, options, message
-):
+def test_another_search_is_not_continued(corpus, search, options, message):
     other = toy_search(corpus, search.folder, max_trials=2, **options)
     with pytest.raises(ValueError, match=message):
         other.run()
-    with pytest.raises(ValueError, match=message):
-        other.join(free_address(), "a")
 
 
 def test_a_search_of_a_preset_in_other_sizes(search):
@@ -224,21 +218,50 @@ def test_schedules_are_the_same_in_every_process(corpus, tmp_path):
     assert found[0] == found[1] and "NoamSchedule" in str(found[0]["settings"])
 
 
-@pytest.mark.parametrize("has_begun", [True, False])
-def test_a_chief_that_has_gone(search, impatient, has_begun):
-    if not has_begun:
-        (search.folder / SETTINGS).unlink()
-    with pytest.raises(ValueError, match=r"^No chief has answered for 0.2 seconds"):
-        search.join(free_address(), "a")
-
-
 def test_a_worker_imports_modules_first(search):
     other = dataclasses.replace(search, imports=("no_such.module",))
     with pytest.raises(ValueError, match=r"cannot be imported.*no_such\.module$"):
-        other.join(free_address(), "a")
+        work(other, print)
 
 
-@pytest.mark.parametrize("name", ["", "../a", "the-chief", "a b"])
-def test_names_that_no_worker_can_have(search, name):
-    with pytest.raises(ValueError, match="The name of a worker must"):
-        search.join(free_address(), name)
+@pytest.mark.slow
+def test_workers_that_cannot_begin_end_the_search(search):
+    other = dataclasses.replace(search, imports=("no_such.module",))
+    with pytest.raises(
+        ValueError, match=r"^worker \d failed, and 1 more: `imports` can"
+    ):
+        other.run(workers=2)
+    assert len(list(search.folder.glob("workers/*.log"))) == 2
+
+
+@pytest.fixture
+def model(run_folder):
+    return str(run_folder / "best")
+
+
+def test_trials_go_on_from_a_model_with_its_sizes(corpus, tmp_path, model):
+    search = toy_search(corpus, tmp_path, continue_from=model)
+    trained, tokenizer = load_model(model)
+    assert search.vocabulary_size == tokenizer.vocabulary_size
+    assert search.preset.options["hidden_dim"] == trained.get_config()["hidden_dim"]
+    search.open()
+    assert Tokenizer.load(tmp_path / TOKENIZER).sha256 == tokenizer.sha256
+    assert len(search.described()["continue_from"]) == 64
+
+
+def test_a_search_goes_on_from_the_same_model_alone(corpus, tmp_path, model):
+    toy_search(corpus, tmp_path, continue_from=model).open()
+    other = toy_search(corpus, tmp_path, vocabulary_size=60)
+    with pytest.raises(DifferentSearchError, match="`continue_from` None"):
+        other.open()
+    with pytest.raises(ValueError, match="`vocabulary_size` and `subwords` must"):
+        toy_search(corpus, tmp_path, continue_from=model, vocabulary_size=7)
+
+
+@pytest.mark.slow
+def test_a_trial_begins_with_the_weights_of_the_model(corpus, tmp_path, model):
+    space = tuning.SearchSpace(training={"learning_rate": [1e-3]})
+    search = toy_search(corpus, tmp_path, space, continue_from=model, max_trials=1)
+    run = search.run().run_folder()
+    data = read_settings(run)["training"]["data"]
+    assert data["from_model"] == search.described()["continue_from"]

@@ -115,13 +115,13 @@ def test_training_is_searched():
 @pytest.mark.parametrize(
     "values, stored, expected",
     [
-        ((0.1, 0.3), 0.30000001192092896, 0.3),
+        ((0.1, 0.3), 0.3, 0.3),
         (Range(0.1, 0.9), 0.30000001192092896, 0.3),
         (([1, 2], [3]), "[3]", [3]),
     ],
 )
-def test_values_that_workers_receive_are_found(values, stored, expected):
-    """Numbers come in single precision, other values as their labels."""
+def test_values_that_a_search_stores_are_found(values, stored, expected):
+    """Numbers stand for themselves, of ranges to six digits; others by their labels."""
     hyperparameters = HyperParameters()
     hyperparameters.values = {"x": stored}
     assert draw(hyperparameters, "x", values) == expected

@@ -47,7 +47,7 @@ def test_hard_coded_cross_attention_has_the_ratio_of_the_corpus(
     search = toy_search(corpus, tmp_path, space)
     search.open()
     with pytest.raises(RuntimeError, match="far enough"):
-        search.train(tmp_path / "trial_0", {"cross": name})
+        trials.run_trial(search, tmp_path / "trial_0", {"cross": name})
     assert given["sizes"]["cross_attention"]["config"]["length_ratio"] == 1.5
 
 

@@ -77,9 +77,9 @@ def test_an_unknown_name_gets_the_nearest_or_all():
 
 @pytest.mark.parametrize("value", ["here", ":1", "here:0", "here:65536", "here:x", ""])
 def test_no_address(value):
-    assert check_address("chief", "[::1]:8500") == ("[::1]", 8500)
-    with pytest.raises(ValueError, match="`chief` must be host:port. Received"):
-        check_address("chief", value)
+    assert check_address("coordinator", "[::1]:8500") == ("[::1]", 8500)
+    with pytest.raises(ValueError, match="`coordinator` must be host:port. Received"):
+        check_address("coordinator", value)
 
 
 def test_one_seed_gives_each_text_its_own():

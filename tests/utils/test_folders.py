@@ -44,6 +44,13 @@ def test_files_that_others_wrote_by_path_are_in_the_manifest(tmp_path):
         check_folder(tmp_path / "a" / "b", ())
 
 
+def test_a_file_that_is_too_large_is_not_read(tmp_path):
+    write(tmp_path / "a")
+    os.truncate(tmp_path / "a" / "data.bin", 3 * 10**9)  # takes no place on the disk
+    with pytest.raises(DamagedFolderError, match="data.bin .* its size differs"):
+        check_folder(tmp_path / "a", (), entry_of=lambda path, below: pytest.fail())
+
+
 def test_the_first_of_two_processes_fills_a_cache(tmp_path):
     with new_folder(tmp_path / "a", replace=False) as slow:
         slow.write_bytes("file", b"slow")

@@ -2,16 +2,13 @@
 
 import gc
 import importlib
-import multiprocessing
 import os
-import pickle
 import subprocess
 import sys
 
 import pytest
 
 from keras_attnvariants.utils import importing
-from keras_attnvariants.utils.importing import call_quietly
 from keras_attnvariants.utils.importing import keras_backend
 from keras_attnvariants.utils.importing import lean_imports
 
@@ -90,19 +87,3 @@ def test_exported_models_need_no_tensorflow_text():
         "assert ids == tokenizer.encode(['a b'])\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def print_sizes(*numbers: int) -> None:
-    """Needs TensorFlow, and prints to the file itself."""
-    import tensorflow as tf
-
-    os.write(1, f"{tf.reduce_sum(numbers)}".encode())
-
-
-def test_a_process_prints_what_its_function_prints(capfd):
-    process = multiprocessing.get_context("spawn").Process(
-        target=call_quietly, args=(pickle.dumps(print_sizes), 1, 2)
-    )
-    process.start()
-    process.join()
-    assert capfd.readouterr() == ("3", "")

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -15,6 +16,7 @@ from keras_attnvariants.utils.files import OddFileError
 from keras_attnvariants.utils.locks import LOCK
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
+from keras_attnvariants.utils.locks import wait_for_folder
 
 HOLD = """
 import sys, time
@@ -52,6 +54,21 @@ def test_a_folder_is_locked_once_in_a_process(tmp_path):
             pass
         assert (tmp_path / LOCK).exists()
     assert tmp_path.is_dir()
+
+
+def test_a_folder_is_waited_for(tmp_path):
+    left = threading.Event()
+    with lock_folder(tmp_path):
+        other = threading.Thread(target=wait_and_note, args=(tmp_path, left))
+        other.start()
+        assert not left.wait(0.3)
+    other.join(timeout=20)
+    assert left.is_set()
+
+
+def wait_and_note(folder, left):
+    with wait_for_folder(folder):
+        left.set()
 
 
 def test_a_new_folder_in_which_nothing_was_written_goes_again(tmp_path):

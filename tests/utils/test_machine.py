@@ -7,7 +7,6 @@ from pathlib import Path
 import keras
 import pytest
 
-from keras_attnvariants.utils import machine
 from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import environment
@@ -50,9 +49,8 @@ def test_versions_are_those_of_installed_packages():
     assert versions(("keras", "no-such-package")) == {"keras": keras.__version__}
 
 
-def test_functions_take_turns_after_a_first_call(monkeypatch):
+def test_functions_take_turns_after_a_first_call():
     ticks = itertools.count()
-    monkeypatch.setattr(machine.time, "perf_counter", lambda: next(ticks))
     calls = []
 
     def slow_at_times():
@@ -61,7 +59,9 @@ def test_functions_take_turns_after_a_first_call(monkeypatch):
             next(ticks)
 
     found = shortest_seconds(
-        {"slow": slow_at_times, "fast": lambda: calls.append("fast")}, rounds=2
+        {"slow": slow_at_times, "fast": lambda: calls.append("fast")},
+        clock=lambda: next(ticks),
+        rounds=2,
     )
     assert calls == ["slow", "fast"] * 3
     assert found == {"slow": 1, "fast": 1}

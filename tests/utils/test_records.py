@@ -6,6 +6,7 @@ import pytest
 
 from keras_attnvariants.utils.records import harmless
 from keras_attnvariants.utils.records import write_csv
+from keras_attnvariants.utils.records import write_table
 
 
 def test_rows_come_back(tmp_path):
@@ -26,3 +27,8 @@ def test_formulas_are_texts(cell, tmp_path):
 @pytest.mark.parametrize("cell", ["-0.5", "+3", -2, None, "a=b", "nan"])
 def test_numbers_and_other_texts_stay(cell):
     assert harmless(cell) is cell
+
+
+def test_rows_need_not_have_all_columns(tmp_path):
+    write_table(tmp_path / "table.csv", [{"a": 1}, {"a": None, "b": "=2"}])
+    assert (tmp_path / "table.csv").read_text("utf-8") == "a,b\n1,\n,'=2\n"

@@ -49,7 +49,7 @@ class NoMemberError(FetchError):
 def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Opens the member of a zip or tar archive whose path ends in `name`.
 
-    Without a name, it opens what is in a `.gz` file that is no archive.
+    Without a name, it opens what is in a `.gz` file that is not an archive.
 
     Raises:
         NoMemberError: If the archive has no such file.
@@ -79,9 +79,8 @@ def _members(
     """The sizes of all files in an archive, which are never exceeded, and an opener."""
     if zipfile.is_zipfile(archive):
         packed = stack.enter_context(zipfile.ZipFile(archive))
-        return {
-            info.filename: info.file_size for info in packed.infolist()
-        }, packed.open
+        sizes = {info.filename: info.file_size for info in packed.infolist()}
+        return sizes, packed.open
     tar = stack.enter_context(tarfile.open(archive))
     files = {member.name: member for member in tar if member.isfile()}
     sizes = {name: member.size for name, member in files.items()}

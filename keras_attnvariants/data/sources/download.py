@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,26 @@ FIRST_DIGESTS = "SHA256SUMS"
 
 class FetchError(OSError):
     """A registered corpus could not be fetched; the message says what to do."""
+
+
+@contextlib.contextmanager
+def told(problem: str) -> Iterator[None]:
+    """Context in which an error is one of a hub, in one line.
+
+    What the libraries print goes to standard error: translations may follow.
+
+    Raises:
+        FetchError: begins with the problem.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except FetchError:
+        raise
+    # The libraries, and those that they use, raise errors of every kind.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:500] or "no reason was given"
+        raise FetchError(f"{problem}: {type(error).__name__}: {reason}") from error
 
 
 def download_file(

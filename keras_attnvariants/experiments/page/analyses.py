@@ -10,17 +10,17 @@ from typing import NamedTuple
 
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis.pictures import Panel
+from keras_attnvariants.analysis.quadrants import gram_name
 from keras_attnvariants.analysis.tables import Table
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.page.english import listed
 from keras_attnvariants.experiments.page.english import number
 from keras_attnvariants.experiments.page.english import signed
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.utils.records import grouped
 
 PLACES = ("encoder", "decoder", "cross")
-GRAMS = {1: "token", 2: "phrase"}
 
 
 class Analysis(NamedTuple):
@@ -210,7 +210,7 @@ def activation_shares(rows: Sequence[Any]) -> str:
     parts = []
     for (place, layer), own in grouped(won, "place", "layer").items():
         best = max(own, key=lambda row: row.share)
-        query, key = (GRAMS.get(n, f"{n}-gram") for n in (best.query, best.key))
+        query, key = gram_name(best.query), gram_name(best.key)
         share = fixed(best.share, 0)
         parts.append(f"{query} to {key} in {place} layer {layer} ({share} %)")
     return listed(parts) if parts else ""
@@ -226,14 +226,8 @@ TOLD: dict[str, tuple[str, Callable[[Sequence[Any]], str]]] = {
     "off-diagonality": ("share of off-diagonal tokens", off_diagonality),
     "bleu-by-length": BY_BIN,
     "bleu-by-off-diagonality": BY_BIN,
-    "contrastive": (
-        "pairs that are right, and the category with the fewest",
-        contrastive,
-    ),
+    "contrastive": ("pairs that are right, of all and in the worst kind", contrastive),
     "agreement": ("pairs that are right, near and far", agreement),
     "alignment-errors": ("lowest rate", alignment_errors),
-    "activation-shares": (
-        "quadrant that has the largest weights most often",
-        activation_shares,
-    ),
+    "activation-shares": ("quadrant with most of the maxima", activation_shares),
 }

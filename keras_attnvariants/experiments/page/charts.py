@@ -28,6 +28,7 @@ from keras_attnvariants.experiments.page.ranking import Ranking
 from keras_attnvariants.experiments.page.ranking import cost_values
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.utils.records import grouped
 
 SPECS = Environment(
     loader=PackageLoader(__package__, "specs"),
@@ -222,6 +223,25 @@ def curve(
             ]
     if points:
         yield Panel(title, "lines", points, "updates")
+
+
+def points(result: ComparisonResult) -> Iterator[Panel]:
+    """The difference of each system to the baseline over the budget."""
+    metric = result.metrics[0]
+    for test, rows in grouped(result.points, "test_set").items():
+        drawn = []
+        for row in rows:
+            for found in row.differences:
+                low, high = found.sentence_low, found.sentence_high
+                label = (
+                    f"{found.system} at {row.share:.0%}: {signed(found.difference)} "
+                    f"{metric}, {signed(low)} to {signed(high)}"
+                )
+                place = 100 * row.share, found.difference
+                drawn.append(Point(*place, found.system, label, low, high))
+        if drawn:
+            title = f"{metric} on {test} minus that of {result.baseline}"
+            yield Panel(title, "lines", drawn, "% of the budget", zero=True)
 
 
 def thinned(values: Sequence[Any], most: int = 60) -> list[Any]:

@@ -29,8 +29,8 @@ FIGURES = {
     "rouge": Measure("F1", digits=1),
     "parameters": Measure("parameters", "M", 1e-6),
     "relative_training_time": Measure("training time of an update", "×", digits=1),
-    "sentences_per_second": Measure("decoding speed", "sentences/s", digits=1),
-    "max_batch_tokens": Measure("largest batch", "tokens"),
+    "sentences_per_second": Measure("sentences translated a second", digits=1),
+    "max_batch_tokens": Measure("tokens of the largest batch"),
     "loss": Measure("loss", digits=1),
     "perplexity": Measure("perplexity", digits=1),
 }

@@ -15,22 +15,18 @@ from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
 
-from keras_attnvariants.analysis.tables import grouped
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
 from keras_attnvariants.experiments.page.analyses import analyses
-from keras_attnvariants.experiments.result_parts import COSTS
-from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_file
+from keras_attnvariants.utils.records import grouped
 
 # What an attention weight of 1 is stored as.
 UINT8_MAX = 255
-# Of an analysis; longer ones are only in the files beside the page.
-MOST_ROWS = 400
 SCRIPTS = ("tables.js", "charts.js", "attention.js")
 
 
@@ -60,24 +56,21 @@ def rendered(result: ComparisonResult, sentences: int | None = None) -> str:
     """The page as text."""
     assets = files(__package__) / "assets"
     texts = [(assets / name).read_text("utf-8") for name in ("page.css", *SCRIPTS)]
-    text = (
-        environment()
-        .get_template("page.html")
-        .render(
-            result=result,
-            names=[system.name for system in result.systems],
-            percent=f"{100 * result.confidence:g}\xa0%",
-            main=ranking.Ranking.main(result),
-            main_cost=ranking.main_cost(result),
-            costs=ranking.cost_values(result),
-            curves=list(charts.curves(result)),
-            analyses=list(analyses(result)),
-            attention=browsable(result, sentences),
-            samples=[(s, grouped_texts(s)) for s in result.samples[:sentences]],
-            style=texts[0],
-            scripts=texts[1:],
-            policy=policy(texts[0], texts[1:]),
-        )
+    page = environment().get_template("page.html")
+    text = page.render(
+        result=result,
+        names=[system.name for system in result.systems],
+        percent=f"{100 * result.confidence:g}\xa0%",
+        main=ranking.Ranking.main(result),
+        main_cost=ranking.main_cost(result),
+        costs=ranking.cost_values(result),
+        curves=[*charts.points(result), *charts.curves(result)],
+        analyses=list(analyses(result)),
+        attention=browsable(result, sentences),
+        samples=[(s, grouped_texts(s)) for s in result.samples[:sentences]],
+        style=texts[0],
+        scripts=texts[1:],
+        policy=policy(texts[0], texts[1:]),
     )
     return english.printable(text)
 
@@ -91,14 +84,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(
-        charts=charts,
-        english=english,
-        ranking=ranking,
-        COSTS=COSTS,
-        LEVEL=LEVEL,
-        MOST_ROWS=MOST_ROWS,
-    )
+    found.globals.update(charts=charts, english=english, ranking=ranking)
     filters = english.fixed, english.signed, english.probability, english.counted, cell
     found.filters.update({function.__name__: function for function in filters})
     return found

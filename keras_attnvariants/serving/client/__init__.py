@@ -2,7 +2,6 @@
 
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
-from keras_attnvariants.serving.client.client import AsyncClient
 from keras_attnvariants.serving.client.client import Client
 from keras_attnvariants.serving.client.exchange import AccessError
 from keras_attnvariants.serving.client.exchange import DeadlineError
@@ -15,7 +14,6 @@ from keras_attnvariants.serving.client.exchange import ServingError
 
 __all__ = [
     "AccessError",
-    "AsyncClient",
     "Client",
     "DeadlineError",
     "InvalidRequestError",

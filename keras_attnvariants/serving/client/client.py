@@ -1,13 +1,10 @@
-"""Clients of TensorFlow Serving that translate with exported models."""
+"""A client of TensorFlow Serving that translates with exported models."""
 
-import asyncio
 import functools
-import threading
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from concurrent.futures import CancelledError
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
@@ -18,7 +15,6 @@ from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.calls import limit_in
-from keras_attnvariants.serving.calls import listed
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
@@ -33,14 +29,14 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
 
 _MAX_BATCH = 64  # as models are exported unless told otherwise
-_MAX_CALLS = 256  # of an `AsyncClient` at once
 
 
 class Client(BaseTranslator):
     """Translates with a model on TensorFlow Serving, over gRPC or REST.
 
     Beside its own methods it has those of `BaseTranslator`. It imports neither
-    TensorFlow nor Keras. Any number of threads may share it.
+    TensorFlow nor Keras. Any number of threads may share it; coroutines ask by
+    `await asyncio.to_thread(client.translate, texts)`.
 
     Args:
         address: `host:port` or `grpc://host:port` for gRPC, `grpcs://host:port` for
@@ -127,7 +123,21 @@ class Client(BaseTranslator):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """See `BaseTranslator.predict`."""
-        return self._predict(threading.Event(), inputs, signature, outputs)
+        try:
+            call = checked_call(self._signature(signature), inputs, outputs)
+            while True:
+                size = self.max_batch
+                try:
+                    return self._predict_batches(call, size)
+                except InvalidRequestError as refusal:
+                    limit = limit_in(str(refusal))
+                    if not self.learns_max_batch or not 0 < limit < size:
+                        raise
+                    self.max_batch = limit
+        except (ValueError, InvalidRequestError):
+            # A new version may have other signatures.
+            self._known = {}
+            raise
 
     def close(self) -> None:
         """Ends the connections."""
@@ -143,54 +153,24 @@ class Client(BaseTranslator):
         known = self.signatures()
         return known[check_choice("signature", name, sorted(known))]
 
-    def _predict(
-        self,
-        cancelled: threading.Event,
-        inputs: Mapping[str, Any],
-        signature: str,
-        outputs: Sequence[str] | None,
-    ) -> dict[str, Array]:
-        """The outputs; no request is sent any more when `cancelled` is set."""
-        try:
-            call = checked_call(self._signature(signature), inputs, outputs)
-            while True:
-                size = self.max_batch
-                try:
-                    return self._predict_batches(cancelled, call, size)
-                except InvalidRequestError as refusal:
-                    limit = limit_in(str(refusal))
-                    if not self.learns_max_batch or not 0 < limit < size:
-                        raise
-                    self.max_batch = limit
-        except (ValueError, InvalidRequestError):
-            # A new version may have other signatures.
-            self._known = {}
-            raise
-
-    def _predict_batches(
-        self, cancelled: threading.Event, call: Call, size: int
-    ) -> dict[str, Array]:
+    def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
         """Calls with so many sentences at a time, several at once."""
         rows, parts = zip(*call.batches(size), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
         if len(asks) == 1:
-            found = [self._ask(asks[0], cancelled)]
+            found = [self._ask(asks[0])]
         else:
             with ThreadPoolExecutor(self.together) as pool:
                 # After a failure those that wait do not begin.
-                found = list(pool.map(self._ask, asks, [cancelled] * len(asks)))
+                found = list(pool.map(self._ask, asks))
         with reading(self._server.address):
             return call.joined(rows, found)
 
-    def _ask(
-        self, ask: Callable[[float], T], cancelled: threading.Event | None = None
-    ) -> T:
+    def _ask(self, ask: Callable[[float], T]) -> T:
         """The result of a function of the seconds left, called until it succeeds."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:
-            if cancelled is not None and cancelled.is_set():
-                raise CancelledError
             try:
                 return ask(max(end - time.monotonic(), 1e-3))
             except ServerUnavailableError as error:
@@ -200,68 +180,3 @@ class Client(BaseTranslator):
                 left = end - time.monotonic()
                 pause = pause_after(error, failed, self.timeout, left)
             time.sleep(pause)
-
-
-class AsyncClient:
-    """Some methods of a `Client` as coroutines, with its arguments.
-
-    They wait in threads of their own, up to 256 at once. When `translate` or `predict`
-    is cancelled, its thread ends with the requests that are on their way.
-
-    Example:
-
-    ```python
-    async with kav.serving.AsyncClient("localhost:8500", "en-de") as client:
-        await client.translate(["Good morning."])
-    ```
-    """
-
-    def __init__(self, address: str, model: str, **options: Any) -> None:
-        self._client = Client(address, model, **options)
-        self._threads = ThreadPoolExecutor(_MAX_CALLS)
-
-    async def translate(self, texts: Sequence[str]) -> list[str]:
-        """As `Client.translate`."""
-        inputs = {"text": listed("texts", texts)}
-        if not inputs["text"]:
-            return []
-        found = await self.predict(inputs, outputs=["translations"])
-        return found["translations"].tolist()
-
-    async def signatures(self) -> dict[str, Signature]:
-        """As `Client.signatures`."""
-        return await self._run(self._client.signatures)
-
-    async def versions(self) -> dict[int, str]:
-        """As `Client.versions`."""
-        return await self._run(self._client.versions)
-
-    async def predict(
-        self,
-        inputs: Mapping[str, Any],
-        signature: str = DEFAULT,
-        outputs: Sequence[str] | None = None,
-    ) -> dict[str, Array]:
-        """As `Client.predict`."""
-        cancelled = threading.Event()
-        arguments = cancelled, inputs, signature, outputs
-        try:
-            return await self._run(self._client._predict, *arguments)
-        finally:
-            cancelled.set()
-
-    async def close(self) -> None:
-        """Ends the connections."""
-        # At once, even if all threads are waiting.
-        self._client.close()
-        self._threads.shutdown(wait=False)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    async def _run(self, method: Callable[..., T], *arguments: Any) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, method, *arguments)

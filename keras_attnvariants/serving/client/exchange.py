@@ -59,34 +59,24 @@ class DeadlineError(ServingError):
     """There was no answer in time."""
 
 
-# By the status in gRPC, or in HTTP as TensorFlow Serving and a proxy before it have it.
-_KINDS: dict[str | int, type[ServingError]] = {
-    "INVALID_ARGUMENT": InvalidRequestError,
-    "FAILED_PRECONDITION": InvalidRequestError,
-    "OUT_OF_RANGE": InvalidRequestError,
-    400: InvalidRequestError,
-    "NOT_FOUND": ModelNotFoundError,
-    "UNIMPLEMENTED": ModelNotFoundError,
-    404: ModelNotFoundError,
-    501: ModelNotFoundError,
-    "UNAUTHENTICATED": AccessError,
-    "PERMISSION_DENIED": AccessError,
-    401: AccessError,
-    403: AccessError,
-    413: MessageTooLargeError,
-    "RESOURCE_EXHAUSTED": ServerBusyError,
-    429: ServerBusyError,
-    "UNAVAILABLE": ServerUnavailableError,
-    502: ServerUnavailableError,
-    503: ServerUnavailableError,
-    "DEADLINE_EXCEEDED": DeadlineError,
-    504: DeadlineError,
+_WRONG = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", 400)
+# By the codes of gRPC, and those of HTTP as TensorFlow Serving and a proxy before it
+# have them.
+_CODES: dict[type[ServingError], tuple[str | int, ...]] = {
+    InvalidRequestError: _WRONG,
+    ModelNotFoundError: ("NOT_FOUND", "UNIMPLEMENTED", 404, 501),
+    AccessError: ("UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403),
+    MessageTooLargeError: (413,),
+    ServerBusyError: ("RESOURCE_EXHAUSTED", 429),
+    ServerUnavailableError: ("UNAVAILABLE", 502, 503),
+    DeadlineError: ("DEADLINE_EXCEEDED", 504),
 }
 
 
 def error_of(address: str, status: str | int, details: str) -> ServingError:
     """The exception for a status of gRPC, by its name, or of HTTP."""
-    kind = _KINDS.get(status, ServingError)
+    kinds = (kind for kind, codes in _CODES.items() if status in codes)
+    kind = next(kinds, ServingError)
     if kind is ServerBusyError and "larger than max" in details:
         kind = MessageTooLargeError
     shown = f"HTTP {status}" if isinstance(status, int) else status

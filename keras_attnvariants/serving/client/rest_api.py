@@ -46,7 +46,7 @@ class Server:
             url = httpx.URL(to.address)
         except httpx.InvalidURL as error:
             raise ValueError(
-                f"`address` is no URL ({error}). Received: "
+                f"`address` is not a URL ({error}). Received: "
                 f"{without_password(to.address)!r}"
             ) from None
         # In the URL, httpx would log the password.

@@ -1,5 +1,6 @@
 """The page in a browser; needs the extra `test-demo`, Chromium and its driver."""
 
+import numpy as np
 import pytest
 
 from keras_attnvariants.experiments.page import write_page
@@ -11,7 +12,8 @@ from tests.experiments import real_sizes
 
 # The page that is committed.
 LARGEST = 3_000_000
-WIDTHS = (390, 820, 1440)
+# Widths, and the largest heights there.
+WIDTHS = {360: 14_000, 768: 10_500, 1440: 9_500}
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,7 @@ def test_the_page(browser, path, result):
     assert path.stat().st_size < LARGEST
     find(browser, "#browser .heat")
     check_tables(browser)
+    check_the_first_attention(browser, result)
     check_attention(browser, result)
     check_charts(browser)
     check_links(browser)
@@ -58,6 +61,13 @@ def test_the_page(browser, path, result):
     assert "<script>alert('a sentence')</script>" in text
     assert set(requests_of(browser)) == {path.as_uri()}
     assert errors_of(browser) == []
+
+
+def click(browser, element):
+    """Clicks an element where the navigation does not cover it."""
+    center = "arguments[0].scrollIntoView({block: 'center'})"
+    browser.execute_script(center, element)
+    element.click()
 
 
 def column(table, number):
@@ -76,7 +86,7 @@ def check_tables(browser):
     buttons = table.find_elements("css selector", "thead button")
     orders = [heading.get_attribute("aria-sort") for heading in headings]
     assert set(orders) == {"none"}
-    buttons[3].click()
+    click(browser, buttons[3])
     minutes = [float(text) for text in column(table, 3)]
     assert minutes == sorted(minutes)
     assert headings[3].get_attribute("aria-sort") == "ascending"
@@ -91,7 +101,7 @@ def check_tables(browser):
     # The baseline has no p-value: it comes last in both orders.
     table = find(browser, "#scores table")[0]
     for _ in range(2):
-        table.find_elements("css selector", "thead button")[4].click()
+        click(browser, table.find_elements("css selector", "thead button")[4])
         assert column(table, 0)[-1] == "base"
 
 
@@ -99,6 +109,44 @@ def choose(browser, name, text):
     from selenium.webdriver.support.ui import Select
 
     Select(find(browser, f'#browser [name="{name}"]')[0]).select_by_visible_text(text)
+
+
+def choose_head(browser, name):
+    heads = {head.text: head for head in find(browser, "#browser .heads button")}
+    click(browser, heads[name])
+    assert heads[name].get_attribute("aria-pressed") == "true"
+    return heads
+
+
+def aligned(weights):
+    """Nearness of weights to an alignment: the mean over columns of the largest."""
+    return np.max(weights, axis=0).mean()
+
+
+def check_the_first_attention(browser, result):
+    """The layer of cross-attention and the head that align best."""
+    from selenium.webdriver.support.ui import Select
+
+    [place, layer] = (
+        Select(find(browser, f'#browser [name="{name}"]')[0]).first_selected_option.text
+        for name in ("place", "layer")
+    )
+    first = result.attention[0]
+    layers = {
+        str(found.layer): np.array(found.heads)
+        for found in result.attention
+        if (found.system, found.number, found.place, found.is_quadrant)
+        == (first.system, first.number, "cross", False)
+    }
+    assert place == "cross-attention"
+    assert layer == max(layers, key=lambda n: aligned(layers[n].mean(axis=0)))
+    heads = {f"head {n + 1}": head for n, head in enumerate(layers[layer])}
+    heads = {"mean": layers[layer].mean(axis=0), **heads}
+    buttons = find(browser, "#browser .heads button")
+    assert [button.text for button in buttons] == list(heads)
+    assert len(find(browser, "#browser .heads svg")) == len(heads)
+    [pressed] = find(browser, '#browser .heads [aria-pressed="true"]')
+    assert pressed.text == max(heads, key=lambda name: aligned(heads[name]))
 
 
 def check_attention(browser, result):
@@ -110,7 +158,7 @@ def check_attention(browser, result):
     choose(browser, "sentence", real_sizes.SENTENCES[1][0])
     choose(browser, "place", "cross-attention")
     choose(browser, "layer", "3")
-    choose(browser, "head", "2")
+    choose_head(browser, "head 2")
     [layer] = [
         layer
         for layer in result.attention
@@ -145,7 +193,7 @@ def check_attention(browser, result):
     [reading] = find(browser, "#browser .reading")
     assert reading.text.startswith(f"“{layer.queries[2]}” attends most to “")
     choose(browser, "system", "interleaved-query-k")
-    choose(browser, "head", "phrase quadrants")
+    choose_head(browser, "phrase quadrants")
     titles = [title.text for title in find(browser, ".matrices figcaption")]
     assert titles == [
         f"{query} to {key}"
@@ -165,12 +213,12 @@ def check_charts(browser):
     [tip] = find(browser, "#tip")
     assert tip.text.startswith("hc-all: 27.") and "training time" in tip.text
     [button] = find(browser, '#curves .legend [data-series="lstm"]')
-    button.click()
+    click(browser, button)
     assert button.get_attribute("aria-pressed") == "true"
     [svg, *_] = find(browser, "#curves figure svg.focusing")
     marks = svg.find_elements("css selector", "[data-series].focused")
     assert {mark.get_attribute("data-series") for mark in marks} == {"lstm"}
-    button.click()
+    click(browser, button)
     assert button.get_attribute("aria-pressed") == "false"
 
 
@@ -179,17 +227,25 @@ def check_links(browser):
     links = browser.execute_script(
         "return [...document.links].map((link) => link.getAttribute('href'))"
     )
-    assert len(links) > 10
+    assert len(links) == 9
     for number, link in enumerate(links):
         browser.execute_script(f"document.links[{number}].click()")
         target = browser.execute_script("return document.querySelector(':target').id")
         assert f"#{target}" == link
+        # The navigation stays, and covers no heading.
+        tops = browser.execute_script(
+            "return ['nav', ':target'].map("
+            "(x) => document.querySelector(x).getBoundingClientRect().top)"
+        )
+        assert tops[0] >= 0 and tops[1] >= 0
 
 
 def check_widths(browser):
-    """The page is as wide as the window; only tables and matrices scroll."""
-    for width in WIDTHS:
+    """The page is as wide as the window, and not long; only tables scroll."""
+    for width, longest in WIDTHS.items():
         resize(browser, width, 900)
+        height = "return document.documentElement.scrollHeight"
+        assert browser.execute_script(height) < longest
         over = browser.execute_script(
             "return document.documentElement.scrollWidth - window.innerWidth"
         )

@@ -6,12 +6,14 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from keras_attnvariants.experiments.page import write_page
 from tests.experiments import made_up
 
+ROOT = Path(__file__).parents[3]
 HOSTILE = (
     "</script><script>alert(1)</script>\u2028'\"&\u202e\0<img src=x onerror=alert(1)>"
 )
@@ -75,6 +77,14 @@ def test_the_policy_allows_the_scripts_of_the_page_alone(made):
     assert not any(name.startswith("on") for _, a in page.elements for name in a)
 
 
+def test_the_page_in_docs_is_of_this_version():
+    """`python docs/comparisons/draw.py` draws it again."""
+    text = (ROOT / "docs/comparisons/multi30k.html").read_text("utf-8")
+    assets = ROOT / "keras_attnvariants/experiments/page/assets"
+    for path in assets.iterdir():
+        assert path.read_text("utf-8") in text, path
+
+
 def test_all_parts_exist(made):
     text, page = made
     shown = "".join(page.texts).replace("\xa0", " ")
@@ -94,9 +104,9 @@ def test_all_parts_exist(made):
         assert needed in shown, needed
     # Names are marked, and figures are not broken.
     assert "<b>sh-x</b> has the best BLEU on test2016: 32.00&nbsp;±&nbsp;0.28" in text
-    # Two at the top, two of differences, five of curves. Three analyses of two systems
-    # and one of all have pictures for wide and for narrow pages.
-    assert text.count("<svg role=") == 2 + 2 + 5 + 2 * (3 * 2 + 1)
+    # Two at the top, two of differences, one over the budget, five of curves. Three
+    # analyses of two systems and one of all have pictures for wide and narrow pages.
+    assert text.count("<svg role=") == 2 + 2 + 1 + 5 + 2 * (3 * 2 + 1)
 
 
 def test_text_that_looks_like_html_stays_text(tmp_path):
@@ -127,6 +137,10 @@ def test_text_that_looks_like_html_stays_text(tmp_path):
         runs=rename(small.runs),
         scores=rename(small.scores),
         differences=rename(small.differences),
+        points=tuple(
+            dataclasses.replace(p, scores=(), differences=rename(p.differences))
+            for p in small.points
+        ),
         analyses=rename(small.analyses),
         attention=rename(small.attention),
         samples=tuple(
@@ -161,9 +175,16 @@ def test_text_that_looks_like_html_stays_text(tmp_path):
 
 def test_what_is_not_there_is_left_out(tmp_path):
     small = made_up.comparison()
-    bare = dataclasses.replace(
-        small, runs=(), scores=(), differences=(), analyses=(), samples=(), attention=()
+    parts = (
+        "runs",
+        "scores",
+        "differences",
+        "points",
+        "analyses",
+        "samples",
+        "attention",
     )
+    bare = dataclasses.replace(small, **dict.fromkeys(parts, ()))
     _, page = read(bare, tmp_path / "page.html")
     ids = page.values("id")
     assert "origin" in ids and "summary" in ids

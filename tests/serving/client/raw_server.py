@@ -1,12 +1,10 @@
 """A server that answers every request with made-up bytes."""
 
-import asyncio
 import contextlib
 import socket
 import threading
 import time
 
-from keras_attnvariants.serving.client import AsyncClient
 from keras_attnvariants.serving.client import Client
 
 
@@ -73,14 +71,7 @@ def http(body: str, status: str = "200 OK") -> bytes:
     return head.encode() + data
 
 
-def ask(way: str, address: str, method: str, *arguments, **options):
-    """The result of a method of `Client` or of `AsyncClient`."""
-    if way == "waiting":
-        with Client(address, "m", **options) as client:
-            return getattr(client, method)(*arguments)
-
-    async def run():
-        async with AsyncClient(address, "m", **options) as client:
-            return await getattr(client, method)(*arguments)
-
-    return asyncio.run(run())
+def ask(address: str, method: str, *arguments, **options):
+    """The result of a method of `Client`."""
+    with Client(address, "m", **options) as client:
+        return getattr(client, method)(*arguments)

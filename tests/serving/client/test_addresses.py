@@ -53,7 +53,7 @@ def test_passwords_that_grpc_cannot_send_are_refused_and_not_shown(scheme):
 
 
 def test_anything_but_a_url_is_refused():
-    with pytest.raises(ValueError, match="`address` is no URL") as raised:
+    with pytest.raises(ValueError, match="`address` is not a URL") as raised:
         Client("http://me:secret@h:1/\x1b", "m")
     assert "\x1b" not in str(raised.value) and "secret" not in str(raised.value)
 

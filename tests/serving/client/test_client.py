@@ -8,7 +8,6 @@ import time
 import numpy as np
 import pytest
 
-from keras_attnvariants.serving import AsyncClient
 from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import client as clients
@@ -72,12 +71,11 @@ def test_methods_return_what_the_savedmodel_returns(protocol, service, exported,
 @BOTH
 def test_coroutines_get_the_same(protocol, service, found, texts):
     async def translate():
-        async with AsyncClient(
-            service.address(protocol), "en-de", max_batch=7
-        ) as client:
-            several = [client.translate(texts[i : i + 10]) for i in range(0, 50, 10)]
-            assert await client.versions() == {1: "AVAILABLE"}
-            assert "nbest" in await client.signatures()
+        with connect(service, protocol, max_batch=7) as client:
+            several = [
+                asyncio.to_thread(client.translate, texts[i : i + 10])
+                for i in range(0, 50, 10)
+            ]
             return sum(await asyncio.gather(*several), [])
 
     assert asyncio.run(translate()) == found["hc-sa"][1]
@@ -196,17 +194,10 @@ def test_a_missing_server_is_reported_after_a_few_tries(protocol):
 @BOTH
 def test_the_first_failure_of_several_requests_is_reported(protocol, service):
     texts = ["a", "a" * 4000, "b" * 4000]
-
-    async def translate():
-        async with AsyncClient(service.address(protocol), "en-de", **options) as client:
-            await client.translate(texts)
-
     options = {"max_batch": 1, "max_message_bytes": 3000}
     with connect(service, protocol, **options) as client:
         with pytest.raises(clients.MessageTooLargeError):
             client.translate(texts)
-    with pytest.raises(clients.MessageTooLargeError):
-        asyncio.run(translate())
 
 
 @BOTH

@@ -17,8 +17,6 @@ from tests.serving.client.raw_server import ask
 from tests.serving.client.raw_server import http
 from tests.serving.echo import Echo
 
-BOTH = pytest.mark.parametrize("way", ["waiting", "async"])
-
 
 class Odd(Echo):
     """Predicts by a given function of the request."""
@@ -46,8 +44,7 @@ def reply_of(**arrays):
     return reply.SerializeToString()
 
 
-@BOTH
-def test_a_version_or_label_is_asked_for(way):
+def test_a_version_or_label_is_asked_for():
     asked = []
 
     def predict(body, context):
@@ -56,13 +53,12 @@ def test_a_version_or_label_is_asked_for(way):
 
     with odd_server(predict) as address:
         for options in ({}, {"version": 3}, {"label": "stable"}):
-            assert ask(way, address, "translate", ["a"], **options) == ["x"]
+            assert ask(address, "translate", ["a"], **options) == ["x"]
     assert [spec.HasField("version") for spec in asked] == [False, True, False]
     assert [spec.version_label for spec in asked] == ["", "", "stable"]
     assert asked[1].version.value == 3
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("reply", "message"),
     [
@@ -73,32 +69,30 @@ def test_a_version_or_label_is_asked_for(way):
         (reply_of(translations=np.array(b"x", object)), "must be string with 1 axes"),
     ],
 )
-def test_a_reply_that_was_not_asked_for_is_one_error(way, reply, message):
+def test_a_reply_that_was_not_asked_for_is_one_error(reply, message):
     with odd_server(lambda body, context: reply) as address:
         pattern = f"{address}: the reply is not what was asked for .*{message}"
         with pytest.raises(ServingError, match=pattern) as raised:
-            ask(way, address, "translate", ["a", "b"])
+            ask(address, "translate", ["a", "b"])
     assert "\n" not in str(raised.value)
 
 
-@BOTH
-def test_answers_of_a_server_cannot_control_a_terminal(way):
+def test_answers_of_a_server_cannot_control_a_terminal():
     def predict(body, context):
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, "\x1b[2Jno\x07")
 
     with odd_server(predict) as address:
         with pytest.raises(InvalidRequestError, match=r": \[2Jno \(INVALID_ARG"):
-            ask(way, address, "translate", ["a"])
+            ask(address, "translate", ["a"])
 
 
-@BOTH
-def test_large_requests_are_not_sent(way):
+def test_large_requests_are_not_sent():
     with odd_server(None) as address:
         with pytest.raises(MessageTooLargeError, match="send fewer sentences"):
-            ask(way, address, "translate", ["a" * 1000], max_message_bytes=1000)
+            ask(address, "translate", ["a" * 1000], max_message_bytes=1000)
 
 
 def test_who_does_not_speak_grpc_is_not_available():
     with RawServer(http("")) as server:
         with pytest.raises(ServerUnavailableError, match="localhost"):
-            ask("waiting", f"localhost:{server.port}", "versions", retries=0)
+            ask(f"localhost:{server.port}", "versions", retries=0)

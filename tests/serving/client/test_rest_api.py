@@ -1,20 +1,15 @@
 """Requests over REST, and servers with wrong answers."""
 
-import asyncio
 import json
 import time
 
 import numpy as np
 import pytest
 
-from keras_attnvariants.serving.client import AsyncClient
-from keras_attnvariants.serving.client import client as client_module
 from keras_attnvariants.serving.client import exchange as errors
 from tests.serving.client.raw_server import RawServer
 from tests.serving.client.raw_server import ask
 from tests.serving.client.raw_server import http
-
-BOTH = pytest.mark.parametrize("way", ["waiting", "async"])
 
 
 def metadata(**outputs):
@@ -40,16 +35,15 @@ TWO = metadata(translations=("DT_STRING", 1), scores=("DT_FLOAT", 2))
 ONE = metadata(scores=("DT_FLOAT", 2))
 
 
-def predict(way, signatures, body, texts=("a",), outputs=None):
+def predict(signatures, body, texts=("a",), outputs=None):
     """The prediction in a reply, and the request for it."""
     with RawServer(signatures, http(body)) as server:
         address = f"http://localhost:{server.port}"
         arguments = {"text": list(texts)}, "serving_default", outputs
-        found = ask(way, address, "predict", *arguments, retries=0)
+        found = ask(address, "predict", *arguments, retries=0)
     return found, server.asked[1]
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("options", "path"),
     [
@@ -58,11 +52,11 @@ def predict(way, signatures, body, texts=("a",), outputs=None):
         ({"label": "a/b"}, "/v1/models/m/labels/a%2Fb"),
     ],
 )
-def test_path_headers_and_password_go_with_a_request(way, options, path):
+def test_path_headers_and_password_go_with_a_request(options, path):
     headers = {"x-key": "Bearer x"}
     with RawServer(TWO) as server:
         address = f"http://user:secret@localhost:{server.port}/proxy/"
-        found = ask(way, address, "signatures", headers=headers, **options)
+        found = ask(address, "signatures", headers=headers, **options)
     assert list(found) == ["serving_default"]
     first, *lines = server.asked[0].decode().split("\r\n")
     assert first == f"GET /proxy{path}/metadata HTTP/1.1"
@@ -73,7 +67,7 @@ def test_path_headers_and_password_go_with_a_request(way, options, path):
 def test_no_password_is_logged(caplog):
     caplog.set_level("DEBUG")
     with RawServer(TWO) as server:
-        ask("waiting", f"http://user:secret@localhost:{server.port}", "signatures")
+        ask(f"http://user:secret@localhost:{server.port}", "signatures")
     assert "localhost" in caplog.text and "secret" not in caplog.text
 
 
@@ -81,30 +75,28 @@ def test_unknown_types_of_inputs_are_one_line():
     odd = TWO.replace(b'"DT_STRING"', b'"DT_HALF"  ', 1)
     with RawServer(odd) as server:
         with pytest.raises(ValueError, match="type 0 of TensorFlow") as raised:
-            ask("waiting", f"http://localhost:{server.port}", "translate", ["a"])
+            ask(f"http://localhost:{server.port}", "translate", ["a"])
     assert "\n" not in str(raised.value)
 
 
-@BOTH
-def test_bytes_that_are_not_text_are_sent_as_base64(way):
-    _, asked = predict(way, ONE, '{"outputs": [[1], [2]]}', [b"\xff", "ä\0"])
+def test_bytes_that_are_not_text_are_sent_as_base64():
+    _, asked = predict(ONE, '{"outputs": [[1], [2]]}', [b"\xff", "ä\0"])
     assert json.loads(asked.partition(b"\r\n\r\n")[2]) == {
         "signature_name": "serving_default",
         "inputs": {"text": [{"b64": "/w=="}, "ä\0"]},
     }
 
 
-@BOTH
-def test_outputs_have_the_types_of_the_signature(way):
+def test_outputs_have_the_types_of_the_signature():
     body = '{"outputs": {"translations": ["b"], "scores": [[-1, -Infinity]]}}'
-    found, _ = predict(way, TWO, body)
+    found, _ = predict(TWO, body)
     assert found["scores"].dtype == np.float32
     assert found["scores"].tolist() == [[-1, -np.inf]]
     assert found["translations"].tolist() == ["b"]
     # The server leaves out the name of the only output.
-    [scores] = predict(way, ONE, '{"outputs": [[1]]}')[0].values()
+    [scores] = predict(ONE, '{"outputs": [[1]]}')[0].values()
     assert scores.shape == (1, 1)
-    [empty] = predict(way, ONE, '{"outputs": []}', [])[0].values()
+    [empty] = predict(ONE, '{"outputs": []}', [])[0].values()
     assert empty.shape == (0, 0)
 
 
@@ -132,7 +124,7 @@ def test_outputs_have_the_types_of_the_signature(way):
 )
 def test_predictions_that_make_no_sense_are_one_error(body):
     with pytest.raises(errors.ServingError, match="not what was asked for") as raised:
-        predict("waiting", TWO, body, outputs=["scores"])
+        predict(TWO, body, outputs=["scores"])
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 600
 
 
@@ -140,10 +132,9 @@ def test_predictions_that_make_no_sense_are_one_error(body):
 def test_translations_that_are_no_texts_are_one_error(value):
     body = f'{{"outputs": {{"translations": {value}, "scores": [[1]]}}}}'
     with pytest.raises(errors.ServingError, match="`translations`"):
-        predict("waiting", TWO, body)
+        predict(TWO, body)
 
 
-@BOTH
 @pytest.mark.parametrize("method", ["signatures", "versions"])
 @pytest.mark.parametrize(
     "body",
@@ -156,21 +147,19 @@ def test_translations_that_are_no_texts_are_one_error(value):
         ' "model_version_status": [{"version": "x"}]}',
     ],
 )
-def test_descriptions_that_make_no_sense_are_one_error(way, method, body):
+def test_descriptions_that_make_no_sense_are_one_error(method, body):
     with RawServer(http(body)) as server:
         with pytest.raises(errors.ServingError, match="not what was asked for"):
-            ask(way, f"http://localhost:{server.port}", method, retries=0)
+            ask(f"http://localhost:{server.port}", method, retries=0)
 
 
-@BOTH
-def test_states_of_versions(way):
+def test_states_of_versions():
     states = [{"version": "2", "state": "LOADING"}, {"version": "1", "state": "END"}]
     with RawServer(http(json.dumps({"model_version_status": states}))) as server:
-        found = ask(way, f"http://localhost:{server.port}", "versions")
+        found = ask(f"http://localhost:{server.port}", "versions")
     assert found == {2: "LOADING", 1: "END"}
 
 
-@BOTH
 @pytest.mark.parametrize(
     ("reply", "error", "message"),
     [
@@ -201,98 +190,57 @@ def test_states_of_versions(way):
         (http("", "302 Found"), errors.ServingError, "HTTP 302"),
     ],
 )
-def test_bad_replies_have_names(way, reply, error, message):
+def test_bad_replies_have_names(reply, error, message):
     with RawServer(reply) as server:
         address = f"http://user:secret@localhost:{server.port}"
         with pytest.raises(error, match=message) as raised:
-            ask(way, address, "versions", retries=0, max_message_bytes=1000)
+            ask(address, "versions", retries=0, max_message_bytes=1000)
     assert type(raised.value) is error
     assert "\n" not in str(raised.value) and "secret" not in str(raised.value)
 
 
-@BOTH
-def test_who_is_not_available_is_asked_again(way):
+def test_who_is_not_available_is_asked_again():
     later = http("later", "503 No")
     states = http('{"model_version_status": [{"version": 1, "state": 30}]}')
     with RawServer(later, later, states) as server:
         address = f"http://localhost:{server.port}"
-        assert ask(way, address, "versions", retries=2) == {1: "AVAILABLE"}
+        assert ask(address, "versions", retries=2) == {1: "AVAILABLE"}
     with RawServer(later) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(errors.ServerUnavailableError):
-            ask(way, address, "versions", retries=1)
+            ask(address, "versions", retries=1)
     assert len(server.asked) == 2
     with RawServer(later) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(errors.DeadlineError, match="tried 2 times in|no reply in"):
-            ask(way, address, "versions", timeout=0.5)
+            ask(address, "versions", timeout=0.5)
 
 
-@BOTH
-def test_other_failures_are_reported_at_once(way):
+def test_other_failures_are_reported_at_once():
     with RawServer(http("no", "400 Bad")) as server:
         with pytest.raises(errors.InvalidRequestError):
-            ask(way, f"http://localhost:{server.port}", "versions")
+            ask(f"http://localhost:{server.port}", "versions")
     assert len(server.asked) == 1
 
 
-@BOTH
-def test_a_reply_that_trickles_ends_at_the_deadline(way):
+def test_a_reply_that_trickles_ends_at_the_deadline():
     begin = time.monotonic()
     with RawServer(http("x" * 900), pause=0.02) as server:
         with pytest.raises(errors.DeadlineError, match="no reply in 0.5 seconds"):
-            ask(way, f"http://localhost:{server.port}", "versions", timeout=0.5)
+            ask(f"http://localhost:{server.port}", "versions", timeout=0.5)
         assert time.monotonic() - begin < 2
 
 
-def test_a_call_that_is_cancelled_sends_nothing_more():
-    async def run(address):
-        async with AsyncClient(address, "m", max_batch=1, together=1) as client:
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.7):
-                    await client.predict({"text": ["a"] * 9})
-            before = len(server.asked)
-            await asyncio.sleep(1)
-            return before
-
-    class Slow(RawServer):
-        def answer(self, connection):
-            time.sleep(0.2)
-            super().answer(connection)
-
-    with Slow(ONE, http('{"outputs": [[1]]}')) as server:
-        before = asyncio.run(run(f"http://localhost:{server.port}"))
-    assert 1 < before < 9 and len(server.asked) <= before + 1
-
-
-def test_a_client_whose_threads_all_wait_is_closed_at_once(monkeypatch):
-    monkeypatch.setattr(client_module, "_MAX_CALLS", 1)
-
-    async def run(address):
-        async with AsyncClient(address, "m") as client:
-            asking = asyncio.create_task(client.versions())
-            await asyncio.sleep(0.3)
-            begin = time.monotonic()
-        assert time.monotonic() - begin < 1
-        with pytest.raises((errors.ServingError, RuntimeError)):
-            await asking
-
-    with RawServer(http("x" * 900), pause=0.01) as server:
-        asyncio.run(run(f"http://localhost:{server.port}"))
-
-
-@BOTH
-def test_large_requests_are_not_sent(way):
+def test_large_requests_are_not_sent():
     with RawServer(TWO) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(errors.MessageTooLargeError, match="send fewer sentences"):
-            ask(way, address, "translate", ["a" * 1000], max_message_bytes=1000)
+            ask(address, "translate", ["a" * 1000], max_message_bytes=1000)
     assert len(server.asked) == 1
 
 
-@BOTH
-def test_headers_that_http_does_not_allow_are_refused(way):
+def test_headers_that_http_does_not_allow_are_refused():
     with RawServer(TWO) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(ValueError, match="`headers`"):
-            ask(way, address, "versions", headers={"authorization": "Bearer x\n"})
+            ask(address, "versions", headers={"authorization": "Bearer x\n"})

@@ -1,12 +1,13 @@
 "use strict";
 
-/* The browser of attention: choose system, sentence, place, layer and head. */
+/* The browser of attention: choose system, sentence, place and layer; then a head. */
 (async () => {
   const holder = document.getElementById("attention-data");
   if (!holder) return;
   const systems = JSON.parse(holder.textContent);
   const browser = document.getElementById("browser");
   const form = browser.querySelector("form");
+  const heads = browser.querySelector(".heads");
   const matrices = browser.querySelector(".matrices");
   const reading = browser.querySelector(".reading");
   const strips = {};
@@ -54,15 +55,6 @@
     const system = systems[form.elements.system.value];
     return system.sentences[form.elements.sentence.value];
   };
-
-  const chosen = (sentence) =>
-    sentence.layers
-      .map((layer, number) => ({ ...layer, weights: sentence.weights[number] }))
-      .filter(
-        (layer) =>
-          layer.place === form.elements.place.value &&
-          String(layer.layer) === form.elements.layer.value,
-      );
 
   /* One matrix `[rows * columns]` of weights from 0 to 1: a head, or the mean of all. */
   const matrixOf = (layer, head, size) => {
@@ -203,9 +195,72 @@
     return figure;
   };
 
+  /* How near weights are to an alignment: the mean over columns of the largest weight. */
+  const aligned = ({ weights, rows, columns }) => {
+    const most = columns.map((_, j) =>
+      Math.max(...rows.map((_, i) => weights[i * columns.length + j])),
+    );
+    return most.reduce((sum, weight) => sum + weight, 0) / columns.length;
+  };
+
+  const best = (entries, valueOf) =>
+    entries.reduce((a, b) => (valueOf(b) > valueOf(a) ? b : a));
+
+  /* A layer of a sentence, or one head of it, as it is drawn. */
+  const partOf = (read, layer, head, title) => {
+    const rows = read.axes[layer.rows];
+    const columns = read.axes[layer.columns];
+    const weights = matrixOf(layer, head, rows.length * columns.length);
+    return { rows, columns, weights, title, head };
+  };
+
+  const SVG = "http://www.w3.org/2000/svg";
+
+  /* A small picture of a matrix. */
+  const thumbnail = ({ rows, columns, weights }) => {
+    const picture = document.createElementNS(SVG, "svg");
+    const size = [columns.length, rows.length];
+    picture.setAttribute("viewBox", `0 0 ${size.join(" ")}`);
+    picture.setAttribute("aria-hidden", "true");
+    const largest = Math.max(...weights, 1e-6);
+    weights.forEach((weight, cell) => {
+      if (weight < 0.02 * largest) return;
+      const square = document.createElementNS(SVG, "rect");
+      const place = { x: cell % columns.length, y: Math.floor(cell / columns.length) };
+      const shape = { ...place, width: 1, height: 1, "fill-opacity": (weight / largest).toFixed(2) };
+      for (const [name, value] of Object.entries(shape)) square.setAttribute(name, value);
+      picture.append(square);
+    });
+    return picture;
+  };
+
+  /* The parts that are drawn large: a head, their mean, or all quadrants. */
+  const enlarge = (parts) => {
+    shown = parts;
+    const largest = Math.max(...shown.map((part) => Math.max(...part.weights)), 1e-6);
+    matrices.replaceChildren(...shown.map((part) => draw(part, largest)));
+    browser.querySelector("[data-largest]").textContent = largest.toFixed(2);
+    tokens(strips.rows, shown[0].rows);
+    tokens(strips.columns, shown[0].columns);
+    reading.textContent = "\u00a0";
+  };
+
+  const buttonOf = ([head, parts]) => {
+    const button = cellOf("button", "", { type: "button", value: head });
+    if (parts.length === 1) button.append(thumbnail(parts[0]));
+    const name = /\d/.test(head) ? `head ${Number(head) + 1}` : head;
+    button.append(cellOf("span", name));
+    button.addEventListener("click", () => {
+      for (const other of heads.children) other.setAttribute("aria-pressed", other === button);
+      enlarge(parts);
+    });
+    return button;
+  };
+
   /* Fills the controls from left to right, then draws. */
   const update = async () => {
-    const { system, sentence, place, layer, head } = form.elements;
+    const { system, sentence, place, layer } = form.elements;
+    const before = `${place.value} ${layer.value}`;
     options(system, systems.map((entry, number) => [number, entry.name]));
     options(
       sentence,
@@ -217,38 +272,35 @@
     const places = new Set(read.layers.map((entry) => entry.place));
     const known = Object.keys(PLACES).filter((name) => places.has(name));
     options(place, known.map((name) => [name, PLACES[name][0]]));
-    const ofPlace = read.layers.filter((entry) => entry.place === place.value);
-    options(layer, [...new Set(ofPlace.map((entry) => entry.layer))].map((n) => [n, n]));
-    const layers = chosen(read);
-    const whole = layers.find((entry) => !entry.quadrant);
-    const heads = whole ? [...Array(whole.heads).keys()].map((n) => [n, n + 1]) : [];
-    const mean = whole ? [["mean", "mean"]] : [];
-    const phrases = layers.some((entry) => entry.quadrant) ? [[QUADRANTS, QUADRANTS]] : [];
-    options(head, [...mean, ...heads, ...phrases]);
-    const wanted =
-      head.value === QUADRANTS ? layers.filter((entry) => entry.quadrant) : [whole];
     const [, from, to] = PLACES[place.value];
-    shown = wanted.map((entry) => {
-      const rows = read.axes[entry.rows];
-      const columns = read.axes[entry.columns];
-      const which = head.value === QUADRANTS ? "mean" : head.value;
-      return {
-        rows,
-        columns,
-        weights: matrixOf(entry, which, rows.length * columns.length),
-        title: entry.quadrant
-          ? `${gram(entry.query)} to ${gram(entry.key)}`
-          : `${from} to ${to}`,
-      };
-    });
-    const largest = Math.max(...shown.map((part) => Math.max(...part.weights)), 1e-6);
-    matrices.replaceChildren(...shown.map((part) => draw(part, largest)));
-    browser.querySelector("[data-largest]").textContent = largest.toFixed(2);
+    const title = `${from} to ${to}`;
+    const ofPlace = read.layers
+      .map((entry, number) => ({ ...entry, weights: read.weights[number] }))
+      .filter((entry) => entry.place === place.value);
+    const whole = ofPlace.filter((entry) => !entry.quadrant);
+    options(layer, whole.map((entry) => [entry.layer, entry.layer]));
+    if (before !== `${place.value} ${layer.value}`) {
+      const mean = (entry) => aligned(partOf(read, entry, "mean", title));
+      layer.value = best(whole, mean).layer;
+    }
+    const [chosen, ...quadrants] = ofPlace
+      .filter((entry) => String(entry.layer) === layer.value)
+      .sort((a, b) => a.quadrant - b.quadrant);
+    const numbers = [...Array(chosen.heads).keys()].map(String);
+    const single = ["mean", ...numbers].map((head) => partOf(read, chosen, head, title));
+    const choices = single.map((part) => [part.head, [part]]);
+    if (quadrants.length) {
+      const named = quadrants.map((entry) =>
+        partOf(read, entry, "mean", `${gram(entry.query)} to ${gram(entry.key)}`),
+      );
+      choices.push([QUADRANTS, named]);
+    }
+    const pressed = heads.querySelector("[aria-pressed=true]")?.value;
     browser.querySelector('[data-strip-name="rows"]').textContent = `From (${from})`;
     browser.querySelector('[data-strip-name="columns"]').textContent = `To (${to})`;
-    tokens(strips.rows, shown[0].rows);
-    tokens(strips.columns, shown[0].columns);
-    reading.textContent = "\u00a0";
+    heads.replaceChildren(...choices.map(buttonOf));
+    const kept = [...heads.children].find((button) => button.value === pressed);
+    (kept ?? heads.children[single.indexOf(best(single, aligned))]).click();
   };
 
   strips.rows.addEventListener("pointerover", ({ target }) => {

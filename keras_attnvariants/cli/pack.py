@@ -1,0 +1,285 @@
+"""`kav models pack`: a small model folder from a run, with measured figures."""
+
+import shlex
+import tempfile
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+import typer
+
+from keras_attnvariants.cli.catalogue import CorpusOptions
+from keras_attnvariants.cli.commands import argument
+from keras_attnvariants.cli.commands import command
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import RUN
+from keras_attnvariants.cli.models import batch_sizes
+from keras_attnvariants.cli.models import check_place
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.options import check_output_folder
+from keras_attnvariants.cli.train import RunOptions
+from keras_attnvariants.cli.train import option_names
+from keras_attnvariants.trained.cards import Card
+from keras_attnvariants.trained.cards import Data
+from keras_attnvariants.trained.cards import Training
+from keras_attnvariants.trained.cards import write_with_card
+from keras_attnvariants.utils.importing import import_tensorflow
+
+if TYPE_CHECKING:
+    import keras
+
+    from keras_attnvariants.data import Corpus
+    from keras_attnvariants.presets import Preset
+
+
+@dataclass(frozen=True)
+class About:
+    """Statements about a model that a person has to make, in a TOML file.
+
+    Attributes:
+        license: the terms of the data, by the name that Hugging Face has for them with
+            spaces, such as `"CC BY 2.0"`.
+        attribution: whom to name, and where the data comes from.
+        limits: what the model is not for.
+        languages: names of languages by code.
+        examples: sentences by code of their language, each with its translation.
+    """
+
+    license: str
+    attribution: str
+    limits: list[str]
+    languages: dict[str, str]
+    examples: list[dict[str, str]]
+
+    @classmethod
+    def read(cls, path: Path) -> "About":
+        """The contents of a file.
+
+        Raises:
+            ValueError: it has not what is needed.
+            OSError: it cannot be read.
+        """
+        from pydantic import TypeAdapter
+
+        try:
+            values = tomllib.loads(path.read_text("utf-8"))
+            return TypeAdapter(cls).validate_python(values)
+        except ValueError as error:
+            raise ValueError(f"{error}. Received: {path}") from error
+
+
+@command
+def pack(
+    *,
+    run: Path = argument("Folder of a run of `kav train`."),
+    name: str = argument("Name of the model, such as kav/base/tatoeba-en-de."),
+    corpus: CorpusOptions,
+    about: Path = option(
+        "TOML file with licence, attribution, limits, names of languages and examples; "
+        "recipes/tatoeba-de-en.toml is one.",
+        ...,
+    ),
+    output: Path | None = option("Folder to write; default: models/NAME."),
+) -> None:
+    """Pack the model of a run for others: 8-bit weights, and a card with figures.
+
+    Of the run, the model is taken that `kav evaluate` scores. The packed model and the
+    same one in float32 translate the test set, in one thread each; card.json has what
+    was measured, README.md says it in words.
+
+    [bold]Example:[/bold] kav models pack runs/base kav/base/tatoeba-en-de
+    --data tatoeba-de-en --source en --target de --about recipes/tatoeba-de-en.toml
+    """
+    check_place("RUN", run, RUN)
+    folder = output or Path("models") / name
+    check_output_folder("--output", folder)
+    said = About.read(about)
+    import_tensorflow()
+    from keras_attnvariants.data import save_model
+    from keras_attnvariants.evaluation.card_figures import measured
+
+    loaded = corpus.load()
+    data, samples = data_of(corpus, loaded, said), examples_of(said, loaded)
+    model, tokenizer = load(run, "float32")
+    preset, training = training_of(run, loaded)
+    with tempfile.TemporaryDirectory() as place:
+        plain = save_model(model, Path(place) / "float32", tokenizer)
+        packed = save_model(model, Path(place) / "packed", tokenizer, packed=True)
+        test = loaded.read_lines("test")
+        card = Card(
+            name=name,
+            source=corpus.source,
+            target=corpus.target,
+            languages=said.languages,
+            license=said.license,
+            limits=said.limits,
+            parameters=model.count_params(),
+            bytes=sum(file.stat().st_size for file in packed.iterdir()),
+            search=search_of(model),
+            data=data,
+            training=training,
+            **described(preset),
+            **measured(packed, plain, test, samples, tokenizer),
+        )
+        write_with_card(packed, card, folder)
+    for score in card.scores:
+        typer.echo(f"  {score.name:5} {score.packed:6.2f}, in float32 {score.float32}")
+    typer.echo(f"{folder} ({card.bytes / 1e6:.1f} MB)")
+    typer.echo(f"Next: kav translate --model {shlex.quote(str(folder))} 'A sentence.'")
+
+
+def search_of(model: "keras.Model") -> dict[str, float]:
+    """The settings with which `kav translate` searches."""
+    from keras_attnvariants.models import SearchSettings
+
+    settings = SearchSettings.of(model)
+    return {
+        **settings.to_dict(),
+        "batch_size": max(batch_sizes(settings.beam_size)),
+    }
+
+
+def described(preset: "Preset") -> dict[str, Any]:
+    """The fields of a card that a preset decides."""
+    from keras_attnvariants.presets import get
+    from keras_attnvariants.presets.kav import PUBLISHED
+
+    after = PUBLISHED[preset.variant] if preset.name.startswith("kav/") else ""
+    options = preset.options.items()
+    return {
+        "preset": preset.name,
+        "variant": preset.variant,
+        "after": after,
+        "paper": (get(after) if after else preset).paper,
+        "attention": sorted(preset.attention),
+        # Initializers of attention are no sizes.
+        "sizes": {key: value for key, value in options if not isinstance(value, dict)},
+    }
+
+
+def data_of(options: CorpusOptions, corpus: "Corpus", about: About) -> Data:
+    """The corpus as the card describes it.
+
+    Raises:
+        ValueError: it has no split "test", or test sentences are training sentences.
+    """
+    import numpy as np
+
+    from keras_attnvariants.data.splits import find_splits
+    from keras_attnvariants.utils.caches import remembered_entry
+
+    place, languages = Path(options.data), (options.source, options.target)
+    files = [file for pair in corpus.splits.values() for file in pair]
+    if place.is_dir():
+        shards = find_splits(place, languages)[0].values()
+        files = [file for pairs in shards for pair in pairs for file in pair]
+    elif place.is_file():
+        files = [place]
+    training, test = corpus.read_lines("train"), corpus.read_lines("test")
+    known = [
+        len({*seen} & {*held_out})
+        for seen, held_out in zip(training, test, strict=True)
+    ]
+    if any(known):
+        raise ValueError(
+            "The test set must not have sentences of the training data, or its scores "
+            f"would say nothing. Received: {known[0]} sources and {known[1]} targets "
+            f"that are in both, of {options.data}"
+        )
+    words = [len(source.split()) for source in training[0]]
+    return Data(
+        corpus.name,
+        about.attribution,
+        {file.name: remembered_entry(file)["sha256"] for file in sorted(files)},
+        {split: report.written for split, report in corpus.reports.items()},
+        round(float(np.mean(words)), 1),
+        int(np.percentile(words, 99)),
+        *known,
+    )
+
+
+def examples_of(about: About, corpus: "Corpus") -> list[tuple[str, str]]:
+    """The examples in the languages of a corpus: sources and references.
+
+    Raises:
+        ValueError: there are none, or one is a sentence of the corpus.
+    """
+    languages = {corpus.source_language, corpus.target_language}
+    found = [
+        (pair[corpus.source_language], pair[corpus.target_language])
+        for pair in about.examples
+        if languages <= pair.keys()
+    ]
+    if not found:
+        raise ValueError(
+            f"--about must have [[examples]]. Received: none in {sorted(languages)}"
+        )
+    given = {text for pair in found for text in pair}
+    for split in corpus.splits:
+        for texts in corpus.read_lines(split):
+            if known := given.intersection(texts):
+                raise ValueError(
+                    "The examples of --about must be sentences of your own. Received: "
+                    f"{sorted(known)[0]!r}, which is in {split!r} of the corpus"
+                )
+    return found
+
+
+def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
+    """The preset of a run, and how it was trained.
+
+    The command is one that would resume the run: its settings are compared.
+
+    Raises:
+        ValueError: the run is not that of a preset, or had another corpus.
+    """
+    from keras_attnvariants.presets import get
+    from keras_attnvariants.training.model_training import built
+    from keras_attnvariants.training.progress import read_log
+    from keras_attnvariants.training.run_models import LOG
+    from keras_attnvariants.training.run_models import better_model
+    from keras_attnvariants.training.run_settings import MACHINE
+    from keras_attnvariants.training.run_settings import describe_run
+    from keras_attnvariants.training.run_settings import differences_of
+    from keras_attnvariants.training.run_settings import read_settings
+
+    saved = read_settings(run)
+    settings = saved.get("training", {})
+    data = settings.get("data", {})
+    if "preset" not in data:
+        raise ValueError(f"The run must be one of `kav train`. Received: {run}")
+    preset, precision = get(data["preset"]), settings["precision"]
+    plain = {
+        "precision": precision,
+        "data": {"batch_tokens": None, "seed": data["seed"]},
+        "validate_every": RunOptions.validate_every,
+    }
+    model, tokens, config = built(preset, corpus, run, None, {}, {}, plain)
+    described = describe_run(model, tokens.tokenizer, config)
+    free = [("backend",), (MACHINE,)]
+    others = {d.name: d.old for d in differences_of(saved, described, free)}
+    if "train_sentences" in others:
+        raise ValueError(
+            "--data must be what the run was trained on, with the same training "
+            f"sentences. Received: {corpus.name}, for {run}"
+        )
+    words = ["kav", "train", "--data", corpus.name]
+    words += ["--source", corpus.source_language, "--target", corpus.target_language]
+    words += ["--preset", preset.name, "--precision", precision]
+    names = option_names()
+    for key, value in {"seed": data["seed"], **others}.items():
+        words += [names.get(key, key), str(value)]
+    events = read_log(run / LOG)
+    periods = [event for event in events if event["event"] == "period"]
+    return preset, Training(
+        [*words, "--run", f"runs/{preset.variant}"],
+        data["seed"],
+        periods[-1]["step"],
+        round(sum(period["tokens"] for period in periods)),
+        round(events[-1]["seconds"]),
+        precision,
+        better_model(run / LOG),
+        saved.get(MACHINE, {}),
+    )

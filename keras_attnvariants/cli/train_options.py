@@ -1,0 +1,243 @@
+"""Options of `kav train`: its start, subwords, training and devices."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+
+from keras_attnvariants.cli.commands import flag
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.options import MODEL_HELP
+from keras_attnvariants.cli.options import SizeOptions
+from keras_attnvariants.cli.options import UpdateOptions
+from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
+from keras_attnvariants.utils.files import DamagedFolderError
+
+DEFAULT_PRESET = "kav/hc-sa/bible"
+# Its training is that of models that have no preset, such as imported ones.
+WITHOUT_PRESET = "kav/base/bible"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartOptions:
+    """Start of a new run, in the place of random weights.
+
+    Raises:
+        ValueError: an option lacks another.
+    """
+
+    PANEL: ClassVar[str] = "Going on from a trained model, or with a vocabulary"
+
+    from_model: str | None = option(
+        f"Begin with the weights and the vocabulary of a trained model. {MODEL_HELP}",
+        None,
+        "--from",
+    )
+    freeze: list[str] | None = option(
+        "Part whose weights stay as they are: embeddings, encoder, decoder, "
+        "decoder_0/cross_attention, …. May be repeated."
+    )
+    lora: int | None = option(
+        "Train nothing but a product of two matrices of this rank for each matrix of "
+        "the model, to which it is added (LoRA). Saved models have the sums; "
+        "RUN/adapter, which stands for a model, the products alone.",
+        min=1,
+    )
+    lora_layers: list[str] | None = option(
+        "Layer with such a product, such as query; all by default. May be repeated."
+    )
+    tokenizer: Path | None = option(
+        "SentencePiece model to use instead of learning a vocabulary. Padding, unknown "
+        "words, beginning and end may have any ids."
+    )
+
+    def __post_init__(self) -> None:
+        tuned = (self.freeze, self.lora, self.lora_layers)
+        if self.from_model is None and any(tuned):
+            raise ValueError("--freeze, --lora and --lora-layers need --from")
+        if self.lora_layers and self.lora is None:
+            raise ValueError("--lora-layers needs --lora")
+        if self.from_model is not None and self.tokenizer is not None:
+            raise ValueError(
+                "--tokenizer cannot go with --from: the weights of a model mean the "
+                "tokens of its own vocabulary"
+            )
+
+    def settings(self, preset: str | None) -> dict[str, Any]:
+        """Arguments of `kav.training.train_preset`.
+
+        Args:
+            preset: name that the user gave.
+
+        Raises:
+            FileNotFoundError, ValueError: there is no such model or vocabulary.
+        """
+        import keras_attnvariants as kav
+
+        if self.from_model is not None:
+            model_folder("--from", self.from_model)
+            fine_tuning = kav.training.FineTuning(
+                model=self.from_model,
+                freeze=self.freeze or (),
+                lora_rank=self.lora,
+                lora_layers=self.lora_layers or (),
+                keep_architecture=preset is None and self.own_preset() is None,
+            )
+            return {"fine_tuning": fine_tuning}
+        if self.tokenizer is not None:
+            return {"tokenizer": kav.Tokenizer.adopt(self.tokenizer)}
+        return {}
+
+    def preset(self) -> str:
+        """The preset if none is given: that of the model, or a small one."""
+        if self.from_model is None:
+            return DEFAULT_PRESET
+        return self.own_preset() or WITHOUT_PRESET
+
+    def own_preset(self) -> str | None:
+        """The preset of the model, if it has one."""
+        from keras_attnvariants.training.fine_tuning import preset_of
+
+        folder = model_folder("--from", str(self.from_model))
+        try:
+            return preset_of(folder)
+        except DamagedFolderError:
+            raise
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubwordOptions:
+    """Options of the learning of subwords."""
+
+    PANEL: ClassVar[str] = SizeOptions.PANEL
+
+    subwords: Literal["unigram", "bpe"] | None = option(
+        "How subwords are learned (unigram).", sets="model_type"
+    )
+    character_coverage: float | None = option(
+        "Share of characters that get a subword (1.0).", min=0.9, max=1.0
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingOptions(UpdateOptions):
+    """Training of the model, where that is not as in the preset."""
+
+    steps: int | None = option("Number of updates.", min=1)
+    minutes: float | None = option(
+        "End earlier, when the time is up, over all resumes.", check=check_positive
+    )
+    accumulate: int | None = option(
+        "Batches whose gradients make an update together (1).", min=1
+    )
+    dropout: float | None = option("On embeddings and sub-layers.", check=check_rate)
+    label_smoothing: float | None = option(
+        "Probability taken from the label.", check=check_rate
+    )
+    clip_norm: float | None = option(
+        "Longest gradient; none by default.", check=check_positive, sets="clipnorm"
+    )
+    ema: float | None = option(
+        "Momentum of a moving average of the weights, say 0.999, that validations and "
+        "the best model have; none by default.",
+        check=check_rate,
+    )
+    alignment_weight: float | None = option(
+        "Factor of the loss of --alignments.", check=check_positive
+    )
+    alignment_layer: int | None = option(
+        "Decoder layer whose attention to the source follows --alignments, from 1; by "
+        "default the last but one that can.",
+        min=1,
+    )
+    alignment_head: int | None = option(
+        "Head that follows them, from 1; by default the mean of all.", min=1
+    )
+    average_last: int | None = option(
+        "Validated weights to keep, and to average.", min=1
+    )
+    save_every: int | None = option("Updates between two saved states (500).", min=1)
+
+    def settings(self, alignments: list[str] | None) -> dict[str, Any]:
+        """Those that were given, by the names of the fields of `TrainingConfig`.
+
+        Raises:
+            ValueError: one needs alignments.
+        """
+        from keras_attnvariants.training.training_config import with_schedule
+
+        found = given(self, "batch_tokens", "minutes", "dropout", "precision")
+        for name, value in found.items():
+            if name.startswith("alignment_") and not any(alignments or ()):
+                raise ValueError(
+                    f"{flag(name)} needs --alignments. Received: {value} without"
+                )
+        return with_schedule(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions:
+    """Devices and processes that train a model.
+
+    Raises:
+        ValueError: an option lacks another.
+    """
+
+    PANEL: ClassVar[str] = "Devices and processes (KERAS_BACKEND=jax)"
+
+    devices: int | None = option(
+        "Devices of each process (1; all with --coordinator).", min=1
+    )
+    model_parallel: int | None = option(
+        "Devices of a process among which each copy of the model is divided (1).",
+        min=1,
+    )
+    coordinator: str | None = option(
+        "host:port of process 0, where it waits for the others."
+    )
+    process: int | None = option(
+        "Number of this process; number 0 writes the folder of the run.", min=0
+    )
+    processes: int | None = option(
+        "How many processes there are, each started with this command.", min=2
+    )
+    wait: float | None = option(
+        "How long to wait for all processes, in seconds (300).", check=check_positive
+    )
+
+    def __post_init__(self) -> None:
+        if self.coordinator is None:
+            if (self.process, self.processes, self.wait) != (None, None, None):
+                raise ValueError("--process, --processes and --wait need --coordinator")
+        elif self.process is None or self.processes is None:
+            raise ValueError("--coordinator needs --process and --processes")
+        if self.model_parallel is not None and not self._several:
+            raise ValueError(
+                "--model-parallel needs --devices of more than 1, or --coordinator"
+            )
+
+    @property
+    def _several(self) -> bool:
+        return self.coordinator is not None or self.devices not in (None, 1)
+
+    @contextlib.contextmanager
+    def devices_to_use(self) -> Iterator[None]:
+        """Context in which a model is trained there, and process 0 alone prints."""
+        with contextlib.ExitStack() as stack:
+            if self._several:
+                from keras_attnvariants.training import several_devices
+
+                stack.enter_context(several_devices(**given(self)))
+            if self.process:
+                nowhere = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(contextlib.redirect_stdout(nowhere))
+            yield

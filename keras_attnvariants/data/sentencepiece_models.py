@@ -1,0 +1,176 @@
+"""SentencePiece models: their pieces in another order, and two models in one file."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection
+from collections.abc import Sequence
+from typing import Any
+
+# SentencePiece writes this for a space; every sentence begins with one.
+SPACE = "▁"
+# Pieces for PAD, UNK, BOS and EOS, in the order of their ids.
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+# By how much SentencePiece takes an unknown character for less probable than any piece.
+UNKNOWN_PENALTY = 10.0
+# The language of a translation, as the first word of sources of OPUS-MT.
+_LANGUAGE = re.compile(r">>.+<<")
+# Fields of a model of sources with the model of targets, bytes, and with the number of
+# these bytes, 32 bits. SentencePiece leaves fields from 200 on to other programs.
+_TARGET, _SIZE = 200, 201
+
+
+def read(model_bytes: bytes) -> Any:
+    """The protobuf of a SentencePiece model.
+
+    Raises:
+        ValueError: it is not one, or has no pieces.
+    """
+    from google.protobuf.message import DecodeError
+
+    model = _messages().ModelProto()
+    is_whole = False
+    with contextlib.suppress(DecodeError):
+        model.ParseFromString(model_bytes)
+        # The pieces come first: a file that is cut short lacks the others.
+        is_whole = model.HasField("trainer_spec") and model.HasField("normalizer_spec")
+    if not (model.pieces and is_whole):
+        raise ValueError(
+            "The file must be a SentencePiece model, and a whole one. Received: "
+            f"{len(model_bytes)} bytes beginning {model_bytes[:16]!r}"
+        )
+    return model
+
+
+def joined(source: bytes, target: bytes) -> bytes:
+    """One file with the SentencePiece models of sources and targets.
+
+    Other programs read the model of sources from it.
+    """
+    if source == target:
+        return source
+    held = _varint(_TARGET << 3 | 2) + _varint(len(target)) + target
+    return source + held + _varint(_SIZE << 3 | 5) + len(target).to_bytes(4, "little")
+
+
+def parts(model_bytes: bytes) -> tuple[bytes, bytes | None]:
+    """The models that `joined` was given; `None` for targets if there is one for both.
+
+    The size at the end tells where they are: messages are not read, which takes long
+    and needs the release of protobuf that SentencePiece was made with.
+    """
+    size = int.from_bytes(model_bytes[-4:], "little")
+    target = model_bytes[-6 - size : -6]
+    source = model_bytes[: -len(joined(b"", target))]
+    is_joined = len(target) == size > 0 and joined(source, target) == model_bytes
+    return (source, target) if is_joined else (model_bytes, None)
+
+
+def ordinary_pieces(model_bytes: bytes) -> dict[str, Any]:
+    """The pieces of a SentencePiece model that texts are split into, by what they read.
+
+    Raises:
+        ValueError: as `read`.
+    """
+    kinds = _messages().ModelProto.SentencePiece
+    ordinary = (kinds.NORMAL, kinds.USER_DEFINED, kinds.BYTE)
+    return {x.piece: x for x in read(model_bytes).pieces if x.type in ordinary}
+
+
+def with_pieces(
+    model_bytes: bytes, pieces: Sequence[str], unused: Collection[str] = ()
+) -> bytes:
+    """A SentencePiece model with other ids: those of a vocabulary.
+
+    It splits texts as before if all its pieces are in the vocabulary. Of the others,
+    characters are read where they were unknown, and longer ones never; all are written
+    in decoded texts. A code of a language that begins a text, such as `>>deu<<`, is one
+    piece.
+
+    Args:
+        model_bytes: the model.
+        pieces: all pieces in the order of their ids, `SPECIAL` first.
+        unused: pieces that the model has and is not to use.
+
+    Raises:
+        ValueError: the bytes are not a SentencePiece model.
+    """
+    model, kinds = read(model_bytes), _messages().ModelProto.SentencePiece
+    known = ordinary_pieces(model_bytes)
+    lowest = min((x.score for x in known.values()), default=0.0) - UNKNOWN_PENALTY
+    made = [kinds(piece=text, type="CONTROL") for text in SPECIAL]
+    made[1].type = kinds.UNKNOWN
+    trained = model.trainer_spec
+    for text in pieces[len(SPECIAL) :]:
+        if text in known and text not in unused:
+            made.append(known[text])
+        elif _LANGUAGE.fullmatch(text):
+            made.append(kinds(piece=SPACE + text, type="USER_DEFINED"))
+            trained.user_defined_symbols.append(SPACE + text)
+        elif len(text) == 1 and text not in unused:
+            # Other toolkits look up what a model does not know in the vocabulary.
+            made.append(kinds(piece=text, score=lowest))
+        else:
+            made.append(kinds(piece=text, score=lowest, type="UNUSED"))
+    trained.pad_piece, trained.unk_piece, trained.bos_piece, trained.eos_piece = SPECIAL
+    return _serialized(model, made)
+
+
+def with_special_pieces_first(model_bytes: bytes) -> bytes:
+    """A SentencePiece model whose special pieces have the ids of this package.
+
+    Args:
+        model_bytes: a model with any ids for them, or without some.
+
+    Raises:
+        ValueError: as `Tokenizer.adopt`.
+    """
+    model = read(model_bytes)
+    pieces, trained = list(model.pieces), model.trainer_spec
+    written = {piece.piece for piece in pieces}
+    special: list[Any] = []
+    for name in ("pad", "unk", "bos", "eos"):
+        number, text = (getattr(trained, f"{name}_{key}") for key in ("id", "piece"))
+        if 0 <= number < len(pieces):
+            special.append(pieces[number])
+            continue
+        if text in written:
+            raise ValueError(
+                f"The SentencePiece model must have {text} as a special piece, or not "
+                "at all. Received: it is an ordinary piece"
+            )
+        special.append(_messages().ModelProto.SentencePiece(piece=text, type="CONTROL"))
+    others = [piece for piece in pieces if not any(piece is found for found in special)]
+    return _serialized(model, [*special, *others])
+
+
+def _serialized(model: Any, pieces: list[Any]) -> bytes:
+    """A model with other pieces, of which the first four are special."""
+    del model.pieces[:]
+    model.pieces.extend(pieces)
+    trained = model.trainer_spec
+    trained.pad_id, trained.unk_id, trained.bos_id, trained.eos_id = range(4)
+    trained.vocab_size = len(pieces)
+    return bytes(model.SerializeToString())
+
+
+def _varint(number: int) -> bytes:
+    """A number as protobuf writes it: seven bits in a byte, the lowest ones first."""
+    *first, last = [number >> shift & 127 for shift in range(0, number.bit_length(), 7)]
+    return bytes([*(byte | 128 for byte in first), last])
+
+
+def _messages() -> Any:
+    """The classes of the messages, which are generated code without types."""
+    # Late: whoever only trains on batches of ids does not need it.
+    from google.protobuf.runtime_version import VersionError
+
+    try:
+        from sentencepiece import sentencepiece_model_pb2
+    except VersionError as error:  # with TensorFlow 2.19, which needs an old one
+        raise ValueError(
+            "The pieces of a SentencePiece model can be read with a newer protobuf: "
+            f"{' '.join(str(error).split())}"
+        ) from error
+    return sentencepiece_model_pb2

@@ -1,0 +1,114 @@
+"""Corpora of the Hugging Face hub, streamed into the cache by the library `datasets`.
+
+That library runs no code of a data set: it reads files of data alone.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.data.sources.download import FetchError
+from keras_attnvariants.data.sources.download import told
+from keras_attnvariants.utils.caches import cached_folder
+from keras_attnvariants.utils.folders import FolderWriter
+from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.machine import check_extra
+
+PREFIX = "hf:"
+_PART = r"[A-Za-z0-9](?:[\w-]|\.(?!\.))*"
+_SPEC = re.compile(
+    rf"hf:(?P<name>{_PART}(?:/{_PART})?)(?::(?P<config>{_PART}))?"
+    rf"(?:@(?P<revision>{_PART}(?:/{_PART})*))?",
+    re.ASCII,
+)
+_COMMIT = re.compile("[0-9a-f]{40}")
+# The column of data sets of translations: a text by language in each row.
+_TRANSLATION = "translation"
+
+
+def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str]:
+    """The folder of a corpus of the hub, fetched the first time.
+
+    Args:
+        spec: `hf:NAME`, with `:CONFIG` if the data set has several, and with
+            `@REVISION` for another revision than the newest. With the whole name of a
+            commit, the hub is not asked for a corpus that is in the cache.
+        languages: codes of the languages, which are the keys of its column
+            `translation`, or names of columns themselves.
+        cache: folder of all caches.
+
+    Returns:
+        The folder, and `NAME@COMMIT`.
+
+    Raises:
+        ValueError: it is no such name, or the library is not installed.
+        FetchError: the hub cannot be reached, has no such corpus, or one without these
+            languages.
+    """
+    parts = _SPEC.fullmatch(spec)
+    if parts is None:
+        raise ValueError(
+            "A corpus of the Hugging Face hub must be hf:NAME, hf:NAME:CONFIG, or one "
+            f"of these with @REVISION. Received: {spec!r}"
+        )
+    name, config, revision = parts.groups()
+    check_extra(f"A corpus at {PREFIX}", "datasets", ["datasets"])
+    commit = revision
+    if revision is None or not _COMMIT.fullmatch(revision):
+        from huggingface_hub import HfApi
+
+        with told(f"{spec} cannot be fetched"):
+            commit = str(HfApi().dataset_info(name, revision=revision).sha)
+    pair = "-".join(sorted(languages))
+    folder = cache / "sources" / "hf" / name / f"{config or 'default'}-{pair}-{commit}"
+
+    def write(into: FolderWriter) -> None:
+        import datasets
+
+        print(f"Fetching {spec}, revision {commit}", file=sys.stderr)
+        with told(f"{spec} cannot be fetched"):
+            # A folder of that name would be read in the place of a bare name.
+            address = f"hf://datasets/{name}"
+            splits = datasets.load_dataset(
+                address, config, revision=commit, streaming=True
+            )
+            for split, rows in splits.items():
+                write_split(into.path, f"{spec}, split {split}", split, rows, languages)
+
+    return cached_folder(folder, write), f"{name}@{commit}"
+
+
+def write_split(
+    folder: Path,
+    what: str,
+    split: str,
+    rows: Iterable[Mapping[str, Any]],
+    languages: tuple[str, str],
+) -> None:
+    """Writes the rows of a split as two files, `<split>.<language>`.
+
+    Raises:
+        FetchError: a row has no text in one of the languages.
+    """
+    paths = [folder / f"{split}.{language}" for language in languages]
+    with (
+        paths[0].open("w", encoding="utf-8", newline="\n") as first,
+        paths[1].open("w", encoding="utf-8", newline="\n") as second,
+    ):
+        for row in rows:
+            texts = row.get(_TRANSLATION, row)
+            texts = texts if isinstance(texts, Mapping) else row
+            if not {*languages} <= {*texts}:
+                raise FetchError(
+                    f"{what} must have the languages {' and '.join(languages)}, as "
+                    f"columns or in a column {_TRANSLATION!r}. "
+                    f"Received: {', '.join(map(str, texts))}"
+                )
+            for file, language in zip((first, second), languages, strict=True):
+                # Neither a text nor what stands for none may shift the lines.
+                file.write(on_one_line(str(texts[language] or "")) + "\n")

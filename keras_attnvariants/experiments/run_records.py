@@ -1,0 +1,113 @@
+"""Records of runs: all of a run that has ended but its weights, in a small file.
+
+A record holds the settings, the log, the translations and, with the first seed, the
+analyses of a run, but no weights. With their records, finished runs need not be trained
+again where the folder of the comparison is gone, on another machine say.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from keras_attnvariants.experiments.comparison_folder import EXAMINATION
+from keras_attnvariants.experiments.comparison_folder import SETTINGS
+from keras_attnvariants.experiments.comparison_folder import Run
+from keras_attnvariants.training import DifferentSettingsError
+from keras_attnvariants.training.run_models import AVERAGED
+from keras_attnvariants.training.run_models import BEST
+from keras_attnvariants.training.run_models import LOG
+from keras_attnvariants.training.run_settings import CONFIG
+from keras_attnvariants.training.run_settings import differences_of
+from keras_attnvariants.utils.files import LARGEST_JSON
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import read_file
+from keras_attnvariants.utils.files import replace_file
+from keras_attnvariants.utils.folders import MANIFEST
+
+
+def kept_files(run: Run) -> Iterator[Path]:
+    """The files that the record of a run holds; the last says that it has ended."""
+    folder = run.folder
+    yield from shared_files(run)
+    for name in (CONFIG, LOG, f"{BEST}/{MANIFEST}", f"{AVERAGED}/{MANIFEST}"):
+        yield run.path / name
+    yield from map(run.translation, folder.settings.translated)
+    yield run.record_path
+
+
+def shared_files(run: Run) -> Iterator[Path]:
+    """The files that it shares with other runs."""
+    folder = run.folder.system_folder(run.system)
+    yield run.folder.path / SETTINGS
+    yield folder / SETTINGS
+    if run.seed == run.folder.settings.seeds[0]:
+        yield folder / EXAMINATION
+
+
+def keep(run: Run) -> None:
+    """Writes the record of a run, if it has ended and the comparison keeps records."""
+    path = run.kept
+    if path is None or not run.has_translated(*run.folder.settings.translated):
+        return
+    texts = {
+        file.relative_to(run.folder.path).as_posix(): file.read_text("utf-8")
+        for file in kept_files(run)
+        if file.is_file()
+    }
+    content = gzip.compress(json.dumps(texts).encode(), mtime=0)
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, content)
+
+
+def restore(run: Run) -> None:
+    """Writes the files of a run that its record holds, unless the run has ended here.
+
+    What the run has come to here makes way for them.
+
+    Raises:
+        DamagedFolderError: the file is no record.
+        DifferentSettingsError: it is that of a run with other settings.
+    """
+    path = run.kept
+    if path is None or not path.is_file() or run.record_path.is_file():
+        return
+    folder, shared = run.folder, [*shared_files(run)]
+    texts = {folder.path / name: text for name, text in read(path).items()}
+    common, settings = shared[:2]
+    if not common.is_file():  # the precision, which decides how runs are trained
+        write(common, texts[common])
+    if found := differences_of(
+        json.loads(texts[settings]), folder.settings_of(run.system)
+    ):
+        raise DifferentSettingsError(path, found)
+    for file in kept_files(run):
+        if file in texts and not (file in shared and file.is_file()):
+            write(file, texts[file])
+
+
+def write(file: Path, text: str) -> None:
+    """Writes a file, and the folders that it is in."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, text.encode())
+
+
+def read(path: Path) -> dict[str, str]:
+    """The texts of a record, by the paths of their files.
+
+    Raises:
+        DamagedFolderError: the file is no record.
+    """
+    content = read_file(path, largest=LARGEST_JSON)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            texts = json.loads(file.read(LARGEST_JSON))
+        return {str(name): str(text) for name, text in texts.items()}
+    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+        raise DamagedFolderError(
+            f"It is no record of a run ({error}): restore it from a copy, or remove it "
+            f"and train the run again. Received: {path}"
+        ) from error

@@ -1,0 +1,11 @@
+"""Models of other toolkits: Marian, and Hugging Face's MarianMT.
+
+Each is read into a `ForeignModel`, of which `converted` makes a model of this package.
+"""
+
+from keras_attnvariants.foreign.conversion import ForeignModel
+from keras_attnvariants.foreign.conversion import converted
+from keras_attnvariants.foreign.huggingface import read_huggingface
+from keras_attnvariants.foreign.marian import read_marian
+
+__all__ = ["ForeignModel", "converted", "read_huggingface", "read_marian"]

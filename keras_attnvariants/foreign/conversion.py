@@ -1,0 +1,152 @@
+"""Models of other toolkits as models of this package."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.attention import DotProductAttention
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.foreign.arrays import ForeignArrays
+from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
+from keras_attnvariants.models import SinusoidalPositions
+from keras_attnvariants.models import Transformer
+from keras_attnvariants.models.transfer import by_path
+
+# Names of activations there and here.
+ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
+
+
+@dataclass(frozen=True)
+class ForeignModel:
+    """A post-norm Transformer with learned attention, as another toolkit stores it.
+
+    Attributes:
+        arrays: its weights.
+        block_weight: function of `arrays` and the name that a weight of a block has
+            here; returns the array in our layout.
+        source_table, target_table: embeddings `[V, width]`; one object if they are
+            shared.
+        output: projection to logits `[width, V]`; `None` for the target embeddings.
+        bias: bias of the logits, `[V]`; `None` for zeros.
+        source, target: vocabularies; one object if they are shared.
+        source_subwords, target_subwords: SentencePiece models.
+        encoder_layers, decoder_layers, encoder_heads, decoder_heads, intermediate_dim,
+            activation, embedding_scale, dropout, max_length: as of `Transformer`.
+        endpoint: as of `SinusoidalPositions`.
+        search: fields of `SearchSettings`.
+    """
+
+    arrays: ForeignArrays
+    block_weight: Callable[[ForeignArrays, str], np.ndarray]
+    source_table: np.ndarray
+    target_table: np.ndarray
+    output: np.ndarray | None
+    bias: np.ndarray | None
+    source: ForeignVocabulary
+    target: ForeignVocabulary
+    source_subwords: bytes
+    target_subwords: bytes
+    encoder_layers: int
+    decoder_layers: int
+    encoder_heads: int
+    decoder_heads: int
+    intermediate_dim: int
+    activation: str
+    endpoint: bool
+    embedding_scale: bool = True
+    dropout: float = 0.1
+    max_length: int = 512
+    search: dict[str, Any] = field(default_factory=dict)
+
+
+def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
+    """A model that computes the same, with its tokenizer.
+
+    Raises:
+        ValueError: parts of it do not fit together, or it has layers that this package
+            does not have.
+    """
+    subwords = foreign.source_subwords, foreign.target_subwords
+    if foreign.source is foreign.target:
+        source = target = foreign.source.adopted(subwords)
+    else:
+        source = foreign.source.adopted(subwords[:1])
+        target = foreign.target.adopted(subwords[1:])
+    check_rows(foreign.source_table, foreign.source)
+    check_rows(foreign.target_table, foreign.target)
+    model = built(foreign, len(source.pieces), len(target.pieces))
+    tables = {
+        "target/embeddings": target.table(foreign.target_table),
+        "source/embeddings": source.table(foreign.source_table),
+    }
+    zeros = np.zeros(len(foreign.target_table))
+    bias = target.bias(zeros if foreign.bias is None else foreign.bias)
+    if foreign.output is None:
+        tables["bias"] = bias
+    else:
+        tables["output/kernel"] = target.table(foreign.output.T).T
+        tables["output/bias"] = bias
+    for name, weight in by_path(model.weights).items():
+        part, _, rest = name.partition("/")
+        array = (
+            tables[rest]
+            if part == "embeddings"
+            else foreign.block_weight(foreign.arrays, name)
+        )
+        if array.shape != tuple(weight.shape):
+            raise ValueError(
+                f"The sizes of a model must be those that its configuration names: "
+                f"{tuple(weight.shape)} for {name}. Received: {array.shape}"
+            )
+        weight.assign(array)
+    foreign.arrays.check_all_taken()
+    tokenizer = Tokenizer.for_sides(
+        source.source_model(subwords[0]), target.target_model(subwords[1])
+    )
+    return model, tokenizer
+
+
+def built(foreign: ForeignModel, source_size: int, target_size: int) -> Transformer:
+    """The model with random weights, for vocabularies of these sizes."""
+
+    def attention(num_heads: int) -> DotProductAttention:
+        return DotProductAttention(num_heads, use_bias=True)
+
+    tying = "none"
+    if foreign.output is None:
+        is_one = foreign.source_table is foreign.target_table
+        tying = "all" if is_one and foreign.source is foreign.target else "decoder"
+    return Transformer(
+        vocabulary_size=target_size,
+        source_vocabulary_size=source_size,
+        num_layers=foreign.encoder_layers,
+        num_decoder_layers=foreign.decoder_layers,
+        hidden_dim=foreign.target_table.shape[1],
+        intermediate_dim=foreign.intermediate_dim,
+        encoder_attention=attention(foreign.encoder_heads),
+        decoder_attention=attention(foreign.decoder_heads),
+        cross_attention=attention(foreign.decoder_heads),
+        dropout=foreign.dropout,
+        activation=foreign.activation,
+        normalization="post",
+        # One more than sources have, for their EOS.
+        positions=SinusoidalPositions(foreign.max_length + 1, foreign.endpoint),
+        embedding_scale=foreign.embedding_scale,
+        tie_embeddings=tying,
+        softmax_bias=True,
+        source_eos=True,
+        max_length=foreign.max_length,
+        search_settings=foreign.search,
+    )
+
+
+def check_rows(table: np.ndarray, vocabulary: ForeignVocabulary) -> None:
+    """Raises `ValueError` unless there is an embedding for each token."""
+    if len(table) != len(vocabulary.tokens):
+        raise ValueError(
+            f"The vocabulary must have {len(table):,} tokens, as many as the model has "
+            f"embeddings. Received: {len(vocabulary.tokens):,}"
+        )

@@ -1,0 +1,254 @@
+"""MarianMT in the form of Hugging Face: what `save_pretrained` writes."""
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.foreign.arrays import ForeignArrays
+from keras_attnvariants.foreign.conversion import ACTIVATIONS
+from keras_attnvariants.foreign.conversion import ForeignModel
+from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
+from keras_attnvariants.foreign.vocabulary import tokens_by_number
+from keras_attnvariants.models import SinusoidalPositions
+from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.files import read_file
+from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.machine import check_extra
+
+WEIGHTS, OLD_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+
+# What `MarianConfig` has if a file leaves it open.
+DEFAULTS: dict[str, Any] = {
+    "activation_function": "gelu",
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+    "dropout": 0.1,
+    "max_position_embeddings": 1024,
+}
+
+# What old files may ask for, and no layer here does.
+REFUSED = (
+    *("normalize_before", "normalize_embedding", "add_final_layer_norm"),
+    "add_bias_logits",
+)
+
+# Their names for our layers in a block, and for our weights in a layer.
+LAYERS = {
+    "self_attention/query": "self_attn.q_proj",
+    "self_attention/key": "self_attn.k_proj",
+    "self_attention/value": "self_attn.v_proj",
+    "self_attention/output": "self_attn.out_proj",
+    "cross_attention/query": "encoder_attn.q_proj",
+    "cross_attention/key": "encoder_attn.k_proj",
+    "cross_attention/value": "encoder_attn.v_proj",
+    "cross_attention/output": "encoder_attn.out_proj",
+    "feed_forward/intermediate": "fc1",
+    "feed_forward/output": "fc2",
+    "self_residual/norm": "self_attn_layer_norm",
+    "cross_residual/norm": "encoder_attn_layer_norm",
+    "ff_residual/norm": "final_layer_norm",
+}
+KINDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
+
+
+def name_of(weight: str) -> str:
+    """Their name for a weight of a block: `"encoder_0/self_residual/norm/beta"`, …."""
+    block, layer, part, kind = weight.split("/")
+    stack, number = block.split("_")
+    return f"model.{stack}.layers.{number}.{LAYERS[f'{layer}/{part}']}.{KINDS[kind]}"
+
+
+def block_weight(arrays: ForeignArrays, name: str) -> np.ndarray:
+    """A weight of a block; their matrices are `[outputs, inputs]`."""
+    array = arrays.take(name_of(name))
+    return array.T if name.endswith("kernel") else array
+
+
+def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
+    """Reads MarianMT, such as a model of OPUS-MT, from a folder of Hugging Face.
+
+    Args:
+        folder: with `config.json`, `model.safetensors` (or, where PyTorch is installed,
+            `pytorch_model.bin`), `source.spm`, `target.spm`, `vocab.json` and, for a
+            vocabulary of targets of their own, `target_vocab.json`.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: a file is damaged, the files do not fit together, or the model is
+            another one than MarianMT with learned attention and fixed positions.
+    """
+    # Files in the cache of Hugging Face are links.
+    folder = Path(folder)
+    config = DEFAULTS | read_settings(folder / "config.json")
+    check_config(config)
+    arrays = ForeignArrays(*read_arrays(folder))
+    shared = "model.shared.weight"
+    sides = ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"]
+    head = "lm_head.weight"
+    tied = [head] if config["tie_word_embeddings"] else []
+    if config["share_encoder_decoder_embeddings"]:
+        source_table = target_table = arrays.take(shared, *sides, *tied)
+    else:
+        source_table = arrays.take(sides[0])
+        target_table = arrays.take(sides[1], *tied)
+    check_positions(arrays, source_table.shape[1])
+    bias = "final_logits_bias"
+    source, target = read_vocabularies(folder, config)
+    found: dict[str, Any] = {
+        f"{stack}_{ours}": config[f"{stack}_{theirs}"]
+        for stack in ("encoder", "decoder")
+        for ours, theirs in (("layers", "layers"), ("heads", "attention_heads"))
+    }
+    return ForeignModel(
+        arrays=arrays,
+        block_weight=block_weight,
+        source_table=source_table,
+        target_table=target_table,
+        output=None if tied else arrays.take(head).T,
+        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
+        source=source,
+        target=target,
+        source_subwords=read_file((folder / "source.spm").resolve()),
+        target_subwords=read_file((folder / "target.spm").resolve()),
+        **found,
+        intermediate_dim=config["encoder_ffn_dim"],
+        activation=ACTIVATIONS[config["activation_function"]],
+        endpoint=False,
+        embedding_scale=config["scale_embedding"],
+        dropout=config["dropout"],
+        max_length=config["max_position_embeddings"],
+        search=search_settings(folder, config),
+    )
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings in a file by name; those that are null are left out.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    values = read_json(path.resolve())
+    if not isinstance(values, dict):
+        raise ValueError(f"It must hold settings by name. Received: {path}")
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def check_config(config: Mapping[str, Any]) -> None:
+    """Raises `ValueError` unless it is MarianMT with layers that this package has."""
+    check_choice("model_type", config.get("model_type"), ["marian"])
+    check_choice("activation_function", str(config["activation_function"]), ACTIVATIONS)
+    for name in REFUSED:
+        if config.get(name):
+            raise ValueError(
+                f"config.json asks for `{name}`, which no model of this package has. "
+                f"Received: {config[name]}"
+            )
+    needed = ["pad_token_id", "eos_token_id", "decoder_start_token_id"]
+    needed.append("max_position_embeddings")
+    for stack in ("encoder", "decoder"):
+        needed += [f"{stack}_{x}" for x in ("layers", "attention_heads", "ffn_dim")]
+    if missing := [name for name in needed if not isinstance(config.get(name), int)]:
+        raise ValueError(
+            f"config.json must have `{missing[0]}`, a number. "
+            f"Received: {config.get(missing[0])}"
+        )
+    if config["encoder_ffn_dim"] != config["decoder_ffn_dim"]:
+        raise ValueError(
+            "`encoder_ffn_dim` and `decoder_ffn_dim` must be equal. Received: "
+            f"{config['encoder_ffn_dim']}, {config['decoder_ffn_dim']}"
+        )
+
+
+def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
+    """The weights in a folder by name, and the name of their file."""
+    path = (folder / WEIGHTS).resolve()
+    if path.is_file():
+        check_extra("Reading .safetensors", "import", ("safetensors",))
+        import safetensors.numpy
+
+        try:
+            return safetensors.numpy.load(read_file(path)), WEIGHTS
+        # Of a crafted file, its parts raise errors of nearly every kind.
+        except Exception as error:
+            raise ValueError(
+                f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
+                f"Received: {path}"
+            ) from error
+    old = (folder / OLD_WEIGHTS).resolve()
+    if not old.is_file():
+        raise FileNotFoundError(f"The folder must have {WEIGHTS}. Received: {folder}")
+    if importlib.util.find_spec("torch") is None:
+        raise ValueError(
+            f"{OLD_WEIGHTS} can be read where PyTorch is installed: install it, or "
+            "convert the folder where it is, by MarianMTModel.from_pretrained(FOLDER)"
+            f".save_pretrained(FOLDER), which writes {WEIGHTS}. Received: {folder}"
+        )
+    import torch
+
+    try:
+        # Only tensors: a pickle could run anything.
+        found = torch.load(old, map_location="cpu", weights_only=True)
+        return {name: x.float().numpy() for name, x in found.items()}, OLD_WEIGHTS
+    except Exception as error:
+        raise ValueError(
+            f"{OLD_WEIGHTS} is cut short or no file of tensors. Received: {old}"
+        ) from error
+
+
+def check_positions(arrays: ForeignArrays, width: int) -> None:
+    """Raises `ValueError` if the model learned its positions."""
+    for stack in ("encoder", "decoder"):
+        name = f"model.{stack}.embed_positions.weight"
+        if name not in arrays:
+            continue
+        found = arrays.take(name)
+        layer = SinusoidalPositions(len(found), endpoint=False)
+        layer.build((None, None, width))
+        fixed = np.asarray(layer.table)
+        # Some files have them in float16.
+        if found.shape != fixed.shape or not np.allclose(found, fixed, atol=2e-3):
+            raise ValueError(
+                f"The positions must be sinusoids, which models of this package have. "
+                f"Received: {name} has others"
+            )
+
+
+def read_vocabularies(
+    folder: Path, config: Mapping[str, Any]
+) -> tuple[ForeignVocabulary, ForeignVocabulary]:
+    """The vocabularies of sources and of targets; one object if they are shared."""
+    ids = {
+        "end": config["eos_token_id"],
+        "padding": config["pad_token_id"],
+        "start": config["decoder_start_token_id"],
+    }
+    joint, own = folder / "vocab.json", folder / "target_vocab.json"
+    tokens = targets = tokens_by_number(read_json(joint.resolve()), joint)
+    if own.exists():
+        targets = tokens_by_number(read_json(own.resolve()), own)
+    for name, number in ids.items():
+        if not 0 <= number < len(targets):
+            raise ValueError(
+                f"The token for {name} must be in the vocabulary of {len(targets):,}. "
+                f"Received: {number}"
+            )
+    target = ForeignVocabulary(
+        targets, **{name: targets[number] for name, number in ids.items()}
+    )
+    if not own.exists():
+        return target, target
+    padding = target.padding if target.padding in tokens else None
+    return ForeignVocabulary(tokens, end=target.end, padding=padding), target
+
+
+def search_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Their settings of beam search that are settings here."""
+    path = (folder / "generation_config.json").resolve()
+    config = {**config, **(read_settings(path) if path.exists() else {})}
+    names = {"beam_size": "num_beams", "length_penalty": "length_penalty"}
+    return {ours: config[name] for ours, name in names.items() if config.get(name)}

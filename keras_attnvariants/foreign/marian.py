@@ -1,0 +1,278 @@
+"""Models of Marian: an `.npz` file of weights with its configuration, vocabularies."""
+
+import os
+from collections.abc import Mapping
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.data import sentencepiece_models
+from keras_attnvariants.foreign.arrays import ForeignArrays
+from keras_attnvariants.foreign.conversion import ForeignModel
+from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
+from keras_attnvariants.foreign.vocabulary import tokens_by_number
+from keras_attnvariants.utils.files import read_file
+from keras_attnvariants.utils.files import read_npz
+from keras_attnvariants.utils.machine import check_extra
+
+CONFIG = "special:model.yml"
+
+# Options of Marian, and the values of which there are layers here. An option that a
+# file leaves open has the first value.
+SUPPORTED: dict[str, tuple[Any, ...]] = {
+    "type": ("transformer",),
+    "transformer-preprocess": ("",),
+    "transformer-postprocess": ("dan", "an"),
+    "transformer-postprocess-emb": ("d", ""),
+    "transformer-postprocess-top": ("",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-no-projection": ("false",),
+    "transformer-ffn-depth": ("2",),
+    "transformer-decoder-ffn-depth": ("0", "2"),
+    "transformer-train-positions": ("false",),
+    "transformer-train-position-embeddings": ("false",),
+    "transformer-tied-layers": ([], ""),
+    "transformer-ffn-activation": ("swish", "relu", "gelu"),
+    "lemma-dim-emb": ("0",),
+    "ulr": ("false",),
+    "right-left": ("false",),
+}
+
+# Marian's gelu is swish(1.702 x): the factor is that of the weights around it.
+GELU = 1.702
+
+LAYERS = {
+    "self_attention": "self",
+    "cross_attention": "context",
+    "feed_forward": "ffn",
+    "self_residual": "self_Wo_ln",
+    "cross_residual": "context_Wo_ln",
+    "ff_residual": "ffn_ffn_ln",
+}
+PARTS = {
+    **{"query": "q", "key": "k", "value": "v", "output": "o"},
+    **{"intermediate": "1", "gamma": "scale", "beta": "bias"},
+}
+
+
+def name_of(weight: str) -> str:
+    """Their name for a weight of a block: `"encoder_0/self_residual/norm/beta"`, …."""
+    block, layer, part, kind = weight.split("/")
+    stack, number = block.split("_")
+    place = f"{stack}_l{int(number) + 1}_{LAYERS[layer]}"
+    if part == "norm":
+        return f"{place}_{PARTS[kind]}"
+    part = "2" if (layer, part) == ("feed_forward", "output") else PARTS[part]
+    return f"{place}_{'W' if kind == 'kernel' else 'b'}{part}"
+
+
+def read_marian(
+    folder: str | os.PathLike[str],
+    weights: str | os.PathLike[str] | None = None,
+    vocabularies: Sequence[str | os.PathLike[str]] = (),
+    subwords: Sequence[str | os.PathLike[str]] = (),
+) -> ForeignModel:
+    """Reads a Transformer of Marian.
+
+    Args:
+        folder: has the files.
+        weights: the `.npz` file; by default the only one in the folder.
+        vocabularies: one for both sides, or those of sources and of targets: `.yml`, or
+            `.spm` of Marian's own SentencePiece. By default the only `*vocab*.yml` in
+            the folder or, if there is none, the only `.spm`.
+        subwords: with `.yml`, the SentencePiece models of sources and of targets, or
+            one for both; by default `source.spm` and `target.spm`.
+
+    Raises:
+        OSError: a file is missing.
+        ValueError: a file is damaged, the files do not fit together, or the model has
+            layers that this package does not have.
+    """
+    folder = Path(folder)
+    path = Path(weights) if weights else only(folder, "--weights", "*.npz")
+    found = read_npz(path.resolve())
+    config = read_config(found.pop(CONFIG, None), path)
+    arrays = ForeignArrays(found, path.name)
+    files = pair("--vocabulary", vocabularies) or (
+        [only(folder, "--vocabulary", "*vocab*.y*ml", "*.spm")] * 2
+    )
+    models = pair("--subwords", subwords) or [
+        folder / f"{side}.spm" for side in ("source", "target")
+    ]
+    if all(file.suffix == ".spm" for file in files):
+        if subwords:
+            raise ValueError(
+                "A vocabulary that is a SentencePiece model needs no --subwords. "
+                f"Received: {files[0]}"
+            )
+        models = files
+    source = target = read_vocabulary(files[0])
+    if files[1] != files[0]:
+        target = read_vocabulary(files[1])
+    if "Wemb" in arrays:
+        source_table = target_table = arrays.take("Wemb")
+    else:
+        source_table = arrays.take("encoder_Wemb")
+        target_table = arrays.take("decoder_Wemb")
+    bias = "decoder_ff_logit_out_b"
+    activation = config["transformer-ffn-activation"]
+    source_subwords, target_subwords = (read_file(file.resolve()) for file in models)
+    sizes: dict[str, Any] = {
+        ours: number(config, option)
+        for ours, option in (
+            ("encoder_layers", "enc-depth"),
+            ("decoder_layers", "dec-depth"),
+            ("encoder_heads", "transformer-heads"),
+            ("decoder_heads", "transformer-heads"),
+            ("intermediate_dim", "transformer-dim-ffn"),
+        )
+    }
+    return ForeignModel(
+        arrays=arrays,
+        block_weight=weight_around_gelu if activation == "gelu" else block_weight,
+        source_table=source_table,
+        target_table=target_table,
+        output=take_output(arrays),
+        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
+        source=source,
+        target=target,
+        source_subwords=source_subwords,
+        target_subwords=target_subwords,
+        activation="relu" if activation == "relu" else "silu",
+        endpoint=True,
+        **sizes,
+    )
+
+
+def take_output(arrays: ForeignArrays) -> np.ndarray | None:
+    """The output matrix `[width, V]`; `None` if it is that of the embeddings."""
+    if "decoder_ff_logit_out_Wt" in arrays:
+        return arrays.take("decoder_ff_logit_out_Wt").T
+    old = "decoder_ff_logit_out_W"
+    return arrays.take(old) if old in arrays else None
+
+
+def block_weight(arrays: ForeignArrays, name: str) -> np.ndarray:
+    """A weight of a block; their vectors are matrices of one row."""
+    array = arrays.take(name_of(name))
+    return array if name.endswith("kernel") else array.reshape(-1)
+
+
+def weight_around_gelu(arrays: ForeignArrays, name: str) -> np.ndarray:
+    """The same for gelu, computed here as swish with rescaled weights."""
+    array = block_weight(arrays, name)
+    if "/intermediate/" in name:
+        return array * GELU
+    return array / GELU if name.endswith("feed_forward/output/kernel") else array
+
+
+def only(folder: Path, option: str, *patterns: str) -> Path:
+    """The one file that matches the first pattern with any match.
+
+    Raises:
+        FileNotFoundError: there is none, or several.
+    """
+    for pattern in patterns:
+        found = sorted(folder.glob(pattern))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            break
+    names = ", ".join(file.name for file in found) or "none"
+    raise FileNotFoundError(
+        f"The folder must have one file {' or '.join(patterns)}, or {option} must say "
+        f"which. Received: {names} in {folder}"
+    )
+
+
+def pair(option: str, files: Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """Files of sources and of targets, of which one may be for both.
+
+    Raises:
+        ValueError: there are more.
+    """
+    if len(files) > 2:
+        raise ValueError(
+            f"`{option}` must be given once, or for sources and targets. "
+            f"Received: {len(files)} files"
+        )
+    paths = [Path(file) for file in files]
+    return paths * 2 if len(paths) == 1 else paths
+
+
+def read_yaml(text: bytes, file: str) -> dict[str, Any]:
+    """A mapping in YAML, whose scalars are texts.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    check_extra("Reading models of Marian", "import", ("yaml",))
+    import yaml
+
+    try:
+        # Without types: `no` and `1e3` are tokens. In C where that was built.
+        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+        found = yaml.load(text, Loader=loader)  # noqa: S506
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        found = " ".join(str(error).split())
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"{file} must be YAML, names with values. Received: {found!r:.80}"
+        )
+    return found
+
+
+def read_config(written: np.ndarray | None, path: Path) -> Mapping[str, Any]:
+    """The options that a model was trained with.
+
+    Args:
+        written: the bytes of the YAML in the file of weights.
+        path: the file.
+
+    Raises:
+        ValueError: there are none, or one asks for layers that are not here.
+    """
+    if written is None or written.dtype.itemsize != 1:
+        raise ValueError(
+            f"{path.name} must be a model of Marian, with {CONFIG}. Received: {path}"
+        )
+    config = read_yaml(written.tobytes().rstrip(b"\0"), CONFIG)
+    for option, values in SUPPORTED.items():
+        found = config.setdefault(option, values[0])
+        if found not in values:
+            known = " or ".join(repr(value) for value in values)
+            raise ValueError(
+                "The model has layers that this package does not have: Marian's "
+                f"option {option} must be {known}. Received: {found!r}"
+            )
+    return config
+
+
+def number(config: Mapping[str, Any], option: str) -> int:
+    """The value of an option that is a number.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    value = config.get(option)
+    if not isinstance(value, str) or not value.isdecimal():
+        raise ValueError(
+            f"Marian's option {option} must be a number. Received: {value!r}"
+        )
+    return int(value)
+
+
+def read_vocabulary(path: Path) -> ForeignVocabulary:
+    """The tokens in a file, `.yml` or `.spm`."""
+    data = read_file(path.resolve())
+    if path.suffix != ".spm":
+        found = read_yaml(data, path.name)
+        return ForeignVocabulary(tokens_by_number(found, path))
+    model = sentencepiece_models.read(data)
+    pieces = [piece.piece for piece in model.pieces]
+    trained = model.trainer_spec
+    return ForeignVocabulary(
+        pieces, unknown=pieces[trained.unk_id], end=pieces[trained.eos_id]
+    )

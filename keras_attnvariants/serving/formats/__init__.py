@@ -1,0 +1,1 @@
+"""Exports for other runtimes than TensorFlow: ONNX, CTranslate2, LiteRT."""

@@ -1,0 +1,44 @@
+"""Folders of exported models that are no SavedModels: what they have in common."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.utils.folders import FolderWriter
+
+TOKENIZER, TARGET_TOKENIZER = "tokenizer.model", "target_tokenizer.model"
+
+
+def check_new(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """The path of a folder that does not exist.
+
+    Args:
+        path: the folder.
+        name: the argument that names it.
+
+    Raises:
+        FileExistsError: something is there.
+    """
+    path = Path(path)
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(
+            f"`{name}` must not exist: name another folder, or remove this one. "
+            f"Received: {path}"
+        )
+    return path
+
+
+def write_tokenizers(draft: FolderWriter, tokenizer: Tokenizer) -> dict[str, str]:
+    """Writes the SentencePiece model of a tokenizer, and that of targets if it differs.
+
+    Returns:
+        The names of the files, as `source_tokenizer` and `target_tokenizer`.
+    """
+    draft.write_bytes(TOKENIZER, tokenizer.model_bytes)
+    target: Any = getattr(tokenizer, "target", tokenizer)
+    names = {"source_tokenizer": TOKENIZER, "target_tokenizer": TOKENIZER}
+    if target.model_bytes != tokenizer.model_bytes:
+        draft.write_bytes(TARGET_TOKENIZER, target.model_bytes)
+        names["target_tokenizer"] = TARGET_TOKENIZER
+    return names

@@ -1,0 +1,80 @@
+"""Folders of ONNX graphs and of programs that search with them."""
+
+import os
+from pathlib import Path
+
+import keras
+
+from keras_attnvariants import __version__
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.serving.exporting import check_pieces
+from keras_attnvariants.serving.formats.folders import check_new
+from keras_attnvariants.serving.formats.folders import write_tokenizers
+from keras_attnvariants.serving.formats.steps import StepFunctions
+from keras_attnvariants.serving.formats.steps import float_model
+from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.machine import check_extra
+
+TEMPLATES = Path(__file__).with_name("templates")
+IDS = ("pad_id", "bos_id", "eos_id")
+
+
+def export_onnx(
+    model: keras.Model,
+    tokenizer: Tokenizer,
+    path: str | os.PathLike[str],
+    *,
+    beam_size: int | None = None,
+    length_penalty: float | None = None,
+) -> Path:
+    """Writes a folder with a model as three ONNX graphs, and with its search.
+
+    `encode.onnx`, `initial_state.onnx` and `step.onnx` are the methods of a step model
+    (`keras_attnvariants.decoding.StepModel`) in float32; `step` also brings hypotheses
+    into the order of their parents, and returns log probabilities. `translate.py` and
+    `translate.js` are beam searches to read and change, without TensorFlow;
+    `model.json` has their settings. Needs the extra `onnx`, and TensorFlow as backend.
+
+    Args:
+        model: a step model, such as `keras_attnvariants.Transformer`.
+        tokenizer: its tokenizer.
+        path: the folder, which must not exist.
+        beam_size, length_penalty: options of the searches; by default those of the
+            model's `search_settings`. The graphs have the number of hypotheses in them.
+
+    Returns:
+        `path`. The folder appears complete or not at all, with the sha256 of every file
+        in `manifest.json`.
+
+    Raises:
+        ValueError: an option is out of range, ONNX has no form of an operator, or the
+            extra is not installed.
+        FileExistsError: the folder exists.
+    """
+    path = check_new(path)
+    check_pieces(tokenizer, model.source_vocabulary_size)
+    check_pieces(tokenizer.target, model.vocabulary_size)
+    check_extra("This export", "onnx", ("onnx", "tf2onnx"))
+    # Late: it needs the extra.
+    from keras_attnvariants.backend.onnx_graphs import onnx_graph
+
+    given = {"beam_size": beam_size, "length_penalty": length_penalty}
+    search = SearchSettings.of(model, **given)
+    # Kept to the end: graphs do not keep the variables that they read.
+    steps = StepFunctions(float_model(model), search.beam_size)
+    settings = {
+        "version": __version__,
+        **search.to_dict(),
+        "max_length": model.max_length,
+        **{name: getattr(model, name) for name in IDS},
+    }
+    with new_folder(path, replace=False) as draft:
+        for name, function in steps.functions.items():
+            graph = onnx_graph(*function)
+            draft.write_bytes(f"{name}.onnx", graph.SerializeToString())
+        settings |= write_tokenizers(draft, tokenizer)
+        draft.write_json("model.json", settings)
+        for template in sorted(TEMPLATES.iterdir()):
+            draft.write_bytes(template.name, template.read_bytes())
+    return path

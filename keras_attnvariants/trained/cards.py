@@ -1,0 +1,261 @@
+"""Cards of trained models: measured facts as JSON, and the page made from them."""
+
+import dataclasses
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.trained.names import CARD
+from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.folders import new_folder
+from keras_attnvariants.utils.records import read_record
+
+PAGE = "README.md"
+WEIGHTS = {
+    "averaged": "the mean of those of the last validations",
+    "best": "those of the best validation, better than the mean of the last",
+}
+TEMPLATE = Path(__file__).with_name("card.md")
+
+
+@dataclass(frozen=True)
+class Data:
+    """The corpus that a model was trained and tested on.
+
+    Attributes:
+        name: its name.
+        attribution: whom to name, and where it comes from.
+        files: sha256 of each file by its name.
+        pairs: number of pairs in each split.
+        mean_words: mean number of words of a training source.
+        most_words: words that 99 % of the training sources have at most.
+        test_sources_in_training: number of test sources that are training sources.
+        test_targets_in_training: the same of targets.
+    """
+
+    name: str
+    attribution: str
+    files: dict[str, str]
+    pairs: dict[str, int]
+    mean_words: float
+    most_words: int
+    test_sources_in_training: int
+    test_targets_in_training: int
+
+
+@dataclass(frozen=True)
+class Training:
+    """The run that a model comes from.
+
+    Attributes:
+        command: words of the command that trains the same.
+        seed: seed of weights, dropout and the order of the batches.
+        updates: number of updates.
+        target_tokens: target tokens seen, those of all epochs.
+        seconds: duration with validations.
+        precision: dtype policy of the training.
+        weights: `"averaged"` or `"best"`, whichever validated better.
+        machine: the machine by property; empty if the run did not record it.
+    """
+
+    command: list[str]
+    seed: int
+    updates: int
+    target_tokens: int
+    seconds: int
+    precision: str
+    weights: str
+    machine: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score on the test set, of the packed model and of the same one in float32.
+
+    Attributes:
+        name: sacreBLEU's name of the metric.
+        signature: how sacreBLEU computed it.
+        packed, float32: the score of the packed model, and in float32.
+        packed_interval, float32_interval: half the width of the 95 % interval of each,
+            by sacreBLEU's bootstrap.
+        p_value: p-value of the difference between the two, by its paired bootstrap.
+    """
+
+    name: str
+    signature: str
+    packed: float
+    packed_interval: float
+    float32: float
+    float32_interval: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Speed and memory of `kav translate` with the packed model, in one thread.
+
+    Attributes:
+        sentences_per_second: test sentences per second of processor time.
+        tokens_per_second: tokens of their translations, likewise.
+        start_seconds: seconds of processor time until the examples are translated,
+            most of which are for the start of Python and TensorFlow.
+        peak_megabytes: largest memory of the process, with all libraries.
+        machine: the machine and the software by property.
+    """
+
+    sentences_per_second: float
+    tokens_per_second: float
+    start_seconds: float
+    peak_megabytes: int
+    machine: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence of ours, its translation by the model, and one by a person.
+
+    Attributes:
+        source, translation, reference: the texts.
+        chrf: sacreBLEU's chrF of the translation.
+    """
+
+    source: str
+    translation: str
+    reference: str
+    chrf: float
+
+
+@dataclass(frozen=True)
+class Card:
+    """Facts and figures of a trained model.
+
+    Attributes:
+        name: name of the model, such as `"kav/base/tatoeba-en-de"`.
+        source, target: codes of its languages.
+        languages: their names by code.
+        license: the terms of the data, which are those of the model.
+        bleu: BLEU of the packed model on the test set.
+        preset: the preset that was trained.
+        variant: its variant of attention.
+        after: the published preset whose architecture it has; empty if it is one.
+        paper: the publication of that.
+        attention: classes of attention in the model.
+        sizes: options of the preset.
+        parameters: number of parameters.
+        bytes: size of configuration, weights and tokenizer on the disk.
+        search: settings of the search, and sentences that are translated together.
+        limits: what the model is not for, a sentence or more each.
+        data, training, scores, speed, examples: see there.
+    """
+
+    name: str
+    source: str
+    target: str
+    languages: dict[str, str]
+    license: str
+    bleu: float
+    preset: str
+    variant: str
+    after: str
+    paper: str
+    attention: list[str]
+    sizes: dict[str, Any]
+    parameters: int
+    bytes: int
+    search: dict[str, int | float]
+    limits: list[str]
+    data: Data
+    training: Training
+    scores: list[Score]
+    speed: Speed
+    examples: list[Example]
+
+    def page(self) -> str:
+        """The page of the model: a model card of Hugging Face, in Markdown."""
+        return TEMPLATE.read_text("utf-8").format(
+            card=self,
+            license=self.license.lower().replace(" ", "-"),
+            megabytes=self.bytes / 1e6,
+            source=self.languages.get(self.source, self.source),
+            target=self.languages.get(self.target, self.target),
+            attention=", ".join(self.attention) or "none but that of an LSTM",
+            sizes=described(self.sizes),
+            search=described(self.search),
+            architecture=self.after and f", with the architecture of `{self.after}`",
+            weights=WEIGHTS[self.training.weights],
+            sentence=shlex.quote(self.examples[0].source),
+            pairs=", ".join(
+                f"{count:,} in {split}" for split, count in self.data.pairs.items()
+            ),
+            files=table(("file", "sha256"), self.data.files.items()),
+            command=shlex.join(self.training.command),
+            time=f"{self.training.seconds / 60:.0f} minutes",
+            trained_on=described(self.training.machine) or "not recorded",
+            scores=table(
+                ("", "packed, 8 bits", "float32", "p of the difference", "signature"),
+                map(score_row, self.scores),
+            ),
+            measured_on=described(self.speed.machine),
+            examples=table(
+                ("source", "translation", "reference", "chrF"),
+                map(dataclasses.astuple, self.examples),
+            ),
+            limits="\n".join(f"- {limit}" for limit in self.limits),
+        )
+
+
+def score_row(score: Score) -> list[str]:
+    """The cells of a score: both values with their intervals, and its signature."""
+    return [
+        score.name,
+        f"{score.packed:.2f} ± {score.packed_interval:.2f}",
+        f"{score.float32:.2f} ± {score.float32_interval:.2f}",
+        f"{score.p_value:.3f}",
+        f"`{score.signature}`",
+    ]
+
+
+def described(properties: Mapping[str, Any]) -> str:
+    """Properties in one line, without those that are missing or false."""
+    return ", ".join(
+        key.replace("_", " ") if value is True else f"{key.replace('_', ' ')} {value}"
+        for key, value in properties.items()
+        if value
+    )
+
+
+def table(header: Any, rows: Any) -> str:
+    """A table in Markdown, with a line for each row."""
+    lines = [header, ["---"] * len(header), *rows]
+    texts = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
+
+
+def card_of(folder: Path) -> Card:
+    """The card in a model folder.
+
+    Raises:
+        DamagedFolderError: there is none that can be read.
+    """
+    return read_record(folder / CARD, Card)
+
+
+def write_with_card(model: Path, card: Card, folder: Path) -> None:
+    """Writes a model folder again, with a card and its page.
+
+    Args:
+        model: the model folder.
+        card: its card.
+        folder: the new folder, which appears complete or not at all.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    with new_folder(folder) as writer:
+        for file in sorted(model.iterdir()):
+            if file.name not in (MANIFEST, CARD, PAGE):
+                writer.write_bytes(file.name, file.read_bytes())
+        writer.write_json(CARD, dataclasses.asdict(card))
+        writer.write_bytes(PAGE, card.page().encode())

@@ -1,0 +1,271 @@
+"""Jobs in processes of their own, so many at a time, and how far they are."""
+
+import contextlib
+import errno
+import multiprocessing
+import os
+import pickle  # noqa: S403 (between processes of ours)
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.locks import FolderInUseError
+from keras_attnvariants.utils.machine import shared_machine
+from keras_attnvariants.utils.progress import Bar
+from keras_attnvariants.utils.progress import clock
+
+# Seconds that the process of a killed comparison has to save its state and end.
+PATIENCE = 60.0
+# The errors of a disk, a quota and a file that are full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Exit statuses of a process: its job failed, its disk is full, its state was saved.
+FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True)
+class Job:
+    """Something that a process does.
+
+    Attributes:
+        name: for people to read.
+        function: called with `arguments` and a function that takes how far it is and
+            what it does; can be pickled.
+        arguments: arguments of the function.
+        log: file for what the process prints.
+    """
+
+    name: str
+    function: Callable[..., None]
+    arguments: tuple[Any, ...]
+    log: Path
+
+
+class IncompleteError(ValueError):
+    """Some jobs failed; what the others did is kept.
+
+    Args:
+        failed: what was wrong, by name of the job.
+    """
+
+    def __init__(self, failed: Mapping[str, str]) -> None:
+        name, error = next(iter(failed.items()))
+        others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
+        super().__init__(
+            f"{name} failed{others}: {error}. The same command goes on with what is "
+            "missing"
+        )
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    what: str,
+    total: int,
+    at_once: int,
+    threads: int | None = None,
+    deadline: float | None = None,
+) -> dict[str, str]:
+    """Does jobs, each in a process of its own.
+
+    A process that dies costs its job only; a full disk ends all.
+
+    Args:
+        jobs: what to do, in order.
+        what: the jobs together, such as `"runs"`.
+        total: number of jobs, with those that were done before.
+        at_once: number of processes.
+        threads: threads of TensorFlow in each; `None` shares the cores.
+        deadline: when to stop, by `time.monotonic`. What runs then is told to save its
+            state.
+
+    Returns:
+        What was wrong with those that failed, by name.
+
+    Raises:
+        SystemExit: after SIGTERM or SIGINT, all states saved.
+    """
+    # Late: processes import this module before their output goes to the log.
+    from keras_attnvariants.training.callbacks import StopRequest
+
+    waiting = deque(jobs)
+    pool = Pool(Progress(what, total, total - len(jobs)))
+    with shared_machine(at_once, threads), StopRequest() as request:
+        try:
+            while (waiting or pool.running) and not (pool.is_over or request.number):
+                if deadline is not None and time.monotonic() >= deadline:
+                    break
+                while waiting and len(pool.running) < at_once:
+                    pool.start(waiting.popleft())
+                pool.listen()
+        finally:
+            pool.stop()
+    if request.number:
+        sys.exit(request.exit_code)
+    return pool.failed
+
+
+class Progress:
+    """Shows on standard error how many jobs are done, and what those at work do.
+
+    Args:
+        what: the jobs together, such as `"runs"`.
+        total: number of jobs.
+        done: how many of them had ended before.
+    """
+
+    def __init__(self, what: str, total: int, done: int) -> None:
+        self._what = what
+        self._total = max(total, 1)
+        self._done = done
+        # How far jobs are, and what those at work do.
+        self._shares: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
+        # How much of the whole was there before this process began to work on it.
+        self._before = float(done)
+        self._start = time.monotonic()
+        text = "{task.percentage:.0f} %, {task.description}"
+        self._bar = Bar(text, "starting", bar_width=20, writes=True)
+        self._bar.start()
+        self.stop = self._bar.stop
+
+    def update(self, name: str, share: float, text: str) -> None:
+        """A job is that far, from 0 to 1."""
+        if name not in self._shares:
+            self._before += share
+        self._shares[name], self._texts[name] = share, text
+        self._show()
+
+    def ended(self, name: str, error: str | None) -> None:
+        """A job has ended."""
+        self._shares[name] = 1.0
+        self._texts.pop(name, None)
+        self._bar.print(f"{name}: {'done' if error is None else error}")
+        self._show()
+
+    def _show(self) -> None:
+        done = self._done + sum(self._shares.values())
+        ended = self._done + len(self._shares) - len(self._texts)
+        parts = [f"{ended:,} of {self._total:,} {self._what}"]
+        parts += [f"{name}: {text}" for name, text in self._texts.items()]
+        if done > self._before:
+            pace = (time.monotonic() - self._start) / (done - self._before)
+            parts.append(f"{clock((self._total - done) * pace)} left")
+        share, text = done / self._total, "; ".join(parts)
+        self._bar.show(share, text, f"{share:.0%}, {text}")
+
+
+class Pool:
+    """The processes that are at work.
+
+    Args:
+        progress: is told how jobs go on.
+
+    Attributes:
+        running: job and process by the connection to it.
+        failed: what was wrong with jobs so far, by name.
+        is_over: whether the disk is full, so that no further job is to be started.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self.running: dict[Connection, tuple[Job, Any]] = {}
+        self.failed: dict[str, str] = {}
+        self.is_over = False
+        self._progress = progress
+
+    def start(self, job: Job) -> None:
+        """Start the process of a job."""
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe(duplex=False)
+        # Unpickled there, what it needs is imported after the output goes to the log.
+        arguments = pickle.dumps(job), job.log, theirs
+        process = context.Process(target=work_on, args=arguments, name=job.name)
+        process.start()
+        theirs.close()
+        self.running[ours] = job, process
+
+    def listen(self) -> None:
+        """Take the messages that come within half a second."""
+        ready = wait(list(self.running), timeout=0.5)
+        for connection in [c for c in self.running if c in ready]:
+            job, process = self.running[connection]
+            try:
+                message = connection.recv()
+            except (EOFError, ConnectionResetError):
+                process.join()
+                del self.running[connection]
+                self._ended(job, process.exitcode)
+                continue
+            if isinstance(message, str):
+                self.failed[job.name] = message
+            else:
+                self._progress.update(job.name, *message)
+
+    def stop(self) -> None:
+        """Tell all processes to save their states, and wait for them."""
+        for _, process in self.running.values():
+            process.terminate()
+        for job, process in self.running.values():
+            process.join()
+            if process.exitcode not in (0, STOPPED, -signal.SIGTERM):
+                self._ended(job, process.exitcode)
+        self._progress.stop()
+
+    def _ended(self, job: Job, status: int) -> None:
+        if status:
+            error = f"its process ended with status {status}, see {job.log}"
+            self.failed.setdefault(job.name, error)
+        self.is_over |= status == DISK_IS_FULL
+        self._progress.ended(job.name, self.failed.get(job.name))
+
+
+def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
+    """Does a job in this process, which ends with the one that started it."""
+    os.setpgrp()  # Ctrl-C is for the process that started this one.
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab", buffering=0) as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
+
+    def report(done: float, text: str) -> None:
+        with contextlib.suppress(OSError):  # the other end may have been killed
+            connection.send((done, text))
+
+    try:
+        import_tensorflow()
+        do_when_free(pickle.loads(pickled), report)  # noqa: S301 (ours)
+    except (ValueError, OSError, ArithmeticError) as error:
+        traceback.print_exc()
+        connection.send(" ".join(str(error).split()))
+        sys.exit(DISK_IS_FULL if getattr(error, "errno", None) in FULL else FAILED)
+
+
+def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
+    """Does a job, if need be after a process of a killed comparison has ended."""
+    last = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return job.function(*job.arguments, report)
+        except FolderInUseError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(1.0)
+
+
+def end_with_parent() -> None:
+    """Ends this process, its state saved, when the one that started it has ended."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

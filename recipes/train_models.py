@@ -1,0 +1,76 @@
+"""Train the models that the package contains, one after the other, and pack them.
+
+    python recipes/train_models.py --data tatoeba-de-en
+
+Seven variants translate from English to German, and the best of them, by the BLEU of
+its card, is trained for German to English as well. One of the seven is exported for
+servers. What is trained, packed or exported already is left as it is; a training that
+was interrupted goes on.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import keras_attnvariants
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.presets.kav import IN_THE_BOX
+from keras_attnvariants.trained.cards import card_of
+from keras_attnvariants.trained.names import MODELS
+
+ABOUT = Path(__file__).with_name("tatoeba-de-en.toml")
+EXPORTED = "hc-sa"
+SERVED = Path(__file__).parents[1] / "saved_models" / "en-de"
+
+
+def kav(*arguments: object) -> None:
+    """Runs a command of `kav`, and ends where it fails."""
+    command = [sys.executable, "-m", "keras_attnvariants", *map(str, arguments)]
+    if status := subprocess.run(command).returncode:  # noqa: S603
+        raise SystemExit(status)
+
+
+def train_and_pack(
+    variant: str, source: str, target: str, data: Path, runs: Path, models: Path
+) -> Path:
+    """The folder of a packed model, which is trained unless it is there."""
+    name = f"kav/{variant}/tatoeba-{source}-{target}"
+    folder, run = models / name, runs / f"{variant}-{source}-{target}"
+    corpus = ("--data", data, "--source", source, "--target", target)
+    if not folder.is_dir():
+        kav("train", *corpus, "--preset", name, "--run", run)
+        about = ("--about", ABOUT, "--output", folder)
+        kav("models", "pack", run, name, *corpus, *about)
+    return folder
+
+
+def export(model: Path, served: Path) -> None:
+    """Exports a model in the smallest form that is fast on every processor."""
+    if (served / "1").is_dir():
+        return
+    # The integers are stored; the searches compute in float32.
+    loaded, tokenizer = load(model, "int8")
+    version = keras_attnvariants.serving.export(loaded, tokenizer, served, version=1)
+    keras_attnvariants.serving.write_deployment(version, served / "deploy")
+
+
+def main() -> None:
+    """Trains, packs and exports the models."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpus")
+    parser.add_argument("--runs", type=Path, default=Path("runs/models"))
+    parser.add_argument("--models", type=Path, default=MODELS)
+    parser.add_argument("--served", type=Path, default=SERVED)
+    places = vars(parser.parse_args())
+    served = places.pop("served")
+    folders = {
+        variant: train_and_pack(variant, "en", "de", **places) for variant in IN_THE_BOX
+    }
+    export(folders[EXPORTED], served)
+    best = max(folders, key=lambda variant: card_of(folders[variant]).bleu)
+    train_and_pack(best, "de", "en", **places)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""`kav models pack`: a run becomes a small model with a card, or says why not."""
+
+import shutil
+
+import pytest
+
+import keras_attnvariants as package
+from keras_attnvariants.cli import pack as pack_module
+from keras_attnvariants.trained import cards
+from keras_attnvariants.utils.machine import hardware
+from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
+
+LANGUAGES = ("--source", "xx", "--target", "yy")
+SMALL = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16, "num_heads": 2}
+ABOUT = """
+license = "CC BY 2.0"
+attribution = "made up"
+limits = ["Words that mean nothing."]
+languages = {xx = "Exish", yy = "Whyish"}
+examples = [{xx = "abi den kolo umi", yy = "umi kolo den abi", zz = "?"}]
+"""
+
+
+@pytest.fixture(scope="module")
+def data(corpus_folder, tmp_path_factory):
+    """The corpus of reversed sentences, with none of the test set in training."""
+    folder = shutil.copytree(corpus_folder, tmp_path_factory.mktemp("data") / "toy")
+    files = [folder / "test.xx", folder / "test.yy"]
+    test = zip(*(file.read_text().splitlines() for file in files), strict=True)
+    known = set((folder / "train.xx").read_text().splitlines())
+    new = [pair for pair in test if pair[0] not in known]
+    for file, lines in zip(files, zip(*new, strict=True), strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(data, corpus_cache, tmp_path_factory):
+    """A short run of a preset of ours with other sizes."""
+    corpus = package.data.load_corpus(data, "xx", "yy", corpus_cache)
+    folder = tmp_path_factory.mktemp("runs") / "base"
+    package.training.train_preset(
+        package.presets.get("kav/base/multi30k"),
+        corpus,
+        folder,
+        vocabulary_size=50,
+        batch_tokens=512,
+        sizes=SMALL,
+        settings={"steps": 4, "validate_every": 2},
+        precision="float32",
+        seed=7,
+        verbose=0,
+    )
+    return folder
+
+
+@pytest.fixture
+def about(tmp_path):
+    path = tmp_path / "about.toml"
+    path.write_text(ABOUT, "utf-8")
+    return path
+
+
+@pytest.mark.slow
+def test_a_run_becomes_a_small_model_with_a_card(kav, run, data, about, tmp_path):
+    place = tmp_path / "packed"
+    options = ("--data", data, *LANGUAGES, "--about", about, "--output", place)
+    out = stdout(kav("models", "pack", run, "me/base/xx-yy", *options))
+    assert f"Next: kav translate --model {place} 'A sentence.'" in out
+    card = cards.card_of(place)
+    assert f"BLEU  {card.bleu:6.2f}" in out
+    assert (place / "README.md").read_text("utf-8") == card.page()
+    model, tokenizer = package.load_model(place)
+    assert model.count_params() == card.parameters
+    assert {path.name for path in place.iterdir()} >= {"card.json", "README.md"}
+    assert set(card.data.files) == {path.name for path in data.iterdir()}
+    assert card.data.pairs["train"] == 600
+    assert card.after == "you2020/base/iwslt16-en-de"
+    command = " ".join(card.training.command)
+    assert command.startswith("kav train --data toy --source xx --target yy --preset ")
+    assert "--preset kav/base/multi30k --precision float32 --seed 7 " in command
+    for option in ("--layers 1", "--width 16", "--heads 2", "--batch-tokens 512"):
+        assert option in command
+    assert "--steps 4 " in command and "--validate-every 2" in command
+    assert command.endswith("--run runs/base")
+    assert str(tmp_path) not in (place / "card.json").read_text()
+    assert (card.training.updates, card.training.seed) == (4, 7)
+    assert card.training.machine == hardware()
+    report = package.evaluation.evaluate(
+        place, *package.data.load_corpus(data, "xx", "yy").read_lines("test")
+    )
+    assert report.scores[0].value == pytest.approx(card.bleu, abs=0.01)
+    [example] = card.examples
+    assert (example.source, example.reference) == (
+        "abi den kolo umi",
+        "umi kolo den abi",
+    )
+
+
+def test_a_test_set_with_training_sentences_is_refused(
+    kav, run, corpus_folder, about, tmp_path
+):
+    options = ("--data", corpus_folder, *LANGUAGES, "--about", about)
+    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    check_error(result, "The test set must not have", "sources and", "targets")
+
+
+def test_another_corpus_than_that_of_the_run_is_refused(
+    kav, run, data, about, tmp_path
+):
+    other = shutil.copytree(data, tmp_path / "other")
+    for language in ("xx", "yy"):
+        (other / f"train.{language}").write_text("oto\n" * 3)
+    options = ("--data", other, *LANGUAGES, "--about", about)
+    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    check_error(result, "--data must be what the run was trained on", str(run))
+
+
+def test_examples_of_the_corpus_are_refused(kav, run, data, about):
+    line = (data / "validation.xx").read_text().splitlines()[0]
+    about.write_text(ABOUT.replace("abi den kolo umi", line), "utf-8")
+    options = ("--data", data, *LANGUAGES, "--about", about)
+    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    check_error(result, "must be sentences of your own", repr(line), "of the corpus")
+    about.write_text(ABOUT.replace('yy = "u', 'qq = "u'), "utf-8")
+    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    check_error(result, "must have [[examples]]", "['xx', 'yy']")
+
+
+@pytest.mark.parametrize(
+    "old, new, problem",
+    [
+        ('license = "CC BY 2.0"', "", "license"),
+        ("limits =", "limits", "Received"),
+    ],
+)
+def test_a_file_about_the_model_that_lacks_something_is_named(
+    kav, run, data, about, old, new, problem
+):
+    about.write_text(ABOUT.replace(old, new), "utf-8")
+    options = ("--data", data, *LANGUAGES, "--about", about)
+    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    check_error(result, problem, str(about))
+
+
+def test_a_run_without_a_preset_is_refused(kav, run_folder, data, about):
+    options = ("--data", data, *LANGUAGES, "--about", about)
+    result = kav("models", "pack", run_folder, "me/base/xx-yy", *options)
+    check_error(result, "must be one of `kav train`", str(run_folder))
+    result = kav("models", "pack", data, "me/base/xx-yy", *options)
+    check_error(result, "the folder of a run, with log.jsonl", str(data))
+
+
+def test_the_parts_of_a_card_that_a_preset_decides():
+    found = pack_module.described(package.presets.get("kav/neural-ngram/multi30k"))
+    assert found["paper"].startswith("Loem, Takase")
+    assert "attention" not in found["sizes"]
+    found = pack_module.described(package.presets.get("you2020/base/iwslt16"))
+    assert found["after"] == "" and found["paper"].startswith("You, Sun")

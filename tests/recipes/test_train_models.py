@@ -1,0 +1,76 @@
+"""The recipe of the models in the package: what it trains, in which order."""
+
+import dataclasses
+import importlib.util
+import sys
+
+import pytest
+
+from keras_attnvariants.presets.kav import IN_THE_BOX
+from keras_attnvariants.trained.cards import write_with_card
+from tests.recipes.conftest import RECIPES
+from tests.trained.test_cards import CARD
+
+
+@pytest.fixture
+def recipe():
+    """The recipe as a module: it is no part of a package."""
+    path = RECIPES / "train_models.py"
+    spec = importlib.util.spec_from_file_location("train_models", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def calls(recipe, tmp_path, monkeypatch):
+    """The commands of the recipe, which packs nothing but cards."""
+    found = []
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+
+    def kav(*arguments):
+        found.append([str(argument) for argument in arguments])
+        if arguments[0] == "models":
+            bleu = 40.0 if "kav/context/" in arguments[3] else 30.0
+            card = dataclasses.replace(CARD, name=arguments[3], bleu=bleu)
+            write_with_card(nothing, card, arguments[-1])
+
+    def export(model, served):
+        found.append(["export", str(model), str(served)])
+
+    monkeypatch.setattr(recipe, "kav", kav)
+    monkeypatch.setattr(recipe, "export", export)
+    options = ["--runs", tmp_path / "runs", "--models", tmp_path / "models"]
+    given = ["train_models", "--data", tmp_path / "toy", *options]
+    monkeypatch.setattr(sys, "argv", list(map(str, given)))
+    return found
+
+
+def test_each_is_trained_and_packed_and_the_best_both_ways(recipe, calls, tmp_path):
+    recipe.main()
+    packed = [call[3] for call in calls if call[0] == "models"]
+    names = [f"kav/{variant}/tatoeba-en-de" for variant in IN_THE_BOX]
+    assert packed == [*names, "kav/context/tatoeba-de-en"]
+    trained = [call for call in calls if call[0] == "train"]
+    assert len(trained) == 8
+    last = " ".join(trained[-1])
+    assert "--source de --target en --preset kav/context/tatoeba-de-en" in last
+    assert last.endswith(f"--run {tmp_path}/runs/context-de-en")
+    exported = [call[1:] for call in calls if call[0] == "export"]
+    model = tmp_path / "models" / "kav" / "hc-sa" / "tatoeba-en-de"
+    assert exported == [[str(model), str(recipe.SERVED)]]
+    calls.clear()
+    recipe.main()
+    assert [call[0] for call in calls] == ["export"]
+
+
+def test_what_is_exported_already_is_left_as_it_is(recipe, tmp_path):
+    (tmp_path / "served" / "1").mkdir(parents=True)
+    recipe.export(tmp_path / "no-model", tmp_path / "served")
+
+
+def test_it_ends_where_a_command_fails(recipe):
+    with pytest.raises(SystemExit) as error:
+        recipe.kav("presets", "no-such-preset")
+    assert error.value.code == 2
