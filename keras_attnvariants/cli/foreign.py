@@ -24,6 +24,7 @@ def import_(
         "hf: MarianMT as Hugging Face has it, such as a model of OPUS-MT. marian: a "
         "model that Marian trained.",
         metavar="FORM",
+        show_choices=False,
     ),
     folder: Path = argument("Folder of the model, as it was published or trained."),
     output: Path = option("Folder to write; it must not exist.", ...),

@@ -87,12 +87,12 @@ def test_searches_with_every_variant(name, tokenizer, tmp_path):
     }
     keras.utils.set_random_seed(1)
     short = {"max_length": 64, "search_settings": {"extra_length": 8}}
-    model = kav.Transformer(60, depth, 16, 32, **layers, **short)
+    model = kav.Transformer(100, depth, 16, 32, **layers, **short)
     sharpness = SHARPNESS.get(name, 2.0)
     for weight in model.weights:
         weight.assign(sharpness * weight)
     translator = exported_translator(model, tokenizer, tmp_path / "model")
-    check_search(translator, model, random_rows(12, 60))
+    check_search(translator, model, random_rows(12, 100))
 
 
 @pytest.mark.slow
