@@ -39,7 +39,15 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
 
     Returns:
         `[B, ..., S]`, 0 for padding.
+
+    Raises:
+        ValueError: the weights are those of phrases, not of tokens.
     """
+    if weights.shape[-1] != mask.shape[1]:
+        raise ValueError(
+            "With `source_eos`, there are attention weights of tokens only. Received: "
+            f"those of {weights.shape[-1]} phrases in {mask.shape[1]} tokens"
+        )
     is_real = mask[:, 1:]  # [B, S]: another one follows
     for _ in range(len(weights.shape) - 2):
         is_real = ops.expand_dims(is_real, 1)

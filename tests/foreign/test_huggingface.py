@@ -66,6 +66,12 @@ def test_logits_are_those_of_the_equations(tmp_path):
     assert model.max_length == 64
 
 
+def test_settings_without_meaning_for_the_model_are_left_aside(tmp_path):
+    weights = written(tmp_path)
+    change(tmp_path, extra_pos_embeddings=58101, num_hidden_layers=2)
+    compare(tmp_path, weights, TOKENS, TOKENS)
+
+
 def test_two_vocabularies(tmp_path):
     sides = [folders.numbered(folders.pieces(model)) for model in (SOURCE, TARGET)]
     weights = folders.with_padding(folders.arrays(*map(len, sides)))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.models import Transformer
@@ -67,3 +68,11 @@ def test_positions_reach_the_eos_of_the_longest_source():
     assert tiny.forward(model, {"source_ids": longest, "target_ids": TARGETS[:1]}).size
     again = Transformer.from_config(model.get_config())
     assert again.source_eos
+
+
+def test_weights_of_phrases_are_refused():
+    phrases = PhraseAttention(num_heads=2)
+    options = tiny.SIZES | tiny.places(phrases, tiny.learned(), tiny.learned())
+    model = Transformer(**options, source_eos=True)
+    with pytest.raises(ValueError, match="weights of tokens only.*phrases in 4 tokens"):
+        model.attention_scores({"source_ids": SOURCES, "target_ids": TARGETS})

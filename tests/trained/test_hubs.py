@@ -40,7 +40,8 @@ def folder(run_folder, tmp_path_factory):
     """A model folder."""
     model, tokenizer = kav.load_model(run_folder / "best")
     path = tmp_path_factory.mktemp("packed") / "model"
-    return kav.save_model(model, path, tokenizer, packed=True)
+    beside = {"LICENSE": b"CC BY 2.0"}
+    return kav.save_model(model, path, tokenizer, packed=True, beside=beside)
 
 
 @pytest.fixture(params=["hf", "kaggle"])

@@ -177,6 +177,53 @@ def test_a_resumed_run_ends_like_an_undisturbed_one(run, preset, corpus, tmp_pat
         np.testing.assert_array_equal(one, other)
 
 
+DYING = """
+import os, signal
+import keras
+
+class Dies(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_like_an_undisturbed_one(
+    forks, run, corpus_folder, tmp_path
+):
+    (tmp_path / "dying.py").write_text(DYING)
+    options = ["--preset", "kav/base/bible", "--steps", "5", "--save-every", "1"]
+    options += ["--source", "xx", "--target", "yy", "--data", str(corpus_folder)]
+    options += ["--precision", "float32", "--lora", "2", "--samples", "0"]
+
+    def end_of(name, *more):
+        call = ["train", "--from", run, "--run", name, *options, *more]
+        process = forks.start("keras_attnvariants", *call, cwd=tmp_path)
+        return process.wait(), process.communicate()
+
+    assert end_of("killed", "--callback", "dying:Dies")[0] == -9
+    states = [path.name for path in (tmp_path / "killed" / "state").iterdir()]
+    assert states
+    for name in ("killed", "undisturbed"):
+        status, output = end_of(name)
+        assert status == 0, output
+    one, other = (
+        kav.training.load_run(tmp_path / name).model.get_weights()
+        for name in ("killed", "undisturbed")
+    )
+    for mine, theirs in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_other_attention_leaves_no_adapter(run, corpus, tmp_path, capsys):
+    preset = toy_preset("kav/hc-sa/bible", hidden_dim=16, intermediate_dim=32)
+    tuning = FineTuning(model=run, lora_rank=2)
+    train(preset, corpus, tmp_path, fine_tuning=tuning)
+    assert "No adapter" in capsys.readouterr().out
+    assert not (tmp_path / "adapter").exists()
+
+
 def test_it_is_resumed_with_the_same_model_alone(run, preset, corpus, tmp_path):
     tuning = FineTuning(model=run, lora_rank=2)
     train(preset, corpus, tmp_path, steps=2, fine_tuning=tuning)
