@@ -189,9 +189,7 @@ class Dies(keras.callbacks.Callback):
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_like_an_undisturbed_one(
-    forks, run, corpus_folder, tmp_path
-):
+def test_a_killed_run_ends_like_an_undisturbed_one(forks, run, corpus_folder, tmp_path):
     (tmp_path / "dying.py").write_text(DYING)
     options = ["--preset", "kav/base/bible", "--steps", "5", "--save-every", "1"]
     options += ["--source", "xx", "--target", "yy", "--data", str(corpus_folder)]
