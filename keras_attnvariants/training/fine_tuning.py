@@ -120,11 +120,12 @@ class FineTuning:
         found = self.trained.model.get_config()
         if self.keep_architecture:
             return {k: v for k, v in found.items() if k not in NOT_KEPT}
-        return {
-            name: found[name]
-            for name in SIZES
-            if name in found and found[name] != preset.options.get(name)
-        }
+        layers = nested_layers(self.trained.model)
+        heads = {layer.num_heads for layer in layers if hasattr(layer, "num_heads")}
+        known = {name: found[name] for name in SIZES if name in found}
+        if len(heads) == 1 and "num_heads" in preset.options:
+            [known["num_heads"]] = heads
+        return {k: v for k, v in known.items() if v != preset.options.get(k)}
 
     def fitted(self, preset: Preset) -> Preset:
         """A preset with the sizes and the vocabulary of the model."""

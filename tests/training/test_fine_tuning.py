@@ -280,6 +280,13 @@ def test_the_preset_of_a_model(run, preset, tmp_path):
         fine_tuning.preset_of(run / "best")
 
 
+def test_the_number_of_heads_is_that_of_the_model(corpus, preset, tmp_path):
+    train(preset, corpus, tmp_path, steps=2, sizes={"num_heads": 4})
+    for name in ("kav/base/bible", "kav/hc-sa/bible"):
+        other = toy_preset(name, hidden_dim=16, intermediate_dim=32, num_heads=2)
+        assert FineTuning(model=tmp_path).sizes(other) == {"num_heads": 4}
+
+
 def test_a_preset_of_another_kind_of_model(run):
     preset = kav.presets.get("kav/lstm/tatoeba-en-de")
     with pytest.raises(ValueError, match="Transformer.*a Seq2SeqLSTM"):
