@@ -60,6 +60,8 @@ Your own corpus:     kav train --data FOLDER with train.en, train.de, validation
 TensorFlow Serving:  point it at {output}
 Log of the training: {run}/log.jsonl"""
 
+PAGE = '<!doctype html><html lang="en"><meta charset="utf-8">{}</html>\n'
+
 console = Console(highlight=False)
 
 
@@ -89,7 +91,7 @@ def main(
     with clear_errors():
         say(1, f"Translating with a trained model of the package, {READY}")
         ready = kav.load_model(READY)
-        show_attention(ready, run.with_suffix(".svg"))
+        show_attention(ready, run.with_suffix(".html"))
 
         say(2, f"Corpus {CORPUS}, {SOURCE} to {TARGET}, whole chapters held out")
         corpus = kav.data.load_corpus(CORPUS, SOURCE, TARGET)
@@ -123,15 +125,15 @@ def main(
         console.print(NEXT.format(run=run, output=output, ready=READY), soft_wrap=True)
 
 
-def show_attention(ready: kav.data.LoadedModel, picture: Path) -> None:
-    """Translates a sentence, and draws what the translation attends to."""
+def show_attention(ready: kav.data.LoadedModel, page: Path) -> None:
+    """Translates a sentence, and writes a page of what its words attend to."""
     found = kav.evaluation.AlignedTranslator(*ready).translate(SENTENCE)
     console.print(f"source       {SENTENCE}", style="dim")
     console.print(f"translation  {found.hypotheses[0].text}")
     console.print(f"attention    {'; '.join(found.told)}", style="dim")
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    picture.write_text(found.svg, encoding="utf-8")
-    console.print(f"picture      {picture}, to be opened in a browser")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(PAGE.format(found._repr_html_()), encoding="utf-8")
+    console.print(f"page         {page}, to be opened in a browser")
 
 
 def train(corpus: kav.data.Corpus, run: Path, minutes: float) -> "Forecast":

@@ -64,7 +64,7 @@ from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.locks import lock_folder
 
 for module in pkgutil.walk_packages(keras_attnvariants.__path__, "keras_attnvariants."):
-    if not module.name.endswith(("__main__", "mlserver_runtime", "beam.preparation")):
+    if not module.name.endswith(("__main__", "mlserver_runtime")):
         importlib.import_module(module.name)
 
 

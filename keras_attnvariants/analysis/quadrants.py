@@ -18,9 +18,6 @@ from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.attention import PhraseAttention
-from keras_attnvariants.attention.phrases.scores import by_quadrant
-from keras_attnvariants.attention.phrases.scores import shares
-from keras_attnvariants.attention.phrases.scores import winners
 from keras_attnvariants.evaluation import attention_maps
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.records import grouped
@@ -100,12 +97,10 @@ def activation_shares(
 
     stream = Stream(model, encoded(tokenizer, pairs))
     rows = [
-        QuadrantShare(*where, name, query, key, 100 * share)
+        QuadrantShare(*where, name, query, key, 100 * number / max(count.sum(), 1e-9))
         for where, counts in layer_sums(stream, measure, NO_PHRASES).items()
         for name, count in zip(MEASURES, counts, strict=True)
-        for (query, key), share in zip(
-            orders[where], shares(count, count.sum()).flat, strict=True
-        )
+        for (query, key), number in zip(orders[where], count.flat, strict=True)
     ]
     return ActivationShares.of(rows, stream.sentences, stream.skipped)
 
@@ -232,6 +227,24 @@ def has_quadrants(layer: Attended) -> bool:
 def quadrants(layer: Attended) -> np.ndarray:
     """The weights of phrase attention `[B, H, T, M, N, S]`."""
     return ops.convert_to_numpy(layer.raw.layer.split_scores(layer.raw.weights))
+
+
+def winners(scores: np.ndarray) -> np.ndarray:
+    """Float64 `[M, N]`: in how many rows of `[B, H, T, M, N, S]` each has the maximum.
+
+    Rows without weights are not counted.
+    """
+    highest = scores.max(-1)  # [B, H, T, M, N]
+    *_, streams, orders = highest.shape
+    rows = highest.reshape(-1, streams * orders)
+    chosen = rows.argmax(-1)[rows.max(-1) > 0]
+    count = np.bincount(chosen, minlength=streams * orders)
+    return count.reshape(streams, orders).astype("float64")
+
+
+def by_quadrant(scores: np.ndarray) -> np.ndarray:
+    """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all other axes."""
+    return scores.sum((0, 1, 2, 5), dtype="float64")
 
 
 def quadrant_orders(layer: Attended) -> list[tuple[int, int]]:

@@ -18,8 +18,6 @@ from keras_attnvariants.attention.multi_head import QueryKeyValueAttention
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.neural_ngram import NeuralNgram
 from keras_attnvariants.attention.phrases.phrase import PhraseAttention
-from keras_attnvariants.attention.phrases.scores import mass_shares
-from keras_attnvariants.attention.phrases.scores import strong_shares
 from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
@@ -50,10 +48,8 @@ __all__ = [
     "RelativeBiasAttention",
     "Step",
     "get",
-    "mass_shares",
     "recurrences",
     "register_attention",
     "split_heads",
-    "strong_shares",
     "variants",
 ]

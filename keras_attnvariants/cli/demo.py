@@ -37,11 +37,6 @@ EXAMPLES = (
     "Two children play in the snow with their dog.",
     "The house that my brother sold was built by his uncle.",
 )
-# What the best translation attends to, for who points at nothing.
-PICTURE = (
-    "<details open><summary>What the first attends to</summary>"
-    '<div style="overflow-x: auto">{}</div></details>'
-)
 # Pixels of a column; where two have no room they are one above the other.
 NARROWEST = 300
 # Fonts that the device has: nothing is loaded from elsewhere.
@@ -168,7 +163,7 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
     from fastapi import HTTPException
     from fastapi import Request
 
-    from keras_attnvariants.evaluation.alignment_html import CSS
+    from keras_attnvariants.evaluation.aligned_translations import CSS
 
     def refuse_files(request: Request) -> None:
         if "multipart/" in request.headers.get("content-type", "").lower():
@@ -206,11 +201,7 @@ def column(name: str, model: "AlignedTranslator", text: str) -> str:
     if len(lines) > MOST_SENTENCES:
         notes.append(f"Only the first {MOST_SENTENCES} sentences are translated.")
     told = "".join(f"<p>{note}</p>" for note in notes)
-    parts = ""
-    for found in readings:
-        parts += found.html
-        if has_weights and found.hypotheses:
-            parts += PICTURE.format(found.svg)
+    parts = "".join(found.html for found in readings)
     seconds = sum(found.seconds for found in readings)
     heading = f'<h3 class="kav-name">{html.escape(name)}</h3><p>{seconds:.2f} s</p>'
     return f"{heading}{parts}{told}"

@@ -40,7 +40,6 @@ EXTRAS = {
     "ctranslate2": "kav export --format ctranslate2",
     "demo": "kav demo",
     "jax": "KERAS_BACKEND=jax, and several devices",
-    "beam": "corpora beyond one machine",
     "mlserver": "serving with MLServer",
 }
 

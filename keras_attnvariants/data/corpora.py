@@ -157,8 +157,7 @@ def load_corpus(
             white space. See docs/training.md.
         unique: Whether to leave pairs out that came before in the split, if its name
             begins with "train". They are counted as repeated.
-        cleaner: A function that cleans splits; that of `kav.beam.prepare` does so in
-            many processes and writes the same.
+        cleaner: A function that cleans splits.
 
     Returns:
         The `Corpus`.

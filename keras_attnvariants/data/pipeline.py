@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -31,9 +29,6 @@ from keras_attnvariants.utils.typing import Tensor
 LINES_PER_BLOCK = 4096
 SIDES = ("source", "target")
 
-# A function that writes the token files of a split into a folder.
-WriteTokens: TypeAlias = Callable[[ParallelFiles, Tokenizer, Path], None]
-
 
 class TokenizedCorpus:
     """A corpus as token ids on disk, and the datasets that training reads.
@@ -52,8 +47,6 @@ class TokenizedCorpus:
             `plan(…).num_skipped` counts.
         max_shapes: Most batch shapes. XLA compiles one program for each; fewer
             shapes compile sooner and pad more.
-        write: A function that tokenises a split; that of `kav.beam.prepare` does so in
-            many processes and writes the same.
 
     Example:
 
@@ -77,14 +70,12 @@ class TokenizedCorpus:
         folder: os.PathLike[str] | str | None = None,
         max_length: int = 256,
         max_shapes: int = 32,
-        write: WriteTokens | None = None,
     ) -> None:
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
         self.max_length = max_length
         self.max_shapes = max_shapes
-        self._write = write or write_tokens
         self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
@@ -97,7 +88,7 @@ class TokenizedCorpus:
             files = self.corpus.files(name)
             folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
             cached_folder(
-                folder, lambda into: self._write(files, self.tokenizer, into.path)
+                folder, lambda into: write_tokens(files, self.tokenizer, into.path)
             )
             source, target = (TokenFile(folder / side) for side in SIDES)
             self._splits[name] = source, target

@@ -83,22 +83,6 @@ def seek_line(file: BinaryIO, start: int) -> None:
             pass
 
 
-def lines_between(file: BinaryIO, start: int, stop: int) -> Iterator[bytes]:
-    """The lines of a file that begin in a range of bytes, without their ends.
-
-    Args:
-        file: the file; a byte order mark is kept.
-        start: first byte of the range.
-        stop: first byte behind it.
-
-    Raises:
-        ValueError: a line is longer than `LONGEST_LINE`.
-    """
-    seek_line(file, start)
-    section = CountedStream(file, stop - file.tell())
-    yield from byte_lines(section, is_start=False)
-
-
 def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
     for line in byte_lines(stream, is_start=is_start):

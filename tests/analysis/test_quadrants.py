@@ -1,11 +1,15 @@
 """Quadrants of phrase attention: against known weights."""
 
+import functools
+
 import numpy as np
 import pytest
 from PIL import Image
 
 import keras_attnvariants as kav
 from keras_attnvariants import analysis
+from keras_attnvariants.analysis.quadrants import by_quadrant
+from keras_attnvariants.analysis.quadrants import winners
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
@@ -138,3 +142,27 @@ def test_models_without_phrases():
         analysis.activation_shares(model, Words(), [("a", "x")])
     with pytest.raises(ValueError, match="attends to tokens and phrases"):
         analysis.quadrant_maps(KnownPhrases(WEIGHTS), Pieces(), "a b", "x", layers=[2])
+
+
+def quadrants(*rows):
+    """Scores `[1, 1, T, 2, 2, S]` of rows `[[tt, tp], [pt, pp]]`, each `[S]`."""
+    return np.array(rows, "float32")[None, None]
+
+
+FIRST = quadrants([[[0.9, 0.0], [0.0, 0.1]], [[0, 0], [0, 0]]])
+SECOND = quadrants(
+    [[[0.4, 0.0], [0.0, 0.6]], [[0.7, 0.2], [0.1, 0.0]]],
+    [[[0.5, 0.0], [0.5, 0.0]], [[0.0, 0.0], [0.3, 0.7]]],
+)
+
+
+def test_weights_are_added_up_by_quadrant():
+    near = functools.partial(np.testing.assert_allclose, atol=1e-6)
+    near(by_quadrant(FIRST) + by_quadrant(SECOND), [[1.8, 1.2], [0.9, 1.1]])
+    near(by_quadrant(FIRST >= 0.5) + by_quadrant(SECOND >= 0.5), [[2, 2], [1, 1]])
+
+
+def test_the_largest_weight_of_a_position_wins():
+    counts = winners(FIRST) + winners(SECOND)
+    np.testing.assert_array_equal(counts, [[1, 0], [1, 1]])
+    assert not winners(np.zeros((1, 1, 1, 2, 2, 3))).any()

@@ -62,7 +62,8 @@ def test_quickstart(quickstart, corpus_folder, tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "source       be la\ntranslation  " in result.stdout
-    assert (tmp_path / "run.svg").read_text().startswith("<svg")
+    page = (tmp_path / "run.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>") and "be la" in page
     sources = (corpus_folder / "test.xx").read_text().splitlines()
     for place in (0, 4, 8, 12, 16):
         assert f"source       {sources[place]}\n" in result.stdout

@@ -8,7 +8,6 @@ import pytest
 
 import keras_attnvariants
 from keras_attnvariants.utils.lines import byte_lines
-from keras_attnvariants.utils.lines import lines_between
 from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.lines import text_lines
@@ -61,13 +60,3 @@ def test_no_other_module_splits_lines_in_a_way_of_its_own():
         if own.search(path.read_text("utf-8"))
     }
     assert found == {"utils/lines.py"}
-
-
-def test_lines_between_two_positions_begin_there():
-    text = b"\xef\xbb\xbfab\nc\n\nlong"
-    starts = {0: b"\xef\xbb\xbfab", 6: b"c", 8: b"", 9: b"long"}
-    for start in range(len(text) + 1):
-        for stop in range(start, len(text) + 1):
-            found = list(lines_between(io.BytesIO(text), start, stop))
-            expected = [line for at, line in starts.items() if start <= at < stop]
-            assert found == expected, (start, stop)

@@ -1,9 +1,5 @@
-"""The scores of phrase attention by token and by order of n-grams, and statistics."""
+"""The scores of phrase attention by token and by order of n-grams."""
 
-import functools
-from collections.abc import Iterable
-
-import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.banded import delay
@@ -76,91 +72,6 @@ class PhraseScores:
     def alignment(self, scores: Tensor) -> Tensor:
         tokens = self.token_scores(ops.transpose(scores, (0, 2, 1, 3)))
         return ops.mean(tokens, axis=1)
-
-
-def mass_shares(batches: Iterable[Tensor]) -> np.ndarray:
-    """The shares of the orders of n-grams in the weights of each query stream.
-
-    The weights of a query sum to 1 over all n-grams, and so do the shares of a stream.
-
-    Args:
-        batches: results of `PhraseAttention.split_scores`, one for each batch,
-            `[B, H, T, M, N, S]`: `M` query streams, `N` orders.
-
-    Returns:
-        Float64 `[M, N]`, whose rows sum to 1 (to 0 if nothing was attended to).
-        For interleaved attention: token to token, token to phrase; phrase to token,
-        phrase to phrase.
-
-    Example:
-
-    >>> scores = np.array([[0.1, 0.2], [0.3, 0.4]]).reshape(1, 1, 1, 1, 2, 2)
-    >>> mass_shares([scores]).round(2)
-    array([[0.3, 0.7]])
-    """
-    mass = add_up(by_quadrant(scores) for scores in batches)
-    return shares(mass, mass.sum(-1, keepdims=True))
-
-
-def strong_shares(batches: Iterable[Tensor], threshold: float = 0.5) -> np.ndarray:
-    """The share of each quadrant in all weights of at least `threshold`.
-
-    A quadrant is a pair of query stream and order. Nguyen and Joty (2018) report shares
-    of "activations" that sum to 1 over the four quadrants but do not define them. This
-    definition is a guess.
-
-    Args:
-        batches: as for `mass_shares`.
-        threshold: the smallest weight that counts, above 0 and at most 1.
-
-    Returns:
-        Float64 `[M, N]`, which sums to 1 (to 0 if no weight is strong).
-
-    Raises:
-        ValueError: `threshold` is out of range.
-
-    Example:
-
-    >>> scores = np.array([[0.1, 0.2], [0.0, 0.7]]).reshape(1, 1, 1, 1, 2, 2)
-    >>> strong_shares([scores])
-    array([[0., 1.]])
-    """
-    if not 0 < threshold <= 1:
-        raise ValueError(
-            f"`threshold` must be above 0 and at most 1. Received: {threshold}"
-        )
-    count = add_up(
-        by_quadrant(ops.convert_to_numpy(scores) >= threshold) for scores in batches
-    )
-    return shares(count, count.sum())
-
-
-def winners(scores: Tensor) -> np.ndarray:
-    """Float64 `[M, N]`: in how many rows of `[B, H, T, M, N, S]` each has the maximum.
-
-    Rows without weights are not counted.
-    """
-    highest = ops.convert_to_numpy(scores).max(-1)  # [B, H, T, M, N]
-    *_, streams, orders = highest.shape
-    rows = highest.reshape(-1, streams * orders)
-    chosen = rows.argmax(-1)[rows.max(-1) > 0]
-    count = np.bincount(chosen, minlength=streams * orders)
-    return count.reshape(streams, orders).astype("float64")
-
-
-def by_quadrant(scores: Tensor) -> np.ndarray:
-    """Float64 `[M, N]`, the sum of `[B, H, T, M, N, S]` over all other axes."""
-    return ops.convert_to_numpy(scores).sum((0, 1, 2, 5), dtype="float64")
-
-
-def add_up(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    """The sum of arrays `[M, N]`; `[[0]]` if there are none."""
-    return functools.reduce(np.add, arrays, np.zeros((1, 1)))
-
-
-def shares(parts: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """`parts / total`, 0 where `total` is 0."""
-    return np.divide(parts, total, out=np.zeros_like(parts), where=total > 0)
 
 
 def by_position(weights: Tensor, streams: int) -> Tensor:

@@ -1,7 +1,6 @@
 """Figures and lists as English, and the words in which two texts differ."""
 
 import re
-from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 MINUS = "−"
@@ -60,16 +59,6 @@ def probability(value: float) -> str:
     ('< 0.001', '0.031', '1.000')
     """
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names one after another.
-
-    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 def counted(count: int, noun: str) -> str:

@@ -4,21 +4,27 @@ import base64
 import hashlib
 import os
 import zlib
+from collections import namedtuple
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
 
+from keras_attnvariants.analysis import ANALYSES
+from keras_attnvariants.analysis.pictures import Panel
+from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
-from keras_attnvariants.experiments.page.analyses import analyses
+from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -101,6 +107,85 @@ def policy(style: str, scripts: Sequence[str]) -> str:
         f"default-src 'none'; style-src {hashes([style])}; "
         f"script-src {hashes(scripts)}; base-uri 'none'; form-action 'none'"
     )
+
+
+class Analysis(NamedTuple):
+    """One analysis of all systems.
+
+    Attributes:
+        first: the first table with rows.
+        notes: systems, and why nothing was found of each.
+        panels: the pictures.
+        palette: names of series in the order in which they get colors.
+        shown: names of those that are in a picture.
+        columns, rows: the columns and rows of all tables.
+    """
+
+    first: AnalysisTable
+    notes: list[tuple[str, str]]
+    panels: list[Panel]
+    palette: list[str]
+    shown: list[str]
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+
+def analyses(result: ComparisonResult) -> Iterator[Analysis]:
+    """The analyses of a comparison, in order."""
+    names = [system.name for system in result.systems]
+    for name, tables in grouped(result.analyses, "analysis").items():
+        first = next((table for table in tables if table.rows), tables[0])
+        several = any(table.system for table in tables)
+        panels = [
+            shown_panel(panel, table.system)
+            for table in tables
+            if table.rows and name in ANALYSES
+            for panel in restored(table).panels()
+        ]
+        found = dict.fromkeys(point.series for p in panels for point in p.points)
+        palette = names if found.keys() <= set(names) else list(found)
+        yield Analysis(
+            first,
+            [(table.system, table.note) for table in tables if table.note],
+            panels,
+            palette,
+            [series for series in palette if series in found],
+            ("system", *first.columns) if several else first.columns,
+            [
+                (table.system, *row) if several else row
+                for table in tables
+                for row in table.rows
+            ],
+        )
+
+
+def restored(table: AnalysisTable) -> Table:
+    """The table as `kav.analysis` made it, which knows its panels."""
+    row = namedtuple("row", table.columns)  # type: ignore[misc]
+    rows = tuple(row(*values) for values in table.rows)
+    return ANALYSES[table.analysis].table(rows, table.sentences, table.skipped)
+
+
+def shown_panel(panel: Panel, system: str) -> Panel:
+    """A panel of `kav.analysis` with its values in words."""
+    across, up = panel.across, panel.up
+    if panel.kind == "bars":
+        across, up = up, ""
+    points = []
+    for point in panel.points:
+        label = (
+            point.label or f"{point.series}, {across} {english.number(float(point.x))}"
+        )
+        text = f"{label}: {english.fixed(point.y)} {up}".rstrip()
+        if point.low is not None and point.high is not None:
+            text += (
+                f", interval {english.fixed(point.low)} to {english.fixed(point.high)}"
+            )
+        points.append(point._replace(label=text))
+    # The page has the title of a table above its only panel.
+    title = panel.title if panel.kind == "lines" else ""
+    title = ": ".join(part for part in (system, title) if part)
+    return Panel(title, panel.kind, points, across, up, zero="difference" in up)
 
 
 def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:

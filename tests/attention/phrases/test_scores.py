@@ -1,4 +1,4 @@
-"""Scores of phrase attention by quadrant and token, and shares of them."""
+"""Scores of phrase attention by quadrant and token."""
 
 import numpy as np
 import pytest
@@ -9,9 +9,6 @@ from keras_attnvariants.attention import Heterogeneous
 from keras_attnvariants.attention import Homogeneous
 from keras_attnvariants.attention import Interleaved
 from keras_attnvariants.attention import PhraseAttention
-from keras_attnvariants.attention import mass_shares
-from keras_attnvariants.attention import strong_shares
-from keras_attnvariants.attention.phrases.scores import winners
 from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.models import Transformer
 from tests.attention.conformance import near
@@ -76,53 +73,3 @@ def test_alignment_of_plain_heads_is_their_mean():
     layer = attention.DotProductAttention(4)
     found = to_numpy(layer.alignment(ops.convert_to_tensor(scores)))
     near(found, scores.mean(2), 1e-6)
-
-
-def quadrants(*rows):
-    """Scores `[1, 1, T, 2, 2, S]` of rows `[[tt, tp], [pt, pp]]`, each `[S]`."""
-    return np.array(rows, "float32")[None, None]
-
-
-FIRST = quadrants([[[0.9, 0.0], [0.0, 0.1]], [[0, 0], [0, 0]]])
-SECOND = quadrants(
-    [[[0.4, 0.0], [0.0, 0.6]], [[0.7, 0.2], [0.1, 0.0]]],
-    [[[0.5, 0.0], [0.5, 0.0]], [[0.0, 0.0], [0.3, 0.7]]],
-)
-
-
-def test_mass_is_shared_within_each_stream():
-    found = mass_shares([FIRST, SECOND])
-    near(found, [[1.8 / 3, 1.2 / 3], [0.9 / 2, 1.1 / 2]], 1e-6)
-    np.testing.assert_allclose(found.sum(1), 1.0)
-
-
-def test_strong_weights_are_counted_over_all_quadrants():
-    found = strong_shares([FIRST, SECOND])
-    near(found, [[2 / 6, 2 / 6], [1 / 6, 1 / 6]], 1e-6)
-    near(strong_shares([FIRST, SECOND], 0.65), [[1 / 3, 0], [1 / 3, 1 / 3]], 1e-6)
-    assert not strong_shares([FIRST], 0.95).any()
-
-
-def test_shares_of_a_layer():
-    """Both measures add up over the weights that `call` returns, with padding."""
-    layer = PhraseAttention(4, Interleaved(look_ahead=True))
-    x = normal(np.random.default_rng(1), 2, 6, 16)
-    mask = np.arange(6) < np.array([[6], [3]])
-    _, scores = layer(
-        x, x, query_mask=mask, value_mask=mask, return_attention_scores=True
-    )
-    split = layer.split_scores(scores)
-    np.testing.assert_allclose(mass_shares([split]).sum(1), 1.0)
-    np.testing.assert_allclose(strong_shares([split], 0.05).sum(), 1.0)
-
-
-@pytest.mark.parametrize("threshold", [0, -0.1, 1.1])
-def test_bad_thresholds_are_refused(threshold):
-    with pytest.raises(ValueError, match="threshold.*Received: "):
-        strong_shares([FIRST], threshold)
-
-
-def test_the_largest_weight_of_a_position_wins():
-    counts = winners(FIRST) + winners(SECOND)
-    near(counts / counts.sum(), [[1 / 3, 0], [1 / 3, 1 / 3]], 1e-6)
-    assert not winners(np.zeros((1, 1, 1, 2, 2, 3))).any()

@@ -109,6 +109,16 @@ def test_all_parts_exist(made):
     assert text.count("<svg role=") == 2 + 2 + 1 + 5 + 2 * (3 * 2 + 1)
 
 
+def test_an_analysis_without_rows_says_why(tmp_path):
+    small = made_up.comparison()
+    [first, *others] = small.analyses
+    empty = dataclasses.replace(first, rows=(), note="n-grams have no weights")
+    result = dataclasses.replace(small, analyses=(empty, *others))
+    text, _ = read(result, tmp_path / "page.html")
+    expected = f"<dt><bdi>{empty.system}</bdi></dt><dd>n-grams have no weights</dd>"
+    assert text.count(expected) == 1
+
+
 def test_text_that_looks_like_html_stays_text(tmp_path):
     small = made_up.comparison()
     renamed = {"hc-sa": f"hc{HOSTILE}"}
