@@ -170,7 +170,8 @@ def _messages() -> Any:
         from sentencepiece import sentencepiece_model_pb2
     except VersionError as error:  # with TensorFlow 2.19, which needs an old one
         raise ValueError(
-            "The pieces of a SentencePiece model can be read with a newer protobuf: "
+            "This release of SentencePiece needs a newer protobuf than TensorFlow has "
+            "here: pip install sentencepiece==0.2.0. Received: "
             f"{' '.join(str(error).split())}"
         ) from error
     return sentencepiece_model_pb2
