@@ -4,7 +4,6 @@ import dataclasses
 import json
 import logging
 import os
-import platform
 import shlex
 import statistics
 import sys
@@ -20,13 +19,16 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from keras_attnvariants.utils.machine import processor
+from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.machine import versions
 
 # Programs that are compared trace the same code many times; TensorFlow warns of that.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
+# Variables of libraries that change what is measured.
 THREADS = "TF_NUM_INTRAOP_THREADS"
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+LIMITS = ("ONEDNN_MAX_CPU_ISA", "XLA_FLAGS", "CT2_FORCE_CPU_ISA")
 # The packages that compute.
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 
@@ -126,11 +128,13 @@ def command() -> str:
         del arguments[place : place + 2]
     arguments = [text for text in arguments if not text.startswith("--output=")]
     script = Path(sys.argv[0]).name
-    threads = os.environ.get(THREADS)
-    environment = [f"{THREADS}={threads}"] if threads else []
+    names = (THREADS, ONEDNN, *LIMITS)
+    environment = [f"{n}={os.environ[n]}" for n in names if os.environ.get(n)]
     return shlex.join([*environment, "python", f"benchmarks/{script}", *arguments])
 
 
 def machine() -> str:
-    """Processor and cores."""
-    return f"{processor() or platform.machine()}, {os.cpu_count()} cores"
+    """Processor with its instructions, cores, and limits that stand in for others."""
+    limit = os.environ.get(LIMITS[0])
+    used = f", limited to {limit}" if limit else ""
+    return f"{kind_of_processor()}{used}, {os.cpu_count()} cores"

@@ -109,8 +109,13 @@ def updated(page: str, records: list[dict]) -> str:
     """A page in which the reports replace those of the same titles.
 
     Other reports on the page stay as they are. New ones come first.
+
+    Raises:
+        ValueError: a report was made on another kind of processor.
     """
     sections, rows = read(page)
+    for record in records:
+        check_machine(sections.get(record["title"], ""), record)
     new = {record["title"]: section(record) for record in records}
     added = {title: text for title, text in new.items() if title not in sections}
     sections = added | sections | new
@@ -118,6 +123,22 @@ def updated(page: str, records: list[dict]) -> str:
     rows.sort(key=lambda row: list(sections).index(measurement(row)))
     summary = SUMMARY + "\n".join(rows)
     return "\n\n".join([HEAD.strip(), summary, *sections.values()]) + "\n"
+
+
+def check_machine(old: str, record: dict) -> None:
+    """Raises `ValueError` if a report would replace one of another kind of processor.
+
+    Args:
+        old: the section of the same title; one that names no instructions fits to all.
+        record: the report.
+    """
+    machines = re.findall(r"^(.* \(.*\).*, \d+ cores); ", old, re.MULTILINE)
+    if machines and machines != [record["machine"]]:
+        raise ValueError(
+            f"Reports of one title must be made on one kind of processor: give "
+            f"{record['title']!r} another --title. Received: {record['machine']}, in "
+            f"the place of {machines[0]}"
+        )
 
 
 def read(page: str) -> tuple[dict[str, str], list[str]]:

@@ -17,6 +17,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.machine import processor_features
+
 # Read by TensorFlow when it is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if not os.path.isabs(os.path.expanduser("~")):
@@ -29,9 +31,15 @@ UNUSED = ("matplotlib", "sklearn")
 
 
 def import_tensorflow() -> None:
-    """Imports TensorFlow and Keras without a greeting, which no log level silences."""
+    """Imports TensorFlow and Keras without a greeting, which no log level silences.
+
+    On processors with AVX2 and without AVX512, oneDNN multiplies faster than TensorFlow
+    by itself, which leaves it off there.
+    """
     if "tensorflow" in sys.modules:
         return
+    if {"AVX2", "AVX512"}.intersection(processor_features()) == {"AVX2"}:
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     sys.stderr.flush()
     original, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

@@ -1,6 +1,7 @@
 """Turns, ratios and reports of the benchmarks."""
 
 import json
+import os
 
 import pytest
 
@@ -42,6 +43,31 @@ def test_a_record_says_how_it_came_about(written):
     record = json.loads(written.read_text())
     assert record["command"] == "python benchmarks/speed.py --runs 3"
     assert "keras" in record["versions"] and "cores" in record["machine"]
+
+
+def test_a_record_says_what_stood_in_for_another_processor(measuring, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["speed.py"])
+    for name in (measuring.THREADS, measuring.ONEDNN, *measuring.LIMITS):
+        monkeypatch.delenv(name, raising=False)
+    assert "limited" not in measuring.machine()
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")
+    assert measuring.machine().endswith(f"limited to AVX2, {os.cpu_count()} cores")
+    limits = "TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2"
+    assert measuring.command() == f"{limits} python benchmarks/speed.py"
+
+
+def test_processors_of_different_kinds_are_not_mixed(benchmark, written, tmp_path):
+    report, page = benchmark("report"), tmp_path / "PERFORMANCE.md"
+    record = json.loads(written.read_text())
+    for machine in ("Old, 2 cores", "New (AVX2), 2 cores", "New (AVX2), 2 cores"):
+        written.write_text(json.dumps(record | {"machine": machine}))
+        report.main([written], page)
+    before = page.read_text()
+    written.write_text(json.dumps(record | {"machine": "New (AVX512), 2 cores"}))
+    with pytest.raises(ValueError, match="another --title"):
+        report.main([written], page)
+    assert page.read_text() == before
 
 
 def test_a_report_is_a_page_of_tables(benchmark, written, tmp_path):

@@ -21,6 +21,35 @@ def test_tensorflow_without_its_greeting():
     assert (run.stdout, run.stderr) == (b"", b"")
 
 
+@pytest.mark.parametrize(
+    ("features", "set_before", "expected"),
+    [
+        (["AVX2"], None, "1"),
+        (["AVX2"], "0", "0"),
+        (["AVX2", "AVX512", "AVX512-VNNI"], None, None),
+        ([], None, None),
+    ],
+)
+def test_onednn_multiplies_where_tensorflow_leaves_it_off(
+    features, set_before, expected, monkeypatch
+):
+    class Imported(Exception):
+        """In the place of the import, which reads the variable."""
+
+    def do_import():
+        raise Imported
+
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", set_before or "")
+    if set_before is None:
+        monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS")
+    monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
+    monkeypatch.setattr(importing, "processor_features", lambda: features)
+    monkeypatch.setattr(importing, "lean_imports", do_import)
+    with pytest.raises(Imported):
+        importing.import_tensorflow()
+    assert os.environ.get("TF_ENABLE_ONEDNN_OPTS") == expected
+
+
 def test_modules_that_are_not_used_can_be_imported_later(monkeypatch):
     monkeypatch.setattr(importing, "UNUSED", ("wave", "sys"))
     monkeypatch.delitem(sys.modules, "wave", raising=False)
