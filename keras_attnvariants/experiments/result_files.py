@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from keras_attnvariants.evaluation.significance import POWER
 from keras_attnvariants.experiments.checked_tables import path_name
 from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.results import ComparisonResult
@@ -95,7 +96,7 @@ def latex(result: ComparisonResult) -> str:
 
     One row a system: mean and standard deviation of each metric on each test set, and
     parameters. An asterisk marks a difference to the baseline that is significant over
-    seeds, a dagger one over sentences, both corrected for the number of systems.
+    seeds (Dunnett), a dagger one over sentences, corrected for the number of systems.
     """
     from jinja2 import Environment
 
@@ -113,6 +114,7 @@ def latex(result: ComparisonResult) -> str:
     return environment.from_string(TEMPLATE.read_text("utf-8")).render(
         result=result,
         level=LEVEL,
+        power=POWER,
         signatures=dict.fromkeys(f"{s.metric}|{s.signature}" for s in result.scores),
     )
 
@@ -133,8 +135,8 @@ def score_table(result: ComparisonResult) -> Table:
         name = Text(system.name, overflow="fold")
         table.add_row(name, f"{system.parameters:,}", *cells)
     table.caption = (
-        f"± is the standard deviation over seeds; p by Welch's test against "
-        f"{result.baseline}, after Holm"
+        f"± is the standard deviation over seeds; p by Dunnett's test against "
+        f"{result.baseline}"
     )
     return table
 
@@ -148,6 +150,6 @@ def plain_cell(result: ComparisonResult, system: str, test_set: str) -> str:
     text = f"{score.mean:.2f}"
     if score.deviation is not None:
         text += f" ± {score.deviation:.2f}"
-    if difference is not None and difference.welch_holm is not None:
-        text += f" (p {difference.welch_holm:.3f})"
+    if difference is not None and difference.dunnett is not None:
+        text += f" (p {difference.dunnett:.3f})"
     return text

@@ -143,19 +143,20 @@ class ScoreSummary:
 class Difference:
     """A system minus the baseline, under one metric on one test set.
 
-    Each p-value has a sibling after the correction of Holm for the number of systems
-    (`…_holm`). `None` means that there are too few seeds.
+    Each p-value but Dunnett's has a sibling after the correction of Holm for the number
+    of systems (`…_holm`). `None` means that there are too few seeds.
 
     Attributes:
         system, test_set, metric: what is compared.
         difference: difference of the means over seeds.
-        low, high: interval of the difference over seeds (Welch).
-        welch: p-value of Welch's t-test over seeds.
+        low, high: its interval over seeds by Dunnett's test, for all systems together.
         paired: p-value of the t-test over pairs of runs with the same seed.
         bootstrap: p-value of the paired bootstrap over sentences.
         randomization: p-value of approximate randomisation over sentences.
         sentence_low, sentence_high: interval of the difference over sentences
             (bootstrap, all seeds at once).
+        dunnett, detectable, seeds_needed: see `SeedTests`.
+        both_low, both_high: interval over seeds and sentences (hierarchical bootstrap).
     """
 
     system: str
@@ -164,8 +165,6 @@ class Difference:
     difference: float
     low: float | None
     high: float | None
-    welch: float | None
-    welch_holm: float | None
     paired: float | None
     paired_holm: float | None
     bootstrap: float
@@ -174,6 +173,21 @@ class Difference:
     randomization_holm: float
     sentence_low: float
     sentence_high: float
+    dunnett: float | None = None
+    detectable: float | None = None
+    seeds_needed: int | None = None
+    both_low: float | None = None
+    both_high: float | None = None
+
+    @property
+    def interval(self) -> tuple[float, float, str]:
+        """The interval that is shown, and over what it is.
+
+        With one seed there is only that over sentences.
+        """
+        if self.both_low is None or self.both_high is None:
+            return self.sentence_low, self.sentence_high, "sentences"
+        return self.both_low, self.both_high, "seeds and sentences"
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,18 @@
-"""Scores of all systems on all test sets, and tests of their differences, by scipy.
+"""Scores of all systems on all test sets, and tests of their differences.
 
-Over seeds: Welch's and the paired t-test. Over sentences: paired bootstrap (Koehn 2004)
-and approximate randomisation (Riezler and Maxwell 2005) of the mean score over seeds. A
-sentence is drawn, or exchanged, with its translations by all seeds at once, because
-translations of one sentence are not independent.
+Over seeds: Dunnett's and the paired t-test. Over sentences: paired bootstrap (Koehn
+2004) and approximate randomisation (Riezler and Maxwell 2005) of the mean score over
+seeds. A sentence is drawn, or exchanged, with its translations by all seeds at once,
+because translations of one sentence are not independent. Over both: a hierarchical
+bootstrap, which draws seeds of each system and then sentences, the same for both.
 """
 
 from collections.abc import Mapping
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
+from typing import Any
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +32,7 @@ from keras_attnvariants.experiments.settings import ScoreSettings
 Texts = Mapping[str, Mapping[int, Sequence[str]]]
 
 # The p-values that are corrected for the number of systems.
-TESTS = ("welch", "paired", "bootstrap", "randomization")
+TESTS = ("paired", "bootstrap", "randomization")
 
 
 class SentenceTests(NamedTuple):
@@ -37,24 +41,33 @@ class SentenceTests(NamedTuple):
     Attributes:
         bootstrap, randomization: p-values.
         sentence_low, sentence_high: interval of the difference, by the bootstrap.
+        both_low, both_high: by the hierarchical bootstrap, over seeds too; `None`
+            unless both systems have several.
     """
 
     bootstrap: float
     randomization: float
     sentence_low: float
     sentence_high: float
+    both_low: float | None = None
+    both_high: float | None = None
 
 
-class Translations(NamedTuple):
+@dataclass(frozen=True)
+class Translations:
     """The translations of a test set by the runs of a system, as a metric counts them.
 
     Attributes:
         metric: sacrebleu's.
         statistics: counts of each sentence, `[n, k]`, by seed; they add up.
+        samples: number of resampled test sets.
+        draws: seed of the draws.
     """
 
     metric: Metric
     statistics: dict[int, np.ndarray]
+    samples: int = 1000
+    draws: int = 12345
 
     def scores(self) -> dict[int, float]:
         """The score of the test set by each seed."""
@@ -63,13 +76,28 @@ class Translations(NamedTuple):
             for seed, found in self.statistics.items()
         }
 
-    def stacked(self, seeds: Sequence[int]) -> np.ndarray:
-        """The statistics of the runs with these seeds, `[seeds, n, k]`.
+    @cached_property
+    def resampled(self) -> dict[int, np.ndarray]:
+        """Scores of resampled test sets by seed, the same sentences for all systems."""
+        count = len(next(iter(self.statistics.values())))
+        shares = np.full(count, 1 / count)
+        drawn = np.random.default_rng(self.draws).multinomial(
+            count, shares, self.samples
+        )
+        return {
+            seed: np.array([score_of_statistics(self.metric, s) for s in drawn @ found])
+            for seed, found in self.statistics.items()
+        }
 
-        Without any, those of the first run.
+    def with_drawn_seeds(self, rng: np.random.Generator) -> np.ndarray:
+        """The means of resampled test sets over seeds that are drawn for each.
+
+        Of `n` seeds, `n - 1` are drawn, so that the variance of the mean is not too
+        small (Rao and Wu 1988).
         """
-        chosen = seeds or list(self.statistics)[:1]
-        return np.stack([self.statistics[seed] for seed in chosen])
+        scores = np.stack([*self.resampled.values()])
+        rows = rng.integers(len(scores), size=(len(scores) - 1, self.samples))
+        return np.take_along_axis(scores, rows, axis=0).mean(0)
 
 
 def score_test_set(
@@ -103,7 +131,7 @@ def score_test_set(
                 seed: sentence_statistics(metric, lines, references)
                 for seed, lines in by_seed.items()
             }
-            found[system] = Translations(metric, counts)
+            found[system] = Translations(metric, counts, settings.samples)
             values = found[system].scores()
             summary = ScoreSummary(
                 system,
@@ -118,14 +146,26 @@ def score_test_set(
         base = found.pop(baseline, None)
         if base is None:
             continue
-        rows = {system: compare(own, base, settings) for system, own in found.items()}
+        over_seeds = seed_tests(
+            {system: own.scores() for system, own in found.items()},
+            base.scores(),
+            settings.confidence,
+        )
+        rows: dict[str, dict[str, Any]] = {
+            system: {
+                "difference": fmean(own.scores().values())
+                - fmean(base.scores().values()),
+                **over_seeds[system]._asdict(),
+                **sentence_tests(own, base, settings.confidence)._asdict(),
+            }
+            for system, own in found.items()
+        }
         for test in TESTS:
             p_values = holm([row[test] for row in rows.values()])
             for row, value in zip(rows.values(), p_values, strict=True):
                 row[f"{test}_holm"] = value
         differences += [
-            Difference(system, test_set, name, **row)  # type: ignore[arg-type]
-            for system, row in rows.items()
+            Difference(system, test_set, name, **row) for system, row in rows.items()
         ]
     return summaries, differences
 
@@ -140,81 +180,66 @@ def label(metric: Metric) -> str:
     return metric.corpus_score(["a"], [["a"]]).name
 
 
-def compare(
-    system: Translations, baseline: Translations, settings: ScoreSettings
-) -> dict[str, float | None]:
-    """A system and the baseline, as fields of `Difference` before the correction."""
-    first, second = system.scores(), baseline.scores()
-    over_seeds = seed_tests(first, second, settings.confidence)
-    over_sentences = sentence_tests(
-        system, baseline, settings.samples, settings.confidence
-    )
-    return {
-        "difference": fmean(first.values()) - fmean(second.values()),
-        **over_seeds._asdict(),
-        **over_sentences._asdict(),
-    }
-
-
 def sentence_tests(
-    system: Translations,
-    baseline: Translations,
-    samples: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 12345,
+    system: Translations, baseline: Translations, confidence: float = 0.95
 ) -> SentenceTests:
-    """Paired bootstrap and approximate randomisation of a system and the baseline.
+    """Tests of a system against the baseline with other sentences, and other seeds.
 
-    They have the runs of the seeds that both have; without any, the first run of each.
+    Those over sentences have the runs of the seeds that both have; without any, the
+    first run of each.
 
     Args:
-        system, baseline: with equally many sentences.
-        samples: number of resampled, and of shuffled, test sets.
-        confidence: confidence of the interval.
-        seed: seed of the draws.
+        system, baseline: with equally many sentences and samples.
+        confidence: confidence of the intervals.
     """
     from scipy import stats
 
-    metric = system.metric
+    metric, samples = system.metric, system.samples
     common = [seed for seed in system.statistics if seed in baseline.statistics]
-    ours, theirs = system.stacked(common), baseline.stacked(common)
-    count = ours.shape[1]
+    limits = (1 - confidence) / 2, (1 + confidence) / 2
+    both: tuple[Any, ...] = (None, None)
+    if min(len(system.statistics), len(baseline.statistics)) > 1:
+        rng = np.random.default_rng(system.draws)
+        drawn = system.with_drawn_seeds(rng) - baseline.with_drawn_seeds(rng)
+        both = tuple(map(float, np.quantile(drawn, limits)))
+    ours, theirs = (
+        of_seeds(system.statistics, common),
+        of_seeds(baseline.statistics, common),
+    )
 
     def mean(sums: np.ndarray) -> float:  # of [seeds, k]
         return fmean(score_of_statistics(metric, row) for row in sums)
-
-    def resampled(drawn: np.ndarray) -> float:
-        counts = np.bincount(drawn.astype(int), minlength=count)
-        return mean(counts @ ours) - mean(counts @ theirs)
 
     def shuffled(kept: np.ndarray, exchanged: np.ndarray) -> float:
         first = mean(kept @ ours + exchanged @ theirs)
         return abs(first - mean(kept @ theirs + exchanged @ ours))
 
-    real = resampled(np.arange(count))
+    real, count = mean(ours.sum(1)) - mean(theirs.sum(1)), ours.shape[1]
     if count < 2 or np.array_equal(ours, theirs):
-        return SentenceTests(1.0, 1.0, real, real)
-    options = {"n_resamples": samples, "vectorized": False, "rng": seed}
-    bootstrap = stats.bootstrap(
-        [np.arange(count)],
-        resampled,
-        method="percentile",
-        confidence_level=confidence,
-        **options,
-    )
+        return SentenceTests(1.0, 1.0, real, real, *both)
+    means = [of_seeds(s.resampled, common).mean(0) for s in (system, baseline)]
+    resampled = np.subtract(*means)
     # As sacrebleu: the share of samples that differ by more than the test set does
     # when their mean is moved to 0. The test set counts as one of them.
-    sizes = np.abs(bootstrap.bootstrap_distribution)
+    sizes = np.abs(resampled)
     larger = np.sum(sizes - sizes.mean() > abs(real))
     randomization = stats.permutation_test(
         [np.ones(count), np.zeros(count)],
         shuffled,
         permutation_type="samples",
         alternative="greater",
-        **options,
+        n_resamples=samples,
+        vectorized=False,
+        rng=system.draws,
     )
     return SentenceTests(
         float((larger + 1) / (samples + 1)),
         float(randomization.pvalue),
-        *map(float, bootstrap.confidence_interval),
+        *map(float, np.quantile(resampled, limits)),
+        *both,
     )
+
+
+def of_seeds(values: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarray:
+    """The values of the runs with these seeds; without any, those of the first run."""
+    return np.stack([values[seed] for seed in seeds or [*values][:1]])

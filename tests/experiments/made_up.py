@@ -155,8 +155,6 @@ def difference(i: int, name: str, test_set: str, metric: str) -> e.Difference:
         difference=0.5 * i,
         low=0.5 * i - 0.8,
         high=0.5 * i + 0.8,
-        welch=0.04 / i,
-        welch_holm=0.04,
         paired=0.03 / i,
         paired_holm=0.06,
         bootstrap=0.01 * i,
@@ -165,6 +163,11 @@ def difference(i: int, name: str, test_set: str, metric: str) -> e.Difference:
         randomization_holm=0.04,
         sentence_low=0.5 * i - 0.4,
         sentence_high=0.5 * i + 0.4,
+        dunnett=0.04,
+        detectable=1.25,
+        seeds_needed=9,
+        both_low=0.5 * i - 0.6,
+        both_high=0.5 * i + 0.6,
     )
 
 

@@ -406,7 +406,9 @@ def test_failures_are_reported_and_the_rest_is_written(
     result = experiments.ComparisonResult.read(tmp_path / "out" / "results.json")
     assert result.missing == ("base 1",)
     assert result.score("base", "test", "BLEU").seeds == (2,)
-    assert result.difference("hc", "test", "BLEU").welch is None
+    difference = result.difference("hc", "test", "BLEU")
+    assert difference.paired is difference.both_low is None
+    assert difference.interval[2] == "sentences"
 
 
 def test_a_full_disk_leaves_the_results_that_were_there(compare, tmp_path, monkeypatch):

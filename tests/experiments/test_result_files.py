@@ -32,8 +32,9 @@ def test_latex_has_a_row_a_system_and_as_many_cells_as_columns():
     assert len(rows) == 3
     assert all(row.count(" & ") == 7 and row.endswith(r" \\") for row in rows)
     assert rows[0].startswith(r"base & 1.58 & 31.00 $\pm$ 0.28 & ")
-    # Welch's test after Holm is 0.04, the bootstrap 0.02.
+    # Dunnett's test is 0.04, the bootstrap 0.02.
     assert r"31.50 $\pm$ 0.28$^{*}$$^{\dagger}$" in rows[1]
+    assert "With 80 % power, Dunnett's test finds 1.25 BLEU on test2016." in text
     assert r"\toprule" in text and r"\bottomrule" in text
 
 

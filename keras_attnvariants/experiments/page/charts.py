@@ -178,10 +178,10 @@ def differences(rank: Ranking) -> Panel | None:
     """The difference of each system to the baseline, with its interval."""
     points = []
     for name, found in rank.differences.items():
-        low, high = found.sentence_low, found.sentence_high
+        low, high, over = found.interval
         label = (
-            f"{name}: {signed(found.difference)} {rank.metric}, interval over "
-            f"sentences {signed(low)} to {signed(high)}"
+            f"{name}: {signed(found.difference)} {rank.metric}, interval over {over} "
+            f"{signed(low)} to {signed(high)}"
         )
         color, _ = VERDICTS[rank.verdict(name)]
         points.append(
@@ -232,10 +232,10 @@ def points(result: ComparisonResult) -> Iterator[Panel]:
         drawn = []
         for row in rows:
             for found in row.differences:
-                low, high = found.sentence_low, found.sentence_high
+                low, high, over = found.interval
                 label = (
                     f"{found.system} at {row.share:.0%}: {signed(found.difference)} "
-                    f"{metric}, {signed(low)} to {signed(high)}"
+                    f"{metric}, over {over} {signed(low)} to {signed(high)}"
                 )
                 place = 100 * row.share, found.difference
                 drawn.append(Point(*place, found.system, label, low, high))

@@ -15,10 +15,10 @@ from keras_attnvariants.experiments.results import ScoreSummary
 
 # Costs that the summary speaks of, if known; the first is in the picture.
 SPOKEN = ("seconds", "parameters", "sentences_per_second", "memory_mib")
-# The two that the summary is about: by the field of `Difference` before `_holm`.
+# The two that the summary is about, by field of `Difference`; the first decides.
 TESTS = {
-    "bootstrap": "paired bootstrap over sentences",
-    "welch": "t-test over seeds",
+    "dunnett": "Dunnett test over seeds",
+    "bootstrap_holm": "paired bootstrap over sentences",
 }
 # By field of `PublishedFigures`; papers print at least so many digits.
 FIGURES = {
@@ -100,16 +100,28 @@ class Ranking:
         return [name for name in shown if shown[name] == next(iter(shown.values()))]
 
     def verdict(self, system: str) -> str:
-        """`"better"`, `"worse"` or `"alike"` by the bootstrap, or `"baseline"`."""
+        """`"better"`, `"worse"` or `"alike"` by the deciding test, or `"baseline"`."""
         if system not in self.differences:
             return "baseline"
-        found = self.significant("bootstrap").items()
+        found = self.significant(self.decides).items()
         return next((word for word, names in found if system in names), "alike")
+
+    @property
+    def decides(self) -> str:
+        """The test that decides: the first that could be made."""
+        return next(filter(self.p_values, TESTS), "bootstrap_holm")
+
+    @property
+    def power(self) -> tuple[float, int | None] | None:
+        """What Dunnett's test finds for all systems, and the seeds that it needs."""
+        rows = [row for row in self.differences.values() if row.detectable]
+        found = max((row.detectable for row in rows if row.detectable), default=None)
+        return None if found is None else (found, rows[0].seeds_needed)
 
     def p_values(self, test: str) -> dict[str, float]:
         """The corrected p-values of a test by system, where it could be made."""
         rows = self.differences.items()
-        found = {name: getattr(row, f"{test}_holm") for name, row in rows}
+        found = {name: getattr(row, test) for name, row in rows}
         return {name: value for name, value in found.items() if value is not None}
 
     def significant(self, test: str) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from jinja2 import StrictUndefined
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.evaluation import significance
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
@@ -90,7 +91,9 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(charts=charts, english=english, ranking=ranking)
+    found.globals.update(
+        charts=charts, english=english, ranking=ranking, significance=significance
+    )
     filters = english.fixed, english.signed, english.probability, english.counted, cell
     found.filters.update({function.__name__: function for function in filters})
     return found
