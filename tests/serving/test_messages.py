@@ -53,9 +53,10 @@ def compare(ours, real):
     for field in ours.fields:
         other = real.fields_by_name[field.name]
         assert field.number == other.number
-        assert field.is_repeated == other.is_repeated
-        assert field.is_packed == other.is_packed
         assert field.type == other.type
+        for name in ("is_repeated", "is_packed"):
+            # A protobuf as old as TensorFlow 2.19 needs does not know them.
+            assert getattr(field, name, None) == getattr(other, name, None)
         for value in field.enum_type.values if field.enum_type else ():
             assert other.enum_type.values_by_number[value.number].name == value.name
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
