@@ -193,7 +193,10 @@ def column(name: str, model: "AlignedTranslator", text: str) -> str:
     if not lines:
         notes = ["Type a sentence."]
     elif has_weights:
-        notes = ["Point at a word of a translation to see what it attends to."]
+        notes = [
+            "The table shows what the first translation attends to; point at a word of "
+            "any other to see it there."
+        ]
     else:
         notes = ["This model has no attention to the source."]
     if any(found.is_cut for found in readings):

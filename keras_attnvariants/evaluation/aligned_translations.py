@@ -36,6 +36,13 @@ CSS = """
 .kav-aligned [data-t]:focus-visible { outline: 2px solid; }
 .kav-aligned ol { list-style: decimal; padding-left: 1.6em; }
 .kav-aligned .kav-score { opacity: 0.7; font-size: 0.85em; white-space: nowrap; }
+.kav-weights { overflow-x: auto; }
+.kav-weights table { border-collapse: collapse; line-height: 1.2; }
+.kav-weights td { min-width: 1.6em; border: 1px solid #8884;
+  background: rgb(245 158 11 / var(--weight)); }
+.kav-weights th { border: 0; padding: 2px 6px; font-weight: normal; text-align: right; }
+.kav-weights thead th { writing-mode: vertical-rl; transform: rotate(180deg);
+  text-align: left; }
 """
 
 
@@ -110,8 +117,8 @@ class AlignedTranslator(TextTasks):
     """Translates sentences one by one, and returns what the translations attend to.
 
     The weights are those of the highest cross-attention, the mean over its heads. In a
-    notebook a result shows itself: who points at a word of a translation sees in the
-    sentence what it attends to.
+    notebook a result shows itself: a table of the weights of the best translation, and
+    for who points at a word of any translation, what it attends to.
 
     Args:
         model: a model that translates, such as a `Transformer`.
@@ -230,8 +237,10 @@ def word_weights(weights: np.ndarray, target: Words, source: Words) -> np.ndarra
 def alignment_html(
     source: Sequence[str], hypotheses: Sequence[Hypothesis], name: str
 ) -> str:
-    """A sentence and its translations: who points at a word, or goes there by keyboard,
-    sees in the source what it attends to.
+    """A sentence, its translations, and what the best one attends to.
+
+    Who points at a word, or goes there by keyboard, sees in the source what it attends
+    to.
 
     The page needs `CSS`, and no script.
 
@@ -241,11 +250,13 @@ def alignment_html(
         name: an identifier that nothing else on the page has, of letters and digits.
     """
     there = words(source)
-    rules, items = [], []
+    rules, items, tables = [], [], []
     for number, hypothesis in enumerate(hypotheses):
         here = words(hypothesis.pieces)
+        found = word_weights(hypothesis.weights, here, there)
+        tables.append(weights_table(found, here, there))
         buttons = []
-        for row, weights in enumerate(word_weights(hypothesis.weights, here, there)):
+        for row, weights in enumerate(found):
             key, text = f"{number}-{row}", here.texts[row]
             rules += shades(f"#{name}", key, weights)
             told = html.escape(spoken(text, there.texts, weights))
@@ -261,7 +272,27 @@ def alignment_html(
     ]
     return (
         f'<div class="kav-aligned" id="{name}"><style>{"".join(rules)}</style>'
-        f"<p>{spaced(spans, there)}</p><ol>{''.join(items)}</ol></div>"
+        f"<p>{spaced(spans, there)}</p><ol>{''.join(items)}</ol>"
+        f"{''.join(tables[:1])}</div>"
+    )
+
+
+def weights_table(weights: np.ndarray, target: Words, source: Words) -> str:
+    """Weights of words `[target, source]` as cells of a color, for the eye alone."""
+    strongest = weights.max(initial=0.0)
+    if not strongest > 0.0:
+        return ""
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in source.texts)
+    rows = []
+    for text, row in zip(target.texts, weights, strict=True):
+        cells = (
+            f'<td style="--weight: {weight / strongest:.2f}" title="{weight:.0%}"></td>'
+            for weight in row
+        )
+        rows.append(f"<tr><th>{html.escape(text)}</th>{''.join(cells)}</tr>")
+    return (
+        '<div class="kav-weights" aria-hidden="true"><table>'
+        f"<thead><tr><th></th>{head}</tr></thead>{''.join(rows)}</table></div>"
     )
 
 

@@ -138,6 +138,10 @@ def test_the_page(address, browser, tmp_path):
             not in ("rgba(245, 158, 11, 0)", "rgba(0, 0, 0, 0)")
         ]
 
+    # A table of each sentence shows weights to who points at nothing.
+    tables = find("#left .kav-weights table")
+    assert len(tables) == 2 and all(table.is_displayed() for table in tables)
+    assert TEXT.split()[0] in tables[0].get_attribute("textContent")
     assert shaded() == []
     ActionChains(browser).move_to_element(words[0]).perform()
     assert shaded()
@@ -154,6 +158,7 @@ def test_the_page(address, browser, tmp_path):
     # An example is translated at once.
     find("#examples .gallery-item")[1].click()
     WebDriverWait(browser, 60).until(lambda _: TEXT not in find("#left")[0].text)
+    assert len(find("#left .kav-weights table")) == 1
     (left,), (right,) = find("#left"), find("#right")
     is_narrow = browser.execute_script("return window.innerWidth < 500")
     assert (left.location["y"] < right.location["y"]) == is_narrow

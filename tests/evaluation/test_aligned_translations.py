@@ -114,7 +114,14 @@ def test_a_page_of_two_translations():
     ]
     text = alignment_html(["▁x", "▁y", "z"], hypotheses, "k7")
     page = Page(text)
-    assert page.text == "x yza b -0.50c -1.25"
+    assert page.text == "x yza b -0.50c -1.25" + "xyz" + "ab"
+    cells = [attributes for tag, attributes in page.tags if tag == "td"]
+    assert [(cell["style"], cell["title"]) for cell in cells] == [
+        ("--weight: 0.90", "90%"),
+        ("--weight: 0.10", "10%"),
+        ("--weight: 0.00", "0%"),
+        ("--weight: 1.00", "100%"),
+    ]
     buttons = [attributes for tag, attributes in page.tags if tag == "button"]
     assert [button["data-t"] for button in buttons] == ["0-0", "0-1", "1-0"]
     assert [button["aria-label"] for button in buttons] == [
@@ -138,15 +145,16 @@ def test_typed_text_is_never_markup():
     weights = np.full((4, 4), 0.25)
     page = Page(alignment_html(bad, [Hypothesis(bad, -1.0, weights)], "k1"))
     assert {tag for tag, _ in page.tags} == {
-        "div", "style", "p", "span", "ol", "li", "button",
-    }  # fmt: skip
-    assert page.text.count('<script>alert("1")</script>') == 2
+        *("div", "style", "p", "span", "ol", "li", "button"),
+        *("table", "thead", "tr", "th", "td"),
+    }
+    assert page.text.count('<script>alert("1")</script>') == 4
 
 
 def test_a_model_without_weights():
     found = [Hypothesis(["▁a"], -1.0, np.zeros((1, 2))), Hypothesis([], 0.0, zeros())]
     text = alignment_html(["▁x", "▁y"], found, "k2")
-    assert ":has" not in text
+    assert ":has" not in text and "<table" not in text
     assert 'aria-label="a"' in text
     assert Page(alignment_html([], [], "k3")).text == ""
 
