@@ -48,13 +48,17 @@ def embedding():
     return layer
 
 
+def sides(case):
+    """What a layer reads in a role: Keras 3.12 refuses a model that has more inputs."""
+    return ("query", "value") if case.role == "cross" else ("query",)
+
+
 def functional_model(case, layer=None):
     """Ids to attention outputs, with nothing but Keras' implicit masks."""
     embed, layer = embedding(), layer or case.layer()
-    query = keras.Input((None,), dtype="int32")
-    value = keras.Input((None,), dtype="int32")
-    output = case.call(layer, embed(query), embed(value))
-    model = keras.Model([query, value], output)
+    sources = [keras.Input((None,), dtype="int32") for _ in sides(case)]
+    output = case.call(layer, embed(sources[0]), embed(sources[-1]))
+    model = keras.Model(sources, output)
     randomize(layer)
     return model, layer
 
@@ -82,7 +86,7 @@ def test_keras_file_round_trip(case, tmp_path):
     model, layer = functional_model(case)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    ids = list(case_ids(case))
+    ids = list(case_ids(case))[: len(sides(case))]
     near(
         to_numpy(ops.cast(loaded(ids), "float32")),
         to_numpy(ops.cast(model(ids), "float32")),
@@ -229,10 +233,10 @@ def test_int8_quantisation(case):
     if case.role != min(case.layer().roles):
         pytest.skip("projections are the same in every role")
     layer = case.layer()
-    symbols = [keras.Input((None, WIDTH)), keras.Input((None, WIDTH))]
-    model = keras.Model(symbols, case.call(layer, *symbols))
+    symbols = [keras.Input((None, WIDTH)) for _ in sides(case)]
+    model = keras.Model(symbols, case.call(layer, symbols[0], symbols[-1]))
     randomize(layer)
-    arrays = inputs(case)[:2]
+    arrays = inputs(case)[: len(symbols)]
     before = to_numpy(forward(model, arrays))
     matrices = sum(weight.name in ("kernel", "embeddings") for weight in layer.weights)
     with quantizing():
