@@ -49,7 +49,7 @@ def embedding():
 
 
 def sides(case):
-    """What a layer reads in a role: Keras 3.12 refuses a model that has more inputs."""
+    """Inputs of a layer in a role: Keras 3.12 refuses models with unused ones."""
     return ("query", "value") if case.role == "cross" else ("query",)
 
 
