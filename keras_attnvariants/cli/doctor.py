@@ -83,11 +83,13 @@ class Diagnosis:
 @command
 def doctor(
     place: str | None = argument(
-        "Folder of a run, a model, a SavedModel or a corpus, a TSV file, or the name "
-        "of a registered corpus; without any, the environment is examined.",
+        "Folder of a run, a model or a SavedModel, or a corpus as for `kav train`; "
+        "without any, the environment is examined.",
         None,
         metavar="RUN | MODEL | CORPUS",
     ),
+    source: str | None = option("Of a corpus: language to translate from."),
+    target: str | None = option("Of a corpus: language to translate into."),
     precision: bool = option(
         "Measure which precision is faster here (a second or two).", False
     ),
@@ -103,10 +105,16 @@ def doctor(
         raise ValueError("--precision is about the machine: give no folder with it.")
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
+    if (source is None) != (target is None):
+        raise ValueError("A corpus has two languages: give --source and --target.")
     import_modules(imports)
     from keras_attnvariants.cli.health import examine
 
-    found = examine_environment(precision) if place is None else examine(place)
+    languages = None if source is None or target is None else (source, target)
+    if place is None:
+        found = examine_environment(precision)
+    else:
+        found = examine(place, languages)
     show(place or "environment", found)
     if not found.is_healthy:
         raise typer.Exit(1)

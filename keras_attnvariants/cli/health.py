@@ -1,19 +1,14 @@
 """Health of runs, models, SavedModels and corpora: damage, and what still works.
 
 What commands refuse is found by the checks that they make, and told as they tell it.
-Nothing is changed.
+Nothing is changed. A corpus goes through the cache, as when a model is trained on it.
 """
 
 import os
 import shlex
 from collections.abc import Callable
-from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from keras_attnvariants.cli.commands import one_line
@@ -23,17 +18,9 @@ from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.data import sources
-from keras_attnvariants.data.cleaning import CleaningJob
-from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import clean_splits
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
 from keras_attnvariants.data.model_folders import read_model
-from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.splits import header_of
-from keras_attnvariants.data.splits import split_files
-from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.serving.folders import saved_models
 from keras_attnvariants.serving.saved import load
 from keras_attnvariants.trained import load_model
@@ -50,15 +37,18 @@ from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.state import read_state
-from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import file_entry
-from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import names_in
 
 
-def examine(place: str) -> Diagnosis:
+def examine(place: str, languages: tuple[str, str] | None = None) -> Diagnosis:
     """The findings in a place of any kind.
+
+    Args:
+        place: the folder of a run, a model or a SavedModel; or a corpus, as for
+            `load_corpus`.
+        languages: codes of the languages of a corpus, which it needs.
 
     Raises:
         ValueError: there is nothing there that could be examined.
@@ -70,15 +60,11 @@ def examine(place: str) -> Diagnosis:
         return examine_saved_model(path)
     if any((path / name).is_file() for name in (WEIGHTS, CONFIG, ADAPTER)):
         return examine_model(path)
-    if path.is_dir() and any(len(by) > 1 for by in split_files(path).values()):
-        return examine_corpus(path)
-    if path.is_file():
-        return examine_table(path)
-    if place in sources.names():
-        return examine_cached(place)
+    if languages is not None:
+        return examine_corpus(place, languages)
     raise ValueError(
-        "Give the folder of a run, a model, a SavedModel or a corpus, a TSV file or "
-        f"a name that `kav corpora` lists. Received: {place}"
+        "Give the folder of a run, a model or a SavedModel, or a corpus with --source "
+        f"and --target. Received: {place}"
     )
 
 
@@ -224,75 +210,17 @@ def examine_saved_model(folder: Path) -> Diagnosis:
     return Diagnosis("a SavedModel", findings, usable)
 
 
-def examine_corpus(folder: Path) -> Diagnosis:
-    """Examines a folder of parallel text files."""
-    splits = split_files(folder)
-    parallel = {split: by for split, by in splits.items() if len(by) > 1}
-    languages = sorted({language for by in parallel.values() for language in by})
-    # Each language with the first one that it shares a split with.
-    pairs: dict[str, tuple[str, str]] = {}
-    for pair in combinations(languages, 2):
-        if any({*pair} <= by.keys() for by in parallel.values()):
-            pairs.setdefault(pair[1], pair)
-    files = [path for by in parallel.values() for each in by.values() for path in each]
-    findings = examine_pairs(folder, files, pairs.values())
-    for split, by in splits.items():
-        if len(by) == 1 and min(by) in languages:
-            findings.append(Finding(NOTE, split, f"left out: only {min(by)}"))
-    if "train" not in splits:
+def examine_corpus(place: str, languages: tuple[str, str]) -> Diagnosis:
+    """Examines a corpus, which is read as it is for a training."""
+    source, target = languages
+    try:
+        corpus = load_corpus(place, source, target)
+    except (ValueError, OSError) as error:
+        finding = Finding(DAMAGED, Path(place).name, one_line(str(error)))
+        return Diagnosis("a corpus", [finding], [])
+    findings = [Finding(OK, x.split, str(x)) for x in corpus.reports.values()]
+    findings += [Finding(NOTE, corpus.name, note) for note in corpus.notes]
+    if "train" not in corpus.splits:
         findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
-    return corpus_of("a corpus", findings, folder, next(iter(pairs.values())))
-
-
-def examine_table(path: Path) -> Diagnosis:
-    """Examines a TSV file."""
-    header = header_of(path) if examined("", header_of, path).state == OK else None
-    findings = examine_pairs(path, [path], [header or ("source", "target")])
-    return corpus_of("a corpus in one file", findings, path, header)
-
-
-def corpus_of(
-    kind: str, findings: list[Finding], place: Path, pair: tuple[str, str] | None
-) -> Diagnosis:
-    """The diagnosis of a corpus, with the options that name it if it is healthy."""
-    options = ["--data", str(place)]
-    if pair is not None:
-        options += ["--source", pair[0], "--target", pair[1]]
-    found = Diagnosis(kind, findings, [shlex.join(options)])
-    return found if found.is_healthy else replace(found, usable=[])
-
-
-def examine_pairs(
-    place: Path, files: Iterable[Path], pairs: Iterable[tuple[str, str]]
-) -> list[Finding]:
-    """Examines files one by one, and then the corpora of pairs of languages."""
-    findings = [examined(path.name, check_text_file, path) for path in files]
-    if any(finding.state == DAMAGED for finding in findings):
-        return findings
-    for pair in pairs:
-        try:
-            with TemporaryDirectory() as cache:
-                corpus = load_corpus(place, *pair, cache_dir=cache, cleaner=only_report)
-        except (ValueError, OSError) as error:
-            findings.append(Finding(DAMAGED, place.name, one_line(str(error))))
-        else:
-            for report in corpus.reports.values():
-                findings.append(Finding(OK, report.split, str(report)))
-    return findings
-
-
-def only_report(jobs: Sequence[CleaningJob]) -> list[SplitReport]:
-    """Cleans splits for the reports on them."""
-    nowhere = ParallelFiles(Path(os.devnull), Path(os.devnull))
-    return clean_splits([job._replace(files=nowhere) for job in jobs])
-
-
-def examine_cached(name: str) -> Diagnosis:
-    """Examines what the cache has of a registered corpus."""
-    advice = "It is made anew when it is next used"
-    findings = [
-        examined(folder.name, check_folder, folder, (), advice=advice)
-        for kind in ("sources", "corpora")
-        for folder in sorted((default_cache() / kind).glob(f"{name}-*"))
-    ] or [Finding(NOTE, name, "not fetched yet; its first use does")]
-    return Diagnosis("a registered corpus", findings, [f"--data {name}"])
+    options = ["--data", place, "--source", source, "--target", target]
+    return Diagnosis("a corpus", findings, [shlex.join(options)])

@@ -27,7 +27,6 @@ def serve(
     port: int = option("For HTTP.", 8080, min=1, max=65535),
     grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
     metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
-    max_requests: int = option("Requests that are translated together.", 64, min=1),
     max_wait: float = option(
         "Seconds that a request waits for others.", 0.01, check=check_positive
     ),
@@ -62,15 +61,14 @@ def serve(
             "model_repository_root": nothing,
             "metrics_dir": nothing,
         }
-        batches = {"max_batch_size": max_requests, "max_batch_time": max_wait}
-        asyncio.run(run(name, folder, places, batches, timeout))
+        asyncio.run(run(name, folder, places, max_wait, timeout))
 
 
 async def run(
     name: str,
     folder: Path,
     places: dict[str, Any],
-    batches: dict[str, Any],
+    max_wait: float,
     timeout: float,
 ) -> None:
     """Serves until a signal ends it."""
@@ -92,6 +90,6 @@ async def run(
         name=name,
         implementation=TranslationRuntime,
         parameters=ModelParameters(uri=str(folder), extra={"timeout": timeout}),
-        **batches,
+        max_batch_time=max_wait,
     )
     await server.start([model])

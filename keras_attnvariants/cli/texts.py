@@ -1,26 +1,22 @@
-"""Texts to translate: read from arguments, a file, a part of one or a pipe, in chunks.
+"""Texts to translate: read from arguments, a file or a pipe, in chunks.
 
 How far they are is shown on standard error.
 """
 
 import os
-import re
 import sys
 import time
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 from typing import NamedTuple
 
 from rich.console import Console
 
 from keras_attnvariants.utils.lines import CountedStream
-from keras_attnvariants.utils.lines import seek_line
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
@@ -28,44 +24,6 @@ from keras_attnvariants.utils.progress import clock
 # Sentences that are translated together. The first come early; later ones fill
 # batches of equal length.
 FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
-# Parts of a file that anyone could want.
-MOST_SHARDS = 1_000_000
-
-
-@dataclass(frozen=True)
-class Shard:
-    """One of several parts of a file, of about as many bytes each.
-
-    A line belongs to the part that its first byte lies in. The parts are contiguous:
-    one after another, they are the file.
-
-    Attributes:
-        number: number of the part, from 1.
-        count: number of parts.
-    """
-
-    number: int
-    count: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Shard":
-        """The shard that a text such as `3/8` names.
-
-        Raises:
-            ValueError: it names none.
-        """
-        found = re.fullmatch(r"(\d{1,7})/(\d{1,7})", text, re.ASCII)
-        number, count = map(int, found.groups()) if found else (0, 0)
-        if not 1 <= number <= count <= MOST_SHARDS:
-            raise ValueError(
-                "--shard must be a number, a slash and the number of shards, from 1/8 "
-                f"to 8/8 for eight. Received: {text}"
-            )
-        return cls(number, count)
-
-    def bounds(self, size: int) -> tuple[int, int]:
-        """The first byte of this part of a file of so many bytes, and of the next."""
-        return size * (self.number - 1) // self.count, size * self.number // self.count
 
 
 class Source(NamedTuple):
@@ -85,15 +43,12 @@ class Source(NamedTuple):
 
 
 @contextmanager
-def sentences(
-    texts: list[str] | None, path: Path | None, shard: Shard | None
-) -> Iterator[Source]:
+def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
     """Context with the arguments, or the lines of a file or of standard input.
 
     Args:
         texts: the arguments.
         path: the file, if there are none; else it is standard input.
-        shard: the part of the file; `None` for all of it.
 
     Raises:
         OSError: the file cannot be read, or standard input is closed.
@@ -102,7 +57,10 @@ def sentences(
         yield Source(texts)
     elif path:
         with path.open("rb") as file:
-            yield lines_of_file(file, shard)
+            # A pipe has a name too, such as that of `<(zcat file)` in a shell.
+            size = os.fstat(file.fileno()).st_size if file.seekable() else None
+            stream = CountedStream(file)
+            yield Source(text_lines(stream), stream=stream, size=size)
     elif sys.__stdin__ is None:
         raise OSError("Standard input is closed: give sentences or --input.")
     else:
@@ -110,19 +68,6 @@ def sentences(
         # Who types a sentence waits for its translation.
         first = 1 if sys.stdin.isatty() else FIRST_CHUNK
         yield Source(text_lines(stream), first, stream)
-
-
-def lines_of_file(file: BinaryIO, shard: Shard | None) -> Source:
-    """The lines of a file, or of a part of it."""
-    # A pipe has a name too, such as that of `<(zcat file)` in a shell.
-    size = os.fstat(file.fileno()).st_size if file.seekable() else None
-    start = 0
-    if shard is not None and size is not None:
-        start, stop = shard.bounds(size)
-        seek_line(file, start)
-        start, size = file.tell(), max(stop - file.tell(), 0)
-    stream = CountedStream(file, None if shard is None else size)
-    return Source(text_lines(stream, start == 0), stream=stream, size=size)
 
 
 def chunks(

@@ -22,7 +22,6 @@ from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
 from keras_attnvariants.cli.texts import LARGEST_CHUNK
 from keras_attnvariants.cli.texts import LineProgress
-from keras_attnvariants.cli.texts import Shard
 from keras_attnvariants.cli.texts import Source
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.cli.texts import sentences
@@ -50,10 +49,6 @@ class FileOptions:
         "nothing was begun, start from the beginning.",
         False,
     )
-    shard: str | None = option(
-        "Only a part of --input, such as 3/8 for the third of eight. The outputs of "
-        "all parts, one after another, are that of the whole."
-    )
 
     def __post_init__(self) -> None:
         check_output_file(self.output)
@@ -67,20 +62,6 @@ class FileOptions:
                 "--resume needs --output with the name of a file: only that can be "
                 f"continued. Received: {result or 'no --output'}"
             )
-        if self.shard is not None and (source is None or is_stream(source)):
-            raise ValueError(
-                "--shard needs --input with the name of a file: where the parts of a "
-                f"pipe begin is not known. Received: {source or 'no --input'}"
-            )
-
-    @property
-    def part(self) -> Shard | None:
-        """The part of the input; `None` for all of it.
-
-        Raises:
-            ValueError: there is no such part.
-        """
-        return None if self.shard is None else Shard.parse(self.shard)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +74,7 @@ class ServedOptions(SystemOptions):
 
     server: str | None = option(
         "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
-        "or /labels/stable if it shall not be the newest. An address that begins with "
-        "http:// is one of REST."
+        "or /labels/stable if it shall not be the newest."
     )
 
     def __post_init__(self) -> None:
@@ -106,11 +86,15 @@ class ServedOptions(SystemOptions):
         """Raises unless the system has such a search.
 
         Raises:
-            ValueError: a server is to draw or to avoid repetitions, or an exported
-                model to do both; or as for `check`.
+            ValueError: a server is to draw or to avoid repetitions, or has no address,
+                or an exported model is to do both; or as for `check`.
             FileNotFoundError: as for `check`.
         """
         self.check()
+        if self.server is not None:
+            from keras_attnvariants.serving.client.exchange import parse_place
+
+            parse_place(self.server)
         if self.server is not None and (is_drawn or no_repeat_ngram):
             raise ValueError(
                 "--sample and --no-repeat-ngram apply to --model and --saved-model: "
@@ -130,7 +114,7 @@ class ServedOptions(SystemOptions):
         """The function that translates lists of texts.
 
         Raises:
-            ValueError: as for `translators`, or the server has no address.
+            ValueError: as for `translators`.
         """
         if self.server is None:
             [found] = self.translators(search, no_repeat_ngram, drawn).values()
@@ -176,7 +160,7 @@ def translate(
         settings = {flag(name): value for name, value in chosen.items()}
         settings |= origin(systems, files)
     with (
-        sentences(texts, files.input, files.part) as source,
+        sentences(texts, files.input) as source,
         output_to(files.output, settings, files.resume) as writer,
     ):
         rest = source._replace(texts=writer.rest(source.texts))
@@ -204,15 +188,10 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
 def origin(systems: ServedOptions, files: FileOptions) -> Settings:
     """The system and the sentences by option; files by their digests."""
     found: Settings = {
-        "--server": None,
+        "--server": systems.server,
         "--source-tag": systems.source_tag,
         "--precision": systems.precision,
-        "--shard": files.shard,
     }
-    if systems.server is not None:
-        from keras_attnvariants.serving.client.exchange import without_password
-
-        found["--server"] = without_password(systems.server)
     if systems.model is not None:
         folder = model_folder("--model", systems.model)
         found["--model with sha256"] = model_digest(folder)

@@ -78,15 +78,11 @@ def held_out_split(key: str) -> str:
 
 
 _SAMPLE_BYTES = 1 << 16
-_SAMPLE_LINES = 1000
 _BLOCK_BYTES = 1 << 20
-# UTF-32 first: its mark begins with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
+_ADVICE = (
+    "`file --mime-encoding` guesses the encoding, `iconv -f ENCODING -t UTF-8` "
+    "converts the file, and `grep -axv '.*'` shows the lines that are not UTF-8."
+)
 
 
 def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
@@ -98,19 +94,18 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
 
     Raises:
         FileNotFoundError: If there is no such file.
-        ValueError: If it is binary or in another encoding, which the message names
-            together with the command that converts the file.
+        ValueError: If it is binary or in another encoding. The message says how to find
+            out which, and how to convert the file.
     """
     with open_bytes(path) as file:
         sample = file.read(_SAMPLE_BYTES)
-    if wide := _wide_encoding(sample):
-        raise ValueError(f"The file is {wide}, not UTF-8. {_advice(path, wide)}")
     text = sample.decode("utf-8", "replace")
     odd = sum(c < " " and c not in "\t\n\v\f\r" for c in text)
     # A few control characters are common in corpora; a tenth of all is not.
     if odd > 0.1 * len(text):
         raise ValueError(
-            f"A corpus file must be UTF-8 text; this one is binary. Received: {path}"
+            "A corpus file must be UTF-8 text; this one is binary, or has two or four "
+            f"bytes for each character, as UTF-16. {_ADVICE} Received: {path}"
         )
     if b"\r" in sample.rstrip(b"\r") and b"\n" not in sample:
         raise ValueError(
@@ -119,30 +114,17 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
         )
     if _is_utf8(path):
         return
-    lines = ascii_only = invalid = 0
-    examples = []
+    lines = invalid = 0
     for line in read_byte_lines(path):
         lines += 1
-        ascii_only += line.isascii()
         try:
             line.decode("utf-8")
         except UnicodeDecodeError:
             invalid += 1
-            examples.append(line)
-            del examples[_SAMPLE_LINES:]
     if invalid > max_invalid * lines:
-        encoding = _narrow_encoding(b" ".join(examples))
-        advice = _advice(path, encoding)
-        if invalid < 0.9 * (lines - ascii_only):
-            fitting = f", which fit {encoding}" if encoding else ""
-            advice = (
-                "It is in two encodings, which no conversion of the whole can mend: "
-                "convert what it was joined from, or only the lines that "
-                f"`grep -axv '.*'` shows{fitting}. Received: {path}"
-            )
         raise ValueError(
             f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
-            f"{max_invalid:.1%} that `max_invalid` allows. {advice}"
+            f"{max_invalid:.1%} that `max_invalid` allows. {_ADVICE} Received: {path}"
         )
 
 
@@ -155,41 +137,3 @@ def _is_utf8(path: Path) -> bool:
             pass
         return True
     return False
-
-
-def _advice(path: Path, encoding: str | None) -> str:
-    """Advice for a file in some encoding, with its path at the end."""
-    if encoding is None:
-        return f"Convert it to UTF-8 with iconv. Received: {path}"
-    return (
-        f"It fits {encoding}: convert it with `iconv -f {encoding} -t UTF-8`. "
-        f"Received: {path}"
-    )
-
-
-def _wide_encoding(sample: bytes) -> str | None:
-    """The encoding of text in two or four bytes a character, which has many NULs."""
-    for mark, name in _MARKS.items():
-        if sample.startswith(mark):
-            return name
-    even, odd = sample[::2], sample[1::2]
-    # In most scripts one of the two bytes is often 0 and the other never.
-    if odd.count(0) > 0.3 * len(odd) and not even.count(0):
-        return "UTF-16LE"
-    if even.count(0) > 0.3 * len(even) and not odd.count(0):
-        return "UTF-16BE"
-    return None
-
-
-def _narrow_encoding(sample: bytes) -> str | None:
-    """Latin-1 or Windows-1252 if a text of one byte a character looks like them."""
-    try:
-        letters = [c for c in sample.decode("cp1252") if c.isalpha()]
-    except UnicodeDecodeError:
-        return None
-    # Words of Western languages are of plain letters mostly. In other scripts, every
-    # letter is beyond them.
-    if sum(c > "\x7f" for c in letters) > 0.5 * len(letters):
-        return None
-    beyond = any(0x80 <= byte < 0xA0 for byte in sample)
-    return "CP1252" if beyond else "ISO-8859-1"

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 from collections.abc import Awaitable
 from collections.abc import Callable
 from dataclasses import dataclass
-from dataclasses import field
+from heapq import heappop
+from heapq import heappush
 from typing import Any
 from typing import TypeAlias
 
@@ -16,8 +18,6 @@ MAX_BYTES = 1_000_000
 # Of the texts that are translated at once, padded to the longest: as many as one
 # processor translates in about a second.
 TURN_BYTES = 1 << 14
-# Those that had a turn have every so many turns, as long as there are others.
-SHARE = 4
 
 Message: TypeAlias = dict[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -111,46 +111,30 @@ async def _refuse(send: Send, status: int, text: str) -> None:
 
 
 @dataclass(eq=False)
-class _Request:
-    """Texts of one sender.
-
-    Attributes:
-        texts: all of them.
-        waiting: the places of those whose turn has not come, the shortest last.
-        answer: the translations.
-        found: those that there are, by place.
-    """
-
-    texts: list[str]
-    waiting: list[int]
-    answer: asyncio.Future[list[str]]
-    found: dict[int, str] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
 class Turns:
-    """Translates requests in turns: a turn takes a part of the first one that waits.
+    """Translates requests in turns, each of which has as many texts as fit into it.
 
-    What room it has left goes to the requests behind. Long texts leave none, and do not
-    fit behind many short ones. A request that is cancelled gets no more turns.
+    Requests share the turns fairly, by the length of their texts: each text waits for
+    the time at which it would be translated if its request had an equal share of the
+    processor (Golestani 1994, "self-clocked fair queueing"). Long texts do not fit
+    behind many short ones. A request that is cancelled gets no more turns.
 
     Args:
         translator: translates a list of texts, in a thread.
         max_batch: number of texts in a turn, at most.
         longest: bytes of a text that are read; more cost nothing.
-        max_requests: number of requests in a turn, at most.
         max_wait: seconds that the first turn after a pause waits for requests.
     """
 
     translator: Callable[[list[str]], list[str]]
     max_batch: int
     longest: int
-    max_requests: int
     max_wait: float
 
     def __post_init__(self) -> None:
-        self._requests: list[_Request] = []
-        self._turns = 0
+        self._queue: list[tuple[float, int, str, asyncio.Future[str]]] = []
+        self._numbers = itertools.count()
+        self._time = 0.0
         self._worker: asyncio.Task[None] | None = None
 
     async def translate(self, texts: list[str]) -> list[str]:
@@ -159,70 +143,51 @@ class Turns:
         Raises:
             Exception: whatever translating them raised.
         """
-        if not texts:
-            return []
-        places = sorted(range(len(texts)), key=lambda i: self._size(texts[i]))
-        answer = asyncio.get_running_loop().create_future()
-        request = _Request(texts, places[::-1], answer)
-        self._requests.append(request)
+        loop = asyncio.get_running_loop()
+        answers = [loop.create_future() for _ in texts]
+        time = self._time
+        pairs = zip(texts, answers, strict=True)
+        for text, answer in sorted(pairs, key=lambda pair: self._size(pair[0])):
+            time += max(self._size(text), TURN_BYTES / self.max_batch)
+            heappush(self._queue, (time, next(self._numbers), text, answer))
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())
         try:
-            return await answer
+            return list(await asyncio.gather(*answers))
         finally:
-            self._leave(request)
+            for answer in answers:
+                answer.cancel()
 
     async def _work(self) -> None:
-        """Takes turns while requests wait."""
+        """Takes turns while texts wait."""
         await asyncio.sleep(self.max_wait)
-        while self._requests:
-            turn = self._next_turn()
-            texts = [request.texts[place] for request, place in turn]
+        while turn := self._next_turn():
+            texts = [text for text, _ in turn]
             try:
                 found = await asyncio.to_thread(self.translator, texts)
             except Exception as error:
-                for request, _ in turn:
-                    self._leave(request)
-                    if not request.answer.done():
-                        request.answer.set_exception(error)
+                for _, answer in turn:
+                    if not answer.done():
+                        answer.set_exception(error)
                 continue
-            for (request, place), translation in zip(turn, found, strict=True):
-                request.found[place] = translation
-                is_whole = len(request.found) == len(request.texts)
-                if is_whole and not request.answer.done():
-                    places = range(len(request.texts))
-                    request.answer.set_result([request.found[i] for i in places])
+            for (_, answer), translation in zip(turn, found, strict=True):
+                if not answer.done():
+                    answer.set_result(translation)
 
-    def _next_turn(self) -> list[tuple[_Request, int]]:
-        """The next texts, as requests and places; the requests go to the end."""
-        turn: list[tuple[_Request, int]] = []
-        size, served = 1, []
-        self._turns += 1
-        requests = self._requests
-        if self._turns % SHARE:
-            requests = sorted(requests, key=lambda request: bool(request.found))
-        for request in requests:
-            before = len(turn)
-            while request.waiting and len(turn) < self.max_batch:
-                place = request.waiting[-1]
-                longest = max(size, self._size(request.texts[place]))
-                if turn and (len(turn) + 1) * longest > TURN_BYTES:
-                    break
-                size = longest
-                turn.append((request, request.waiting.pop()))
-            if len(turn) > before:
-                served.append(request)
-            if len(served) == self.max_requests:
+    def _next_turn(self) -> list[tuple[str, asyncio.Future[str]]]:
+        """The next texts, and where their translations are awaited."""
+        turn: list[tuple[str, asyncio.Future[str]]] = []
+        longest = 1
+        while self._queue and len(turn) < self.max_batch:
+            time, _, text, answer = self._queue[0]
+            longest = max(longest, self._size(text))
+            if turn and (len(turn) + 1) * longest > TURN_BYTES:
                 break
-        for request in served:
-            self._leave(request)
-            if request.waiting:
-                self._requests.append(request)
+            heappop(self._queue)
+            if not answer.done():
+                self._time = time
+                turn.append((text, answer))
         return turn
-
-    def _leave(self, request: _Request) -> None:
-        if request in self._requests:
-            self._requests.remove(request)
 
     def _size(self, text: str) -> int:
         return min(len(text.encode("utf-8", "replace")), self.longest)

@@ -39,14 +39,14 @@ class TranslationRuntime(MLModel):
     others come in between.
 
     Settings of MLServer that it reads are `parameters.uri`, the folder that `export`
-    wrote, `max_batch_size`, `max_batch_time`, and in `parameters.extra` `timeout`,
-    seconds for a request (30).
+    wrote, `max_batch_time`, and in `parameters.extra` `timeout`, seconds for a request
+    (30).
     """
 
     def __init__(self, settings: ModelSettings) -> None:
         # MLServer would merge requests before they are checked.
         super().__init__(settings.model_copy(update={"max_batch_size": 0}))
-        self._merging = settings.max_batch_size, settings.max_batch_time
+        self._max_wait = settings.max_batch_time
         extra = settings.parameters.extra or {}
         self._timeout = check_positive("timeout", extra.get("timeout", SECONDS))
 
@@ -57,13 +57,11 @@ class TranslationRuntime(MLModel):
         limits = translator.info["options"]
         longest = limits["max_characters"]
         self._max_sentences = min(MAX_SENTENCES, max(MAX_BYTES // longest, 1))
-        max_requests, max_wait = self._merging
         self._turns = Turns(
             translator.translate,
             max_batch=limits["max_batch"],
             longest=longest,
-            max_requests=max(max_requests, 1),
-            max_wait=max_wait,
+            max_wait=self._max_wait,
         )
         self.inputs = [MetadataTensor(name=INPUT, datatype="BYTES", shape=[-1])]
         self.outputs = [MetadataTensor(name=OUTPUT, datatype="BYTES", shape=[-1])]

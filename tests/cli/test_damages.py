@@ -112,11 +112,11 @@ SAVED = [
 @pytest.mark.parametrize("damage", CORPORA)
 def test_corpora(damage, kav, corpus_folder, tmp_path):
     folder = shutil.copytree(corpus_folder, tmp_path / "corpus")
-    assert kav("doctor", folder).exit_code == 0
-    damage(folder)
     languages = ("--source", "xx", "--target", "yy")
+    assert kav("doctor", folder, *languages).exit_code == 0
+    damage(folder)
     check_error(kav("train", "--data", folder, *languages, "--run", tmp_path / "run"))
-    result = kav("doctor", folder)
+    result = kav("doctor", folder, *languages)
     assert (result.exit_code, result.stderr) == (1, "")
 
 

@@ -31,8 +31,8 @@ def test_healthy_places(kav, corpus_folder, run_folder):
     output = stdout(kav("doctor", model))
     assert output.startswith(f"{model}: a model\n")
     assert f"What works:\n  kav translate --model {model}\n" in output
-    assert "train.xx" in stdout(kav("doctor", corpus_folder))
-    assert "not fetched yet" in stdout(kav("doctor", "multi30k"))
+    languages = ("--source", "xx", "--target", "yy")
+    assert "train" in stdout(kav("doctor", corpus_folder, *languages))
 
 
 def test_damage_is_exit_code_one(kav, run_folder, tmp_path):
@@ -43,11 +43,13 @@ def test_damage_is_exit_code_one(kav, run_folder, tmp_path):
     assert "damaged" in result.stdout and "To do: " in result.stdout
     assert result.stdout.endswith("Damaged: 1.\n")
     (tmp_path / "pairs.tsv").write_bytes(b"")
-    assert kav("doctor", tmp_path / "pairs.tsv").exit_code == 1
+    languages = ("--source", "xx", "--target", "yy")
+    assert kav("doctor", tmp_path / "pairs.tsv", *languages).exit_code == 1
 
 
 def test_nothing_to_examine(kav, tmp_path):
     check_error(kav("doctor", tmp_path), "Give the folder of a run")
+    check_error(kav("doctor", tmp_path, "--source", "xx"), "--source and --target")
 
 
 def test_versions_devices_and_extras():

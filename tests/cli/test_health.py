@@ -249,8 +249,9 @@ def test_a_saved_model_that_this_processor_would_run_wrongly(saved, monkeypatch)
 
 
 @pytest.fixture
-def corpus(corpus_folder, tmp_path):
+def corpus(corpus_folder, tmp_path, monkeypatch):
     """A copy to damage."""
+    monkeypatch.setenv("KAV_CACHE", str(tmp_path / "cache"))
     return shutil.copytree(corpus_folder, tmp_path / "corpus")
 
 
@@ -258,11 +259,14 @@ def damaged(found):
     return {f.name: f for f in found.findings if f.state == DAMAGED}
 
 
+LANGUAGES = ("xx", "yy")
+
+
 def test_a_healthy_corpus(corpus):
     (corpus / "README.md").write_text("About it.\n")
-    found = health.examine_corpus(corpus)
+    found = health.examine(str(corpus), LANGUAGES)
     assert found.is_healthy
-    assert "train.xx" in {finding.name for finding in found.findings}
+    assert "train" in {finding.name for finding in found.findings}
     assert not any(finding.state == NOTE for finding in found.findings)
     assert found.usable == [f"--data {corpus} --source xx --target yy"]
 
@@ -270,7 +274,7 @@ def test_a_healthy_corpus(corpus):
 def test_unequal_numbers_of_lines(corpus):
     with (corpus / "train.xx").open("a") as file:
         file.write("one more\n")
-    found = health.examine_corpus(corpus)
+    found = health.examine_corpus(str(corpus), LANGUAGES)
     text = damaged(found)["corpus"].text
     assert "601 lines in" in text and f"600 lines in {corpus / 'train.yy'}" in text
     assert found.usable == []
@@ -279,7 +283,7 @@ def test_unequal_numbers_of_lines(corpus):
 @pytest.mark.parametrize("name", ["train.xx.gz", "valid.xx"])
 def test_two_files_of_one_split(corpus, name):
     (corpus / name).write_bytes((corpus / "train.xx").read_bytes())
-    found = health.examine_corpus(corpus)
+    found = health.examine_corpus(str(corpus), LANGUAGES)
     assert any("Two files for split" in f.text for f in damaged(found).values())
     assert found.usable == []
 
@@ -291,53 +295,47 @@ def test_two_files_of_one_split(corpus, name):
         ("für und wider\n".encode("latin-1") * 600, "UTF-8"),
         ("für und wider\n".encode("utf-16") * 600, "UTF-16"),
         (b"\x1f\x8b broken", "Broken gzip"),
+        (b"", "equally many lines"),
+        (b"\n \n" * 300, "600 empty"),
     ],
 )
 def test_damaged_files(corpus, data, phrase):
     (corpus / "train.yy").write_bytes(data)
-    finding = damaged(health.examine_corpus(corpus))["train.yy"]
+    finding = damaged(health.examine_corpus(str(corpus), LANGUAGES))["corpus"]
     assert phrase in finding.text and str(corpus / "train.yy") in finding.text
-
-
-@pytest.mark.parametrize(
-    ("text", "phrase"), [("", "equally many lines"), ("\n \n" * 300, "600 empty")]
-)
-def test_empty_files(corpus, text, phrase):
-    (corpus / "train.yy").write_text(text)
-    assert phrase in damaged(health.examine_corpus(corpus))["corpus"].text
 
 
 def test_splits_that_are_incomplete(corpus):
     (corpus / "test.yy").unlink()
-    for language in ("xx", "yy"):
-        (corpus / f"train.{language}").unlink()
-    found = health.examine_corpus(corpus)
+    for language in LANGUAGES:
+        (corpus / f"train.{language}").rename(corpus / f"dev.{language}")
+    (corpus / "test.zz").touch()
+    found = health.examine_corpus(str(corpus), LANGUAGES)
     notes = {f.name: f.text for f in found.findings if f.state == NOTE}
     assert found.is_healthy
-    assert notes["test"] == "left out: only xx" and "scoring" in notes["train"]
+    assert "test: left out" in notes["corpus"] and "scoring" in notes["train"]
 
 
 def test_tables(tmp_path):
     table = tmp_path / "pairs.tsv"
     pairs = [f"{number}\tb\n" for number in range(300)]
     table.write_text("".join([*pairs, "c\n"]))
-    found = health.examine_table(table)
-    assert found.is_healthy and found.usable == [f"--data {table}"]
+    found = health.examine(str(table), LANGUAGES)
+    assert found.is_healthy
+    assert found.usable == [f"--data {table} --source xx --target yy"]
     assert any("1 not two columns" in finding.text for finding in found.findings)
     table.write_text("".join(pair.replace("\t", " ") for pair in pairs))
-    found = health.examine_table(table)
+    found = health.examine(str(table), LANGUAGES)
     assert "no usable pair" in damaged(found)["pairs.tsv"].text and not found.usable
 
 
-def test_what_the_cache_has(tmp_path, monkeypatch):
+def test_corpora_of_the_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("KAV_CACHE", str(tmp_path))
-    found = health.examine_cached("bible-de-en")
-    assert found.is_healthy and "not fetched" in found.findings[0].text
     folder = tmp_path / "sources" / "bible-de-en-de-en"
     with new_folder(folder) as writer:
-        writer.write_bytes("train.de", b"Haus\n")
-    found = health.examine_cached("bible-de-en")
-    assert [f.text for f in found.findings] == ["intact"]
-    (folder / "train.de").write_bytes(b"Maus\n")
-    finding = damaged(health.examine_cached("bible-de-en"))[folder.name]
-    assert "train.de" in finding.text and "anew" in finding.advice
+        for language in ("de", "en"):
+            writer.write_bytes(f"train.{language}", b"Haus\n")
+    found = health.examine("bible-de-en", ("de", "en"))
+    assert found.is_healthy and found.findings[0].name == "train"
+    found = health.examine("bible-de-en", ("de", "ja"))
+    assert "has the languages de, en" in damaged(found)["bible-de-en"].text

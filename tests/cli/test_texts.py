@@ -1,4 +1,4 @@
-"""Texts: read from files, parts of files and pipes, in chunks, with progress."""
+"""Texts: read from files and pipes, in chunks, with progress."""
 
 import io
 import random
@@ -12,9 +12,8 @@ from rich.console import Console
 
 from keras_attnvariants.cli import texts
 from keras_attnvariants.cli.texts import LineProgress
-from keras_attnvariants.cli.texts import Shard
 from keras_attnvariants.cli.texts import sentences
-from keras_attnvariants.utils import lines
+from keras_attnvariants.utils.lines import split_lines
 
 
 def test_chunks_grow_up_to_the_largest():
@@ -94,58 +93,16 @@ def test_progress_is_on_standard_error(capsys):
 PIECES = ("a", "Bär ", "\n", "\n\n", "\r\n", "\ufeff", "\u2028", "\x85", "long " * 9)
 
 
-def test_shards_of_any_file_are_its_lines(tmp_path):
+def test_lines_of_a_file_and_its_size(tmp_path):
     draw = random.Random(5)
     path = tmp_path / "text"
     for _ in range(300):
-        path.write_text("".join(draw.choices(PIECES, k=draw.randrange(30))), newline="")
-        with sentences(None, path, None) as source:
-            whole = list(source.texts)
+        text = "".join(draw.choices(PIECES, k=draw.randrange(30)))
+        path.write_text(text, newline="")
+        with sentences(None, path) as source:
+            found = list(source.texts)
             assert source.stream.done == source.size == path.stat().st_size
-        for count in (1, 2, 3, 8, 200):
-            parts, sizes = [], 0
-            for number in range(1, count + 1):
-                with sentences(None, path, Shard(number, count)) as source:
-                    parts += source.texts
-                    assert source.stream.done >= source.size
-                    sizes += source.stream.done
-            assert parts == whole
-            assert sizes == path.stat().st_size
-
-
-def test_shards_are_of_about_equal_size(tmp_path):
-    path = tmp_path / "text"
-    path.write_text("".join(f"line {number}\n" for number in range(10_000)))
-    counts = []
-    for number in range(1, 9):
-        with sentences(None, path, Shard(number, 8)) as source:
-            counts.append(len(list(source.texts)))
-    assert sum(counts) == 10_000
-    assert max(counts) - min(counts) < 150
-
-
-def test_a_long_line_is_of_one_shard(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST_LINE", 16)
-    path = tmp_path / "text"
-    path.write_text("x" * 1000 + "\nend\n")
-    found = []
-    for number in range(1, 6):
-        with sentences(None, path, Shard(number, 5)) as source:
-            found.append([len(text) for text in source.texts])
-    assert found == [[1000], [], [], [], [3]]
-
-
-@pytest.mark.parametrize(
-    "text", ["", "3", "0/8", "9/8", "3/0", "-1/8", "3/8/9", "a/b", "1/99999999", "٣/٨"]
-)
-def test_anything_but_a_shard_is_refused(text):
-    with pytest.raises(ValueError, match="--shard must be a number, a slash"):
-        Shard.parse(text)
-
-
-def test_a_shard_by_its_name():
-    assert Shard.parse("3/8") == Shard(3, 8)
-    assert [Shard(n, 3).bounds(10) for n in (1, 2, 3)] == [(0, 3), (3, 6), (6, 10)]
+        assert found == split_lines(text.removeprefix("\ufeff"))
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_a_file_in_another_encoding(kav, tmp_path, folder):
     text = "\n".join([*(f"ü{line}" for line in lines[:200]), *lines[200:]])
     (folder / "train.yy").write_bytes(text.encode("latin-1"))
     result = train(kav, tmp_path, folder)
-    check_error(result, "33.3% of the lines", "ISO-8859-1", "iconv", "train.yy")
+    check_error(result, "33.3% of the lines", "iconv", "train.yy")
     result = train(kav, tmp_path, folder, "--max-invalid", 0.3)
     check_error(result, "30.0% that `max_invalid` allows")
 

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from keras_attnvariants.cli.outputs import PartialFile
-from keras_attnvariants.cli.outputs import output_to
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.serving.echo import echo_server
@@ -87,21 +86,6 @@ def test_options_of_searches_that_cannot_be_honoured(kav, run_folder, tmp_path):
         check_error(result, "apply to --model and --saved-model")
 
 
-def test_shards_one_after_another_are_the_whole(
-    kav, run_folder, corpus_folder, tmp_path
-):
-    options = ("--model", run_folder, "--beam-size", 1)
-    path = corpus_folder / "test.xx"
-    expected = stdout(kav("translate", *options, "--input", path))
-    for number in (1, 2, 3):
-        output = ("--output", tmp_path / f"out.{number}")
-        shard = ("--shard", f"{number}/3")
-        stdout(kav("translate", *options, "--input", path, *shard, *output))
-    parts = sorted(tmp_path.iterdir())
-    assert len(parts) == 3
-    assert "".join(part.read_text() for part in parts) == expected
-
-
 def test_interrupted_work_is_continued_with_the_same_options(
     kav, run_folder, corpus_folder, tmp_path, monkeypatch
 ):
@@ -116,7 +100,6 @@ def test_interrupted_work_is_continued_with_the_same_options(
         assert kav("translate", *options, *files).exit_code == 130
     resume = ("translate", "--resume", *options, *files)
     check_error(kav(*resume, "--beam-size", 3), "--beam-size 3 instead of 2")
-    check_error(kav(*resume, "--shard", "1/1"), "--shard 1/1 instead of none")
     check_error(kav(*resume, "--sample"), "--sample True instead of False")
     check_error(kav(*resume, "--precision", "int8"), "--precision int8 instead of none")
     model = run_folder / "best"
@@ -196,17 +179,13 @@ def test_a_server_translates_and_tensorflow_stays_away(tmp_path):
     ]
 
 
-def test_no_password_of_a_server_is_kept_or_shown(kav, tmp_path):
-    (tmp_path / "in").write_text("a\nb\n")
+def test_a_server_with_a_password_is_refused_and_not_kept(kav, tmp_path):
     output = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt):
-        with output_to(output, {"--server": "other"}, resume=False) as writer:
-            writer.write(["a"], ["A"])
-            raise KeyboardInterrupt
-    files = ("--input", tmp_path / "in", "--output", output, "--resume")
-    result = kav("translate", "--server", "http://me:secret@localhost:1/m", *files)
-    check_error(result, "--server http://localhost:1/m instead of other")
+    place = ("--server", "grpc://me:secret@localhost:1/m")
+    result = kav("translate", "a", *place, "--output", output)
+    check_error(result, "without a password", "grpc://localhost:1")
     assert "secret" not in result.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_anything_but_a_server_is_reported(kav):

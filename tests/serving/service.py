@@ -16,16 +16,13 @@ class Service:
     Attributes:
         folder: folder of all versions.
         model: object that serves them; `look` makes it take new ones.
-        grpc, rest: addresses.
+        grpc, rest: addresses of the two interfaces.
     """
 
     folder: Path
     model: Model
     grpc: str
     rest: str
-
-    def address(self, protocol: str) -> str:
-        return self.grpc if protocol == "grpc" else self.rest
 
 
 @contextlib.contextmanager

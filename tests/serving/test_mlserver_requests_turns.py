@@ -33,7 +33,7 @@ def translator():
 
 
 def turns(translator, **changes):
-    options = {"max_batch": 4, "longest": LONG, "max_requests": 8, "max_wait": 0.01}
+    options = {"max_batch": 4, "longest": LONG, "max_wait": 0.01}
     return Turns(translator, **{**options, **changes})
 
 
@@ -59,26 +59,21 @@ def test_requests_that_come_together_are_translated_together(translator):
     assert translator.given == [["a", "b", "c"]]
 
 
-def test_a_turn_has_so_many_requests_at_most(translator):
-    run(translator, ["a"], ["b"], ["c"], max_requests=2)
-    assert translator.given == [["a", "b"], ["c"]]
-
-
 def test_others_come_between_the_parts_of_a_large_request(translator):
     run(translator, [str(i) for i in range(12)], ["a"], ["b"])
-    places = [texts.index("a") for texts in translator.given if "a" in texts]
-    assert places == [0] and translator.given[1][:2] == ["a", "b"]
+    assert translator.given[0] == ["0", "a", "b", "1"]
+    assert list(map(len, translator.given)) == [4, 4, 4, 2]
 
 
 def test_short_texts_do_not_wait_in_the_turn_of_long_ones(translator):
     long, short = "l" * LONG * 3, "s"
     run(translator, [long] * 8, [short] * 8, max_batch=64)
-    assert [len(texts) for texts in translator.given] == [4, 8, 4]
+    assert [len(texts) for texts in translator.given] == [8, 4, 4]
 
 
 def test_a_large_request_is_neither_in_the_way_nor_forgotten(translator):
     async def ask():
-        shared = turns(translator, max_requests=1)
+        shared = turns(translator, max_batch=1)
 
         async def client():
             for _ in range(20):
@@ -90,14 +85,31 @@ def test_a_large_request_is_neither_in_the_way_nor_forgotten(translator):
         large.cancel()
 
     asyncio.run(ask())
-    shares = translator.given.count(["large"] * 4)
+    shares = translator.given.count(["large"])
     assert 60 / 6 < shares < 60 / 2
 
 
+def test_short_requests_do_not_wait_for_long_texts(translator):
+    async def ask():
+        shared = turns(translator, max_batch=64)
+        large = asyncio.create_task(shared.translate(["l" * LONG] * 64))
+        while not translator.given:
+            await asyncio.sleep(0.01)
+        assert await shared.translate(["s"]) == ["S"]
+        large.cancel()
+
+    asyncio.run(ask())
+    # At most the turn that was under way, and one more.
+    assert [len(texts) for texts in translator.given if "s" not in texts] in (
+        [4],
+        [4, 4],
+    )
+
+
 def test_a_failure_is_that_of_the_requests_in_its_turn(translator):
-    found = run(translator, ["fail", *["longer"] * 8], ["e"], max_requests=1)
+    found = run(translator, ["fail", *["longer"] * 8], ["e"], max_batch=1)
     assert isinstance(found[0], RuntimeError) and found[1] == ["E"]
-    assert len(translator.given) == 2
+    assert translator.given == [["fail"], ["e"]]
 
 
 def test_clients_that_leave_get_no_more_turns(translator):

@@ -93,23 +93,25 @@ def post(proxy, path, body, headers=None, method="POST"):
         connection.close()
 
 
-@pytest.mark.parametrize("protocol", ["grpc", "rest"])
-def test_translations_pass(protocol, proxy, found, texts):
-    address = {"grpc": f"localhost:{proxy[0]}", "rest": f"http://localhost:{proxy[1]}"}
+def test_translations_pass(proxy, found, texts):
+    expected = found["hc-sa"][1][:5]
     batch = LIMITS["max_batch"]
-    with Client(address[protocol], "en-de", max_batch=batch) as client:
-        assert client.translate(texts[:5]) == found["hc-sa"][1][:5]
+    with Client(f"localhost:{proxy[0]}", "en-de", max_batch=batch) as client:
+        assert client.translate(texts[:5]) == expected
         assert client.versions() == {1: "AVAILABLE"}
+    status, text = post(proxy, PREDICT, json.dumps({"inputs": {"text": texts[:5]}}))
+    assert (status, json.loads(text)["outputs"]["translations"]) == (200, expected)
 
 
 @pytest.mark.parametrize("size", [2_000_000, 100_000_000])
 def test_large_requests_are_refused_by_size(size, proxy):
     options = {"max_message_bytes": 1 << 28, "retries": 0}
-    for address in (f"localhost:{proxy[0]}", f"http://localhost:{proxy[1]}"):
-        with Client(address, "en-de", **options) as client:
-            with pytest.raises(clients.MessageTooLargeError, match="larger than"):
-                client.translate(["a" * size])
-            assert client.translate(["a"])
+    with Client(f"localhost:{proxy[0]}", "en-de", **options) as client:
+        with pytest.raises(clients.MessageTooLargeError, match="larger than"):
+            client.translate(["a" * size])
+        assert client.translate(["a"])
+    body = json.dumps({"inputs": {"text": ["a" * size]}})
+    assert post(proxy, PREDICT, body)[0] == 413
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Nonsensical replies over gRPC; the others are in test_client.py."""
+"""Nonsensical replies of a server."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
