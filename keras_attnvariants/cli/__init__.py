@@ -14,7 +14,6 @@ from keras_attnvariants.cli import foreign
 from keras_attnvariants.cli import pack
 from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
-from keras_attnvariants.cli import trained
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
 from keras_attnvariants.cli.commands import group
@@ -36,7 +35,7 @@ app = program(
     evaluate.plot,
     analyse.attention,
     analyse.analyse,
-    group(trained.models, pack.pack, trained.push),
+    group(catalogue.models, pack.pack, catalogue.push),
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,

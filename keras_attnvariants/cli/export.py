@@ -27,13 +27,12 @@ from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 
 Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
-Format = Literal["saved-model", "onnx", "ctranslate2", "litert"]
+Format = Literal["saved-model", "onnx", "ctranslate2"]
 
 # The options of other formats than SavedModels, besides those of every export.
 OPTIONS = {
     "onnx": {"beam_size", "length_penalty"},
     "ctranslate2": {"precision"},
-    "litert": set[str](),
 }
 
 
@@ -152,13 +151,8 @@ def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -
         others: further options by name, empty unless they were given.
 
     Raises:
-        ValueError: names those that do not, or says why there is no such format.
+        ValueError: names those that do not.
     """
-    if format == "litert":
-        raise ValueError(
-            "LiteRT's converter has no slices of bools, which masks need if sentences "
-            "may have any length: use --format onnx. Received: --format litert"
-        )
     changed = [f for f in fields(graph) if getattr(graph, f.name) != f.default]
     names = [f.name for f in changed if f.name not in OPTIONS[format]]
     names += [name for name, value in others.items() if value]
@@ -179,7 +173,7 @@ def export_other(
 ) -> None:
     """Exports the model of a folder in another format than a SavedModel."""
     import keras_attnvariants as kav
-    from keras_attnvariants.serving.formats.folders import check_new
+    from keras_attnvariants.utils.folders import check_new
 
     check_new(output, "--output")
     loaded, tokenizer = load(folder)

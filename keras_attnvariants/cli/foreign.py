@@ -11,6 +11,7 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.utils.files import read_file
+from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.importing import import_tensorflow
 
 # Files that say where a model comes from and what its licence is.
@@ -47,7 +48,8 @@ def import_(
 
     [bold]Example:[/bold] kav import hf opus-mt-en-de --output models/en-de
     """
-    check_new(output)
+    check_output_folder("--output", output)
+    check_new(output, "--output")
     if not folder.is_dir():
         raise FileNotFoundError(f"FOLDER must be a folder. Received: {folder}")
     if form == "hf" and (weights or vocabulary or subwords):
@@ -73,10 +75,3 @@ def import_(
     )
     place = shlex.quote(str(output))
     typer.echo(f"Next: kav export --model {place} --output saved_models/NAME")
-
-
-def check_new(output: Path) -> None:
-    """Raises `OSError` unless a folder can be made there, and nothing is there."""
-    check_output_folder("--output", output)
-    if output.exists():
-        raise FileExistsError(f"`--output` must not exist. Received: {output}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.data import sentencepiece_models
-from keras_attnvariants.foreign.arrays import ForeignArrays
+from keras_attnvariants.foreign.conversion import ForeignArrays
 from keras_attnvariants.foreign.conversion import ForeignModel
 from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
 from keras_attnvariants.foreign.vocabulary import tokens_by_number

@@ -79,6 +79,25 @@ class FolderWriter:
         flush(self.path)
 
 
+def check_new(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """The path of a folder that does not exist.
+
+    Args:
+        path: the folder.
+        name: the argument that names it.
+
+    Raises:
+        FileExistsError: something is there.
+    """
+    path = Path(path)
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(
+            f"`{name}` must not exist: name another folder, or remove this one. "
+            f"Received: {path}"
+        )
+    return path
+
+
 @contextlib.contextmanager
 def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
     """Context in which a folder is written; it appears at `path` at the end.

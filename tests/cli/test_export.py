@@ -95,7 +95,6 @@ def test_options_that_only_saved_models_have(kav, tmp_path, format, options):
 @pytest.mark.parametrize(
     ("options", "phrase"),
     [
-        (["--format", "litert"], "slices of bools"),
         (
             ["--format", "ctranslate2", "--precision", "bfloat16"],
             "must be float32",

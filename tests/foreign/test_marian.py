@@ -8,7 +8,7 @@ import pytest
 from keras_attnvariants.data import sentencepiece_models
 from keras_attnvariants.foreign import converted
 from keras_attnvariants.foreign import read_marian
-from keras_attnvariants.foreign.arrays import ForeignArrays
+from keras_attnvariants.foreign.conversion import ForeignArrays
 from keras_attnvariants.foreign.marian import take_output
 from tests.foreign import folders
 from tests.reference import marian

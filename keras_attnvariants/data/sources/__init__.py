@@ -152,7 +152,7 @@ def _write(
             if "{language}" in file["url"]:
                 second = _archive(file, words[1], Path(folder), downloads)
             if "bible" in file:
-                chapters = read_chapters(first, file["bible"], languages)
+                chapters = read_chapters(first, languages)
                 write_held_out(into, languages, chapters)
             elif "held_out" in file:
                 members = [file["held_out"].format_map(w) for w in words]

@@ -1,1 +1,23 @@
-"""Exports for other runtimes than TensorFlow: ONNX, CTranslate2, LiteRT."""
+"""Exports for other runtimes than TensorFlow: ONNX and CTranslate2."""
+
+from typing import Any
+
+from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.utils.folders import FolderWriter
+
+TOKENIZER, TARGET_TOKENIZER = "tokenizer.model", "target_tokenizer.model"
+
+
+def write_tokenizers(draft: FolderWriter, tokenizer: Tokenizer) -> dict[str, str]:
+    """Writes the SentencePiece model of a tokenizer, and that of targets if it differs.
+
+    Returns:
+        The names of the files, as `source_tokenizer` and `target_tokenizer`.
+    """
+    draft.write_bytes(TOKENIZER, tokenizer.model_bytes)
+    target: Any = getattr(tokenizer, "target", tokenizer)
+    names = {"source_tokenizer": TOKENIZER, "target_tokenizer": TOKENIZER}
+    if target.model_bytes != tokenizer.model_bytes:
+        draft.write_bytes(TARGET_TOKENIZER, target.model_bytes)
+        names["target_tokenizer"] = TARGET_TOKENIZER
+    return names

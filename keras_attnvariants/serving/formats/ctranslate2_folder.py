@@ -14,9 +14,9 @@ from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
-from keras_attnvariants.serving.formats.folders import check_new
-from keras_attnvariants.serving.formats.folders import write_tokenizers
+from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.utils.checks import check_choice
+from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.machine import check_extra
 

@@ -9,10 +9,10 @@ from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving.exporting import check_pieces
-from keras_attnvariants.serving.formats.folders import check_new
-from keras_attnvariants.serving.formats.folders import write_tokenizers
+from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.serving.formats.steps import StepFunctions
 from keras_attnvariants.serving.formats.steps import float_model
+from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.machine import check_extra
 

@@ -40,7 +40,7 @@ def calls(monkeypatch):
 
 
 def test_registered_names():
-    names = ["bible-de-en", "bible-en-ja", "iwslt16", "iwslt17"]
+    names = ["bible-de-en", "iwslt16", "iwslt17"]
     names += ["multi30k", "tatoeba", "wmt14", "wmt16"]
     assert corpus_names() == names
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import keras_attnvariants
-from keras_attnvariants.cli import trained
+from keras_attnvariants.cli import catalogue
 from keras_attnvariants.trained import hubs
 from keras_attnvariants.trained import names
 from keras_attnvariants.trained.cards import write_with_card
@@ -35,7 +35,7 @@ def box(run_folder, tmp_path, monkeypatch):
     keras_attnvariants.save_model(model, plain, tokenizer, packed=True)
     write_with_card(plain, CARD, folder)
     monkeypatch.setattr(names, "MODELS", tmp_path / "models")
-    monkeypatch.setattr(trained, "MODELS", tmp_path / "models")
+    monkeypatch.setattr(catalogue, "MODELS", tmp_path / "models")
     return folder
 
 
