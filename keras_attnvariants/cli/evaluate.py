@@ -45,17 +45,17 @@ def evaluate(
     output: Path | None = option("File to write the translations to, one per line."),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Score a model, a SavedModel or both on a test set: BLEU, chrF and TER.
+    """Score a model, an exported one or several on a test set: BLEU, chrF and TER.
 
     The signature behind each score says how sacreBLEU computed it; quote it too.
 
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
     --data multi30k --source en --target de --split test2016
     """
-    if systems.model is None and systems.saved_model is None:
-        raise ValueError("Give --model, --saved-model, or both to compare them.")
+    if systems.count == 0:
+        raise ValueError("Give --model, --saved-model or --server, or several of them.")
     systems.check()
-    if output is not None and systems.model is not None and systems.saved_model:
+    if output is not None and systems.count > 1:
         raise ValueError("--output takes the translations of one system only.")
     check_output_file(output)
     import_modules(imports)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from keras_attnvariants import Tokenizer
     from keras_attnvariants import Translator
-    from keras_attnvariants.serving.saved import SavedTranslator
+    from keras_attnvariants.serving.translator import BaseTranslator
 
 Translate = Callable[[list[str]], list[str]]
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -78,7 +79,7 @@ class SamplingOptions:
             )
 
     def translations(
-        self, translator: "Translator | SavedTranslator", texts: list[str]
+        self, translator: "Translator | BaseTranslator", texts: list[str]
     ) -> list[str]:
         """A drawn translation of each text, whatever the other texts are."""
         how = (self.temperature, self.top_k, self.top_p)
@@ -94,11 +95,15 @@ def seed_of(seed: int, text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemOptions:
-    """Systems that translate: a model, an exported one or both."""
+    """Systems that translate: a model, an exported one, or one on a server."""
 
     model: str | None = option(MODEL_HELP, None, "--model", "--run")
     saved_model: Path | None = option(
         "Folder that `kav export` wrote. Its beam size is fixed."
+    )
+    server: str | None = option(
+        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
+        "or /labels/stable if it shall not be the newest."
     )
     precision: Precision | None = option(
         "What the model computes in; default: as in training."
@@ -107,13 +112,20 @@ class SystemOptions:
         "Word in front of each source, with which --model was trained."
     )
 
+    @property
+    def count(self) -> int:
+        """Number of systems."""
+        systems = (self.model, self.saved_model, self.server)
+        return sum(system is not None for system in systems)
+
     def check(self) -> None:
         """Raises at once if an option lacks another, or a folder is of another kind.
 
         Raises:
             FileNotFoundError: says which file a folder should have, or which names
                 are near to one that is unknown.
-            ValueError: there is no model for a precision or a tag.
+            ValueError: there is no model for a precision or a tag, or the server has no
+                address.
         """
         if self.model is None and self.precision is not None:
             raise ValueError(
@@ -124,7 +136,11 @@ class SystemOptions:
             model_folder("--model", self.model)
         if self.saved_model is not None:
             check_place("--saved-model", self.saved_model, SAVED)
-        if self.source_tag is not None and (self.model is None or self.saved_model):
+        if self.server is not None:
+            from keras_attnvariants.serving.client.exchange import parse_place
+
+            parse_place(self.server)
+        if self.source_tag is not None and (self.model is None or self.count > 1):
             raise ValueError(
                 "--source-tag is checked with the vocabulary of --model: for an "
                 "exported model or a server, write the tag in front of each sentence."
@@ -141,7 +157,6 @@ class SystemOptions:
         Raises:
             ValueError: a model cannot be loaded, or has no such tag.
         """
-        import_tensorflow()
         found: dict[str, Translate] = {}
         if self.model is not None:
             translator = self._of_model(self.model, search, no_repeat_ngram)
@@ -151,17 +166,27 @@ class SystemOptions:
             if self.source_tag is not None:
                 translate = partial(tagged, translate, self.source_tag)
             found[self.model] = translate
+        for name, exported in self._exported():
+            translate = exported.translate
+            if sampling is not None:
+                translate = partial(sampling.translations, exported)
+            elif no_repeat_ngram:
+                translate = partial(no_repeats, exported, no_repeat_ngram)
+            found[name] = translate
+        return found
+
+    def _exported(self) -> Iterator[tuple[str, "BaseTranslator"]]:
         if self.saved_model is not None:
+            import_tensorflow()
             from keras_attnvariants.serving.saved import SavedTranslator
 
-            saved = SavedTranslator(self.saved_model)
-            translate = saved.translate
-            if sampling is not None:
-                translate = partial(sampling.translations, saved)
-            elif no_repeat_ngram:
-                translate = partial(no_repeats, saved, no_repeat_ngram)
-            found[str(self.saved_model)] = translate
-        return found
+            yield str(self.saved_model), SavedTranslator(self.saved_model)
+        if self.server is not None:
+            # Without TensorFlow here.
+            from keras_attnvariants.serving.client import Client
+            from keras_attnvariants.serving.client.exchange import parse_place
+
+            yield self.server, Client(**parse_place(self.server))
 
     def _of_model(
         self, name: str, search: SearchOptions, no_repeat_ngram: int
@@ -192,7 +217,7 @@ def tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
     return translate([f"{tag} {text}" for text in texts])
 
 
-def no_repeats(translator: "SavedTranslator", size: int, texts: list[str]) -> list[str]:
+def no_repeats(translator: "BaseTranslator", size: int, texts: list[str]) -> list[str]:
     """Translations without so many tokens in a row twice."""
     found = translator.translate_with(texts, no_repeat_ngram=size)
     return [best.text for best in found]

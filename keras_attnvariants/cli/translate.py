@@ -64,75 +64,13 @@ class FileOptions:
             )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServedOptions(SystemOptions):
-    """The system that translates: a model, an exported one, or one on a server.
-
-    Raises:
-        ValueError: there is none, or more than one.
-    """
-
-    server: str | None = option(
-        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
-        "or /labels/stable if it shall not be the newest."
-    )
-
-    def __post_init__(self) -> None:
-        systems = (self.model, self.saved_model, self.server)
-        if sum(system is not None for system in systems) != 1:
-            raise ValueError("Give one of --model, --saved-model and --server.")
-
-    def check_search(self, is_drawn: bool, no_repeat_ngram: int) -> None:
-        """Raises unless the system has such a search.
-
-        Raises:
-            ValueError: a server is to draw or to avoid repetitions, or has no address,
-                or an exported model is to do both; or as for `check`.
-            FileNotFoundError: as for `check`.
-        """
-        self.check()
-        if self.server is not None:
-            from keras_attnvariants.serving.client.exchange import parse_place
-
-            parse_place(self.server)
-        if self.server is not None and (is_drawn or no_repeat_ngram):
-            raise ValueError(
-                "--sample and --no-repeat-ngram apply to --model and --saved-model: "
-                "ask a server by `kav.serving.Client.predict`. "
-                f"Received: {self.server}"
-            )
-        if self.saved_model is not None and is_drawn and no_repeat_ngram:
-            raise ValueError(
-                "--sample and --no-repeat-ngram go together with --model only: an "
-                "exported model has a signature for each. "
-                f"Received: {self.saved_model}"
-            )
-
-    def translator(
-        self, search: SearchOptions, no_repeat_ngram: int, drawn: SamplingOptions | None
-    ) -> Translate:
-        """The function that translates lists of texts.
-
-        Raises:
-            ValueError: as for `translators`.
-        """
-        if self.server is None:
-            [found] = self.translators(search, no_repeat_ngram, drawn).values()
-            return found
-        # Without TensorFlow here.
-        from keras_attnvariants.serving.client import Client
-        from keras_attnvariants.serving.client.exchange import parse_place
-
-        return Client(**parse_place(self.server)).translate
-
-
 @command
 def translate(
     *,
     texts: list[str] | None = argument(
         "Sentences; without any, one per line of standard input.", None
     ),
-    systems: ServedOptions,
+    systems: SystemOptions,
     files: FileOptions,
     search: SearchOptions,
     no_repeat_ngram: int = option(
@@ -145,6 +83,8 @@ def translate(
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
+    if systems.count != 1:
+        raise ValueError("Give one of --model, --saved-model and --server.")
     if systems.model is None and (given(search) or imports):
         raise ValueError(
             "--beam-size, --length-penalty and --import apply to --model: an exported "
@@ -152,7 +92,12 @@ def translate(
         )
     if texts and files.input:
         raise ValueError("Give either sentences or --input.")
-    systems.check_search(sampling.sample, no_repeat_ngram)
+    systems.check()
+    if systems.model is None and sampling.sample and no_repeat_ngram:
+        raise ValueError(
+            "--sample and --no-repeat-ngram go together with --model only: an exported "
+            f"model has a signature for each. Received: {no_repeat_ngram}"
+        )
     drawn = sampling if sampling.sample else None
     settings: Settings = {}
     if files.output is not None:
@@ -166,7 +111,7 @@ def translate(
         rest = source._replace(texts=writer.rest(source.texts))
         if imports:
             import_modules(imports)
-        system = systems.translator(search, no_repeat_ngram, drawn)
+        [system] = systems.translators(search, no_repeat_ngram, drawn).values()
         translate_all(system, rest, writer)
 
 
@@ -185,7 +130,7 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
             progress.update(writer.lines, source.stream.done)
 
 
-def origin(systems: ServedOptions, files: FileOptions) -> Settings:
+def origin(systems: SystemOptions, files: FileOptions) -> Settings:
     """The system and the sentences by option; files by their digests."""
     found: Settings = {
         "--server": systems.server,

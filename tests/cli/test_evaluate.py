@@ -10,6 +10,7 @@ from tests.cli.conftest import stdout
 from tests.experiments.test_comparison import BARE
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
+from tests.serving.echo import echo_server
 
 
 @pytest.fixture
@@ -28,6 +29,13 @@ def test_scores_translations_and_speed(kav, corpus, run_folder, tmp_path):
     assert "sentences/s" in output
     assert (tmp_path / "lines").read_text().count("\n") == 5
     assert "sentences/s" not in stdout(kav("evaluate", *corpus, *options))
+
+
+def test_a_model_on_a_server(kav, corpus):
+    with echo_server() as address:
+        place = ("--server", f"{address}/en-de", "--sentences", 5)
+        output = stdout(kav("evaluate", *corpus, *place))
+    assert f"{address}/en-de on 5 sentences of test:" in output and "BLEU" in output
 
 
 def test_a_file_in_another_encoding(kav, corpus_folder, run_folder, tmp_path):

@@ -81,9 +81,15 @@ def test_options_of_searches_that_cannot_be_honoured(kav, run_folder, tmp_path):
     (tmp_path / "saved_model.pb").touch()
     saved = ("--saved-model", tmp_path, "--sample", "--no-repeat-ngram", 2)
     check_error(kav("translate", "be", *saved), "go together with --model only")
-    for options in (["--sample"], ["--no-repeat-ngram", 2]):
-        result = kav("translate", "be", "--server", "localhost:1/m", *options)
-        check_error(result, "apply to --model and --saved-model")
+    server = ("--server", "localhost:1/m", *saved[2:])
+    check_error(kav("translate", "be", *server), "go together with --model only")
+
+
+@pytest.mark.parametrize("option", [("--sample",), ("--no-repeat-ngram", 2)])
+def test_searches_that_a_served_model_does_not_have(kav, option):
+    with echo_server() as address:
+        result = kav("translate", "be", "--server", f"{address}/en-de", *option)
+    check_error(result, "`signature` must be one of 'serving_default'")
 
 
 def test_interrupted_work_is_continued_with_the_same_options(
