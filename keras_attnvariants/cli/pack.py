@@ -101,7 +101,7 @@ def pack(
     from keras_attnvariants.evaluation.card_figures import measured
 
     loaded = corpus.load()
-    data, samples = data_of(corpus, loaded, said), examples_of(said, loaded)
+    data, samples = data_of(loaded, said), examples_of(said, loaded)
     model, tokenizer = load(run, "float32")
     preset, training = training_of(run, loaded)
     with tempfile.TemporaryDirectory() as place:
@@ -159,7 +159,7 @@ def described(preset: "Preset") -> dict[str, Any]:
     }
 
 
-def data_of(options: CorpusOptions, corpus: "Corpus", about: About) -> Data:
+def data_of(corpus: "Corpus", about: About) -> Data:
     """The corpus as the card describes it.
 
     Raises:
@@ -167,16 +167,8 @@ def data_of(options: CorpusOptions, corpus: "Corpus", about: About) -> Data:
     """
     import numpy as np
 
-    from keras_attnvariants.data.splits import find_splits
     from keras_attnvariants.utils.caches import remembered_entry
 
-    place, languages = Path(options.data), (options.source, options.target)
-    files = [file for pair in corpus.splits.values() for file in pair]
-    if place.is_dir():
-        shards = find_splits(place, languages)[0].values()
-        files = [file for pairs in shards for pair in pairs for file in pair]
-    elif place.is_file():
-        files = [place]
     training, test = corpus.read_lines("train"), corpus.read_lines("test")
     known = [
         len({*seen} & {*held_out})
@@ -186,13 +178,13 @@ def data_of(options: CorpusOptions, corpus: "Corpus", about: About) -> Data:
         raise ValueError(
             "The test set must not have sentences of the training data, or its scores "
             f"would say nothing. Received: {known[0]} sources and {known[1]} targets "
-            f"that are in both, of {options.data}"
+            f"that are in both, of {corpus.name}"
         )
     words = [len(source.split()) for source in training[0]]
     return Data(
         corpus.name,
         about.attribution,
-        {file.name: remembered_entry(file)["sha256"] for file in sorted(files)},
+        {file.name: remembered_entry(file)["sha256"] for file in sorted(corpus.inputs)},
         {split: report.written for split, report in corpus.reports.items()},
         round(float(np.mean(words)), 1),
         int(np.percentile(words, 99)),

@@ -14,10 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_attnvariants.data.cleaning import clean_pair
-from keras_attnvariants.data.cleaning import read_shards
 from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.splits import Shard
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.token_files import write_rows
@@ -78,13 +76,13 @@ def check_links(
 
 
 def cached_alignments(
-    folder: Path, shards: Sequence[Shard], path: Path, max_characters: int
+    folder: Path, files: ParallelFiles, path: Path, max_characters: int
 ) -> Path:
     """The file with the links of those pairs that cleaning keeps, written once.
 
     Args:
         folder: the cleaned corpus.
-        shards: files of the training split before cleaning.
+        files: those of the training split before cleaning.
         path, max_characters: as for `kept_alignments`.
 
     Raises:
@@ -95,7 +93,7 @@ def cached_alignments(
 
     def write(into: FolderWriter) -> None:
         with (
-            closing(read_shards(shards)) as pairs,
+            closing(files.pairs()) as pairs,
             (into.path / ALIGNMENTS).open("w", encoding="ascii") as file,
         ):
             lines = kept_alignments(path, pairs, max_characters)

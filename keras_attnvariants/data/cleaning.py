@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Generator
 from collections.abc import Iterable
-from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field
 from hashlib import blake2b
-from typing import NamedTuple
-from typing import TypeAlias
 
 from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.splits import Shard
 from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.
@@ -56,76 +50,49 @@ class SplitReport:
         return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
 
 
-class CleaningJob(NamedTuple):
-    """A split to be cleaned.
-
-    Attributes:
-        split: Name of the split.
-        shards: Its pairs, which follow one another.
-        files: Source and target file to write.
-        max_characters: Longest line; longer ones are counted as over-long.
-        keep_bad: Whether to write bad pairs too, as far as they are text.
-        unique: Whether to leave out pairs that came before.
-    """
-
-    split: str
-    shards: Sequence[Shard]
-    files: ParallelFiles
-    max_characters: int
-    keep_bad: bool
-    unique: bool
-
-
-# A function that cleans splits and returns a report on each.
-Cleaner: TypeAlias = Callable[[Sequence[CleaningJob]], list[SplitReport]]
-
-
-def clean_splits(jobs: Sequence[CleaningJob]) -> list[SplitReport]:
-    """Cleans split after split, in this process.
-
-    Raises:
-        ValueError: If the two files of a shard do not have equally many lines.
-    """
-    return [clean_split(job) for job in jobs]
-
-
-def clean_split(job: CleaningJob) -> SplitReport:
+def clean_split(
+    split: str,
+    pairs: Iterable[BytePair],
+    files: ParallelFiles,
+    max_characters: int,
+    keep_bad: bool = False,
+    unique: bool = False,
+) -> SplitReport:
     """Writes the pairs of a split as two plain UTF-8 files.
 
     Repeated pairs are found by 16 bytes of each good one, which take about 100 bytes of
     memory.
 
-    Raises:
-        ValueError: If the two files of a shard do not have equally many lines.
+    Args:
+        split: Name of the split.
+        pairs: Source and target line of each pair; `None` for a line that is no pair.
+        files: Source and target file to write.
+        max_characters: Longest line; longer ones are counted as over-long.
+        keep_bad: Whether to write bad pairs too, as far as they are text.
+        unique: Whether to leave out pairs that came before.
     """
-    report = SplitReport(job.split, kept=job.keep_bad)
+    report = SplitReport(split, kept=keep_bad)
     problems: Counter[str] = Counter()
     seen: set[bytes] = set()
     with (
-        open(job.files[0], "w", encoding="utf-8", newline="\n") as source,
-        open(job.files[1], "w", encoding="utf-8", newline="\n") as target,
+        open(files.source, "w", encoding="utf-8", newline="\n") as source,
+        open(files.target, "w", encoding="utf-8", newline="\n") as target,
     ):
-        for pair in read_shards(job.shards):
+        for pair in pairs:
             report.read += 1
-            texts, problem = clean_pair(pair, job.max_characters)
-            if job.unique and not problem:
+            texts, problem = clean_pair(pair, max_characters)
+            if unique and not problem:
                 key = blake2b("\n".join(texts).encode(), digest_size=16).digest()
                 problem = _REPEATED if key in seen else None
                 seen.add(key)
             if problem:
                 problems[problem] += 1
-            if not problem or job.keep_bad:
+            if not problem or keep_bad:
                 report.written += 1
                 source.write(texts[0] + "\n")
                 target.write(texts[1] + "\n")
     report.problems = {kind: problems[kind] for kind in PROBLEMS if problems[kind]}
     return report
-
-
-def read_shards(shards: Iterable[Shard]) -> Generator[BytePair, None, None]:
-    """Yields the pairs of lines of one shard after another."""
-    for shard in shards:
-        yield from shard.pairs()
 
 
 def clean_pair(

@@ -17,14 +17,12 @@ from typing import NamedTuple
 
 from keras_attnvariants.data import sources
 from keras_attnvariants.data.alignments import cached_alignments
-from keras_attnvariants.data.cleaning import Cleaner
-from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
-from keras_attnvariants.data.cleaning import clean_splits
+from keras_attnvariants.data.cleaning import clean_split
 from keras_attnvariants.data.sources import hugging_face
 from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.splits import Shard
+from keras_attnvariants.data.splits import Split
 from keras_attnvariants.data.splits import TableSplit
 from keras_attnvariants.data.splits import check_languages
 from keras_attnvariants.data.splits import find_splits
@@ -68,6 +66,7 @@ class Corpus:
             split, if there are any.
         revision: Name and commit of a data set of the hub, of several with spaces
             between; `""` if none is.
+        inputs: Files that it was read from.
     """
 
     name: str
@@ -81,6 +80,7 @@ class Corpus:
     tags: tuple[str, ...] = ()
     alignments: Path | None = None
     revision: str = ""
+    inputs: tuple[Path, ...] = ()
 
     @property
     def report(self) -> str:
@@ -118,7 +118,6 @@ def load_corpus(
     max_invalid: float = 0.01,
     alignments: os.PathLike[str] | str | None = None,
     unique: bool = False,
-    cleaner: Cleaner = clean_splits,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
@@ -133,8 +132,7 @@ def load_corpus(
         spec: One of
             - a folder with files `<split>.<language>`, each plain or `.gz`:
               `train`, `validation` (or `valid`, `dev`, `val`), `test`, and any
-              others, such as `test2016`, under their own names. A split may be
-              in shards, `train-00000-of-00010.en` to `train-00009-of-00010.en`;
+              others, such as `test2016`, under their own names;
             - a TSV file (plain or `.gz`) with two columns, source and target, or
               in the order that a header line with the two language codes gives.
               3 % of the lines each become validation and test, chosen by hash;
@@ -157,7 +155,6 @@ def load_corpus(
             white space. See docs/training.md.
         unique: Whether to leave pairs out that came before in the split, if its name
             begins with "train". They are counted as repeated.
-        cleaner: A function that cleans splits.
 
     Returns:
         The `Corpus`.
@@ -165,9 +162,9 @@ def load_corpus(
     Raises:
         FileNotFoundError: If the path does not exist.
         ValueError: If the name is unknown, the package for the hub is not installed, a
-            language or a shard is missing, the two
-            files of a split differ in length, a file is empty, broken or not UTF-8
-            text, or the alignments are not of the training split.
+            language is missing, the two files of a split differ in length, a file is
+            empty, broken or not UTF-8 text, or the alignments are not of the training
+            split.
         FetchError: If a registered corpus, or one of the hub, cannot be fetched.
 
     Example:
@@ -189,14 +186,12 @@ def load_corpus(
     settings += ["unique"] if unique else []
     digest = fingerprint(found.inputs, *settings)
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
-    cached_folder(
-        folder, lambda into: found.clean(into, cleaner, max_characters, unique)
-    )
+    cached_folder(folder, lambda into: found.clean(into, max_characters, unique))
     reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
     kept = None
     if alignments is not None:
-        shards, path = found.splits["train"], Path(alignments)
-        kept = cached_alignments(folder, shards, path, max_characters)
+        files = ParallelFiles(*found.splits["train"][:2])
+        kept = cached_alignments(folder, files, Path(alignments), max_characters)
     return Corpus(
         found.name,
         *languages,
@@ -206,6 +201,7 @@ def load_corpus(
         notes=found.notes,
         alignments=kept,
         revision=found.revision,
+        inputs=tuple(found.inputs),
     )
 
 
@@ -215,14 +211,14 @@ class _Found(NamedTuple):
     name: str
     languages: tuple[str, str]
     inputs: Sequence[Path]
-    splits: Mapping[str, Sequence[Shard]]
+    splits: Mapping[str, Split]
     notes: tuple[str, ...] = ()
     revision: str = ""
 
     def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
         """Raises unless it is text and can have the alignments; see `load_corpus`."""
-        [first, *_] = self.splits.get("train", [None])
-        if alignments is not None and (unique or not isinstance(first, ParallelFiles)):
+        is_parallel = isinstance(self.splits.get("train"), ParallelFiles)
+        if alignments is not None and (unique or not is_parallel):
             raise ValueError(
                 "`alignments` have a line for each pair: give a corpus with two files "
                 "for its split 'train', one for each language, and leave none out with "
@@ -233,27 +229,24 @@ class _Found(NamedTuple):
         for file in self.inputs:
             remembered(file, f"UTF-8 but for {max_invalid}", check)
 
-    def clean(
-        self, into: FolderWriter, cleaner: Cleaner, max_characters: int, unique: bool
-    ) -> None:
+    def clean(self, into: FolderWriter, max_characters: int, unique: bool) -> None:
         """Writes the cleaned splits and their reports; see `load_corpus`."""
-        jobs = []
-        for split, shards in self.splits.items():
+        reports = []
+        for split, read in self.splits.items():
             files = _files(into.path, split, self.languages)
             trains = split.startswith("train")
             # The lines of a table have no numbers that tests could refer to.
-            keeps = not trains and isinstance(shards[0], ParallelFiles)
-            drops = unique and trains
-            job = CleaningJob(split, shards, files, max_characters, keeps, drops)
-            jobs.append(job)
-        reports = cleaner(jobs)
-        for report in reports:
+            keeps = not trains and isinstance(read, ParallelFiles)
+            report = clean_split(
+                split, read.pairs(), files, max_characters, keeps, unique and trains
+            )
             if report.written == 0:
                 raise ValueError(
-                    f"Split {report.split!r} holds no usable pair ({report}). "
+                    f"Split {split!r} holds no usable pair ({report}). "
                     f"Received: {', '.join(map(str, self.inputs))}"
                 )
-        into.write_json(_REPORT, [asdict(report) for report in reports])
+            reports.append(asdict(report))
+        into.write_json(_REPORT, reports)
 
 
 def _find(
@@ -262,7 +255,7 @@ def _find(
     """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
     if path.is_file():
-        table = {split: [TableSplit(path, languages, split)] for split in SPLITS}
+        table = {split: TableSplit(path, languages, split) for split in SPLITS}
         return _Found(path.name.split(".")[0], languages, [path], table)
     revision = ""
     if path.is_dir():
@@ -277,7 +270,7 @@ def _find(
             f"There is no such folder or TSV file. Received: {spec}"
         )
     splits, notes = find_splits(folder, languages)
-    inputs = [file for shards in splits.values() for files in shards for file in files]
+    inputs = [file for files in splits.values() for file in files]
     if revision:
         notes = (*notes, f"Revision: {revision}")
     return _Found(name, languages, inputs, splits, notes, revision)

@@ -152,6 +152,7 @@ def mix_corpora(
         tags=used,
         revision=" ".join(corpus.revision for corpus in corpora if corpus.revision),
         alignments=folder / ALIGNMENTS if is_aligned else None,
+        inputs=tuple(file for corpus in corpora for file in corpus.inputs),
     )
 
 

@@ -1,9 +1,10 @@
-"""The splits of a corpus: text files in a folder, shards of them, or a TSV file."""
+"""The splits of a corpus: text files in a folder, or lines of a TSV file."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Generator
 from collections.abc import Iterator
 from itertools import islice
 from itertools import zip_longest
@@ -19,7 +20,6 @@ SPLITS = ("train", "validation", "test")
 _VALIDATION_NAMES = ("validation", "valid", "dev", "val")
 _LANGUAGE = r"[A-Za-z][\w-]*"
 _FILE_NAME = re.compile(rf"(?P<split>.+?)\.(?P<language>{_LANGUAGE})(\.gz)?")
-_SHARD = re.compile(r"(?P<split>.+)-(?P<number>\d+)-of-(?P<count>\d+)", re.ASCII)
 # The header of a TSV file has plain codes only, lest a first pair be taken for one.
 _HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 
@@ -35,7 +35,7 @@ class ParallelFiles(NamedTuple):
     source: Path
     target: Path
 
-    def pairs(self) -> Iterator[BytePair]:
+    def pairs(self) -> Generator[BytePair, None, None]:
         """Yields the pairs of lines.
 
         Raises:
@@ -96,11 +96,22 @@ def header_of(path: Path) -> tuple[str, str] | None:
 
 
 # What the pairs of a split are read from.
-Shard: TypeAlias = ParallelFiles | TableSplit
+Split: TypeAlias = ParallelFiles | TableSplit
 
 
-def split_files(folder: Path) -> FilesBySplit:
-    """Finds the files of a folder by split and language; usually one of each."""
+def find_splits(
+    folder: Path, languages: tuple[str, str]
+) -> tuple[dict[str, ParallelFiles], tuple[str, ...]]:
+    """Finds the splits of a folder that have both languages.
+
+    Returns:
+        The files by split, the usual splits first; and a note on each split that has
+        only one of the two languages.
+
+    Raises:
+        ValueError: If a language is missing, no split has both, or two files are the
+            same split in the same language.
+    """
     found: FilesBySplit = defaultdict(lambda: defaultdict(list))
     for file in sorted(folder.iterdir()):
         match = _FILE_NAME.fullmatch(file.name)
@@ -108,34 +119,13 @@ def split_files(folder: Path) -> FilesBySplit:
             split, language = match["split"], match["language"]
             split = "validation" if split in _VALIDATION_NAMES else split
             found[split][language].append(file)
-    return found
-
-
-def find_splits(
-    folder: Path, languages: tuple[str, str]
-) -> tuple[dict[str, list[ParallelFiles]], tuple[str, ...]]:
-    """Finds the splits of a folder that have both languages.
-
-    Returns:
-        The files by split, several if it is in shards, such as
-        `train-00000-of-00010.en`; and a note on each split that has only one of the
-        two languages.
-
-    Raises:
-        ValueError: If a language is missing, no split has both, two files are the
-            same split in the same language, or the shards of a split are not complete.
-    """
-    found = split_files(folder)
     _check_files(found, folder, languages)
-    _check_shards(found, folder, languages)
-    splits: dict[str, list[ParallelFiles]] = defaultdict(list)
+    splits: dict[str, ParallelFiles] = {}
     notes: list[str] = []
-    for name in sorted(found, key=_order):
+    for name in [*SPLITS, *sorted(found.keys() - {*SPLITS})]:
         here = [language for language in languages if language in found[name]]
         if len(here) == 2:
-            match = _SHARD.fullmatch(name)
-            files = ParallelFiles(*(found[name][la][0] for la in languages))
-            splits[match["split"] if match else name].append(files)
+            splits[name] = ParallelFiles(*(found[name][la][0] for la in languages))
         elif here and len(found[name]) > 1:
             notes.append(f"{name}: left out, because there is only {here[0]!r}")
     if not splits:
@@ -143,16 +133,7 @@ def find_splits(
             f"No split in {folder} has both languages. "
             f"Received: {languages[0]!r} to {languages[1]!r}"
         )
-    return dict(splits), tuple(notes)
-
-
-def _order(name: str) -> tuple[int, str, int]:
-    """The usual splits first, then the others by name and by number of the shard."""
-    if name in SPLITS:
-        return SPLITS.index(name), name, 0
-    match = _SHARD.fullmatch(name)
-    split, number = (match["split"], int(match["number"])) if match else (name, 0)
-    return len(SPLITS), split, number
+    return splits, tuple(notes)
 
 
 def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) -> None:
@@ -171,38 +152,6 @@ def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) 
                 f"No parallel files in language {language!r} in {folder}; "
                 f"languages there: {', '.join(present) or 'none'}. "
                 f"Received: {languages[0]!r} to {languages[1]!r}"
-            )
-
-
-def _check_shards(
-    found: FilesBySplit, folder: Path, languages: tuple[str, str]
-) -> None:
-    """Raises unless all shards of a split are there, in both languages."""
-    files: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for name, by_language in found.items():
-        match = _SHARD.fullmatch(name)
-        here = {f"{name}.{la}" for la in languages if la in by_language}
-        if match and here:
-            files[match["split"]][match["count"]] |= here
-    for split, by_count in files.items():
-        forms = [split] * (split in found)
-        forms += [f"{split}-…-of-{count}" for count in sorted(by_count)]
-        if len(forms) > 1:
-            raise ValueError(
-                "A split must be one file or one set of shards in each language. "
-                f"Received: {' and '.join(forms)} in {folder}"
-            )
-        [(count, shards)] = by_count.items()
-        width, last = len(count), int(count) - 1
-        # One number more than there are shards shows that one is missing.
-        numbers = [f"{i:0{width}}" for i in range(min(last, len(shards)) + 1)]
-        whole = [f"{split}-{i}-of-{count}.{la}" for i in numbers for la in languages]
-        missing = [name for name in whole if name not in shards]
-        for name in (missing or sorted(shards.difference(whole)))[:1]:
-            raise ValueError(
-                f"Shards must be numbered from {0:0{width}} to {last:0{width}} in both "
-                f"languages: there {'is' if missing else 'must be'} no {name}. "
-                f"Received: {len(shards)} files in {folder}"
             )
 
 

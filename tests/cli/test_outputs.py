@@ -15,7 +15,7 @@ from keras_attnvariants.cli.outputs import PartialFile
 from keras_attnvariants.cli.outputs import output_to
 
 TEXTS = [f"text {number}" for number in range(10)]
-SETTINGS = {"--beam-size": 4, "--shard": None}
+SETTINGS = {"--beam-size": 4, "--source-tag": None}
 
 
 def shout(texts):
@@ -109,7 +109,7 @@ def test_without_resume_all_is_translated_again(tmp_path):
     [
         ({"--beam-size": 5}, "Received: --beam-size 5 instead of 4"),
         ({"--beam-size": None}, "Received: --beam-size none instead of 4"),
-        ({"--shard": "1/2"}, "Received: --shard 1/2 instead of none"),
+        ({"--source-tag": "<x>"}, "Received: --source-tag <x> instead of none"),
         ({"--model with sha256": "0a"}, "--model with sha256 0a instead of none"),
     ],
 )

@@ -2,10 +2,9 @@
 
 import pytest
 
-from keras_attnvariants.data.cleaning import CleaningJob
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_line
-from keras_attnvariants.data.cleaning import clean_splits
+from keras_attnvariants.data.cleaning import clean_split
 from keras_attnvariants.data.splits import ParallelFiles
 
 
@@ -26,18 +25,13 @@ def test_a_line_has_a_text_and_its_first_problem(line, text, problem):
     assert clean_line(line, max_characters=5) == (text, problem)
 
 
-class Lines:
-    """A shard of lines in memory."""
-
-    def pairs(self):
-        return iter([(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")])
+PAIRS = [(b"a", b"b"), None, (b"", b"\xff"), (b"c", b"")]
 
 
 @pytest.mark.parametrize(("keep_bad", "written"), [(False, 1), (True, 4)])
 def test_bad_pairs_are_counted_and_kept_if_asked(tmp_path, keep_bad, written):
     files = ParallelFiles(tmp_path / "a", tmp_path / "b")
-    job = CleaningJob("test", [Lines()], files, 9, keep_bad, unique=False)
-    [report] = clean_splits([job])
+    report = clean_split("test", PAIRS, files, 9, keep_bad)
     assert report == SplitReport(
         "test",
         read=4,

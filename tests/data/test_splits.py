@@ -1,4 +1,4 @@
-"""Splits in folders, in shards and in TSV files, and their languages."""
+"""Splits in folders and in TSV files, and their languages."""
 
 import gzip
 import os
@@ -27,7 +27,7 @@ def test_splits_have_their_usual_order(folder):
     path = folder(*(f"{s}.{la}" for s in ("b", "test", "dev", "train") for la in "xy"))
     splits, notes = find_splits(path, ("y", "x"))
     assert list(splits) == ["train", "validation", "test", "b"]
-    assert splits["b"] == [ParallelFiles(path / "b.y", path / "b.x")]
+    assert splits["b"] == ParallelFiles(path / "b.y", path / "b.x")
     assert notes == ()
 
 
@@ -35,7 +35,7 @@ def test_names_may_have_dots_and_gz(folder):
     path = folder("news.2017.en.gz", "news.2017.de", "notes.txt", "README")
     splits, _ = find_splits(path, ("en", "de"))
     assert splits == {
-        "news.2017": [ParallelFiles(path / "news.2017.en.gz", path / "news.2017.de")]
+        "news.2017": ParallelFiles(path / "news.2017.en.gz", path / "news.2017.de")
     }
 
 
@@ -70,43 +70,38 @@ def test_pairs_come_before_the_error_about_their_number(tmp_path):
 
 
 PAIRS = toy_pairs(30)
-NAMES = [f"train-0000{i}-of-00003" for i in range(3)]
 
 
 @pytest.fixture
-def sharded(tmp_path):
-    """A corpus in three shards."""
-    path = tmp_path / "toy"
-    for i, name in enumerate(NAMES):
-        write_pairs(path, name, PAIRS[10 * i : 10 * i + 10])
-    write_pairs(path, "valid", PAIRS[:5])
-    return path
+def whole(tmp_path):
+    """A corpus with one repeated pair in each split."""
+    write_pairs(tmp_path / "toy", "train", [*PAIRS, PAIRS[29]])
+    write_pairs(tmp_path / "toy", "valid", PAIRS[:5] * 2)
+    return tmp_path / "toy"
 
 
 def load(path, **options):
     return load_corpus(path, "en", "de", path.parent / "cache", **options)
 
 
-def test_shards_are_one_split_in_their_order(sharded, tmp_path):
+def test_joined_gzip_files_are_one_split(tmp_path):
     write_pairs(tmp_path / "whole", "train", PAIRS)
-    corpus = load(sharded)
-    assert list(corpus.splits) == ["validation", "train"]
-    assert corpus.read_lines("train") == load(tmp_path / "whole").read_lines("train")
-    assert corpus.reports["train"].read == 30
+    (tmp_path / "toy").mkdir()
+    for language in ("en", "de"):
+        lines = (tmp_path / f"whole/train.{language}").read_bytes().splitlines(True)
+        parts = (gzip.compress(b"".join(part)) for part in (lines[:9], lines[9:]))
+        (tmp_path / f"toy/train.{language}.gz").write_bytes(b"".join(parts))
+    expected = load(tmp_path / "whole").read_lines("train")
+    assert load(tmp_path / "toy").read_lines("train") == expected
 
 
-def test_pairs_that_came_before_are_left_out_if_asked(sharded):
-    write_pairs(sharded, NAMES[2], [*PAIRS[5:8], PAIRS[29], PAIRS[29]])
-    write_pairs(sharded, "valid", PAIRS[:5] * 2)
-    corpus, whole = load(sharded, unique=True), load(sharded)
-    assert list(zip(*corpus.read_lines("train"), strict=True)) == [
-        *PAIRS[:20],
-        PAIRS[29],
-    ]
-    assert corpus.reports["train"].problems == {"repeated": 4}
+def test_pairs_that_came_before_are_left_out_if_asked(whole):
+    corpus, every = load(whole, unique=True), load(whole)
+    assert list(zip(*corpus.read_lines("train"), strict=True)) == PAIRS
+    assert corpus.reports["train"].problems == {"repeated": 1}
     assert len(corpus.read_lines("validation")[0]) == 10
-    assert whole.reports["train"].written == 25
-    assert whole.folder != corpus.folder
+    assert every.reports["train"].written == 31
+    assert every.folder != corpus.folder
 
 
 def test_repeated_lines_of_a_table_are_left_out_too(tmp_path):
@@ -118,50 +113,16 @@ def test_repeated_lines_of_a_table_are_left_out_too(tmp_path):
     assert len(lines) == len(set(lines))
 
 
-def test_alignments_are_of_all_shards(sharded, tmp_path):
-    (tmp_path / "links").write_text("".join(f"{i % 2}-0\n" for i in range(30)))
-    corpus = load(sharded, alignments=tmp_path / "links")
-    assert corpus.alignments.read_text().split() == ["0-0", "1-0"] * 15
+def test_alignments_need_a_line_for_each_pair_of_files(whole, tmp_path):
+    (tmp_path / "links").write_text("".join(f"{i % 2}-0\n" for i in range(31)))
+    corpus = load(whole, alignments=tmp_path / "links")
+    assert corpus.alignments.read_text().split() == ["0-0", "1-0"] * 15 + ["0-0"]
     with pytest.raises(ValueError, match="leave none out with `unique`"):
-        load(sharded, alignments=tmp_path / "links", unique=True)
+        load(whole, alignments=tmp_path / "links", unique=True)
     (tmp_path / "table.tsv").write_text("a\tb\n" * 30)
     message = "two files for its split 'train', .* Received: .*links with 'table'"
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "table.tsv", alignments=tmp_path / "links")
-
-
-def test_a_shard_that_is_shorter_than_its_twin_is_refused(sharded):
-    (sharded / f"{NAMES[1]}.de").write_text("x\n" * 9)
-    message = f"Received: 10 lines in .*{NAMES[1]}.en and 9 lines in .*{NAMES[1]}.de$"
-    with pytest.raises(ValueError, match=message):
-        load(sharded)
-
-
-def test_a_shard_without_its_twin_is_refused(sharded):
-    (sharded / f"{NAMES[1]}.de").unlink()
-    message = f"in both languages: there is no {NAMES[1]}.de. Received: 5 files"
-    with pytest.raises(ValueError, match=message):
-        load(sharded)
-
-
-@pytest.mark.parametrize(
-    ("made", "removed", "message"),
-    [
-        ([], [0], "there is no train-00000-of-00003"),
-        ([], [2], "there is no train-00002-of-00003.en. Received: 4 files"),
-        (["train-00003-of-00003"], [], "there must be no train-00003-of-00003"),
-        (["train"], [], "Received: train and train-…-of-00003"),
-        (["train-0-of-1"], [], "Received: train-…-of-00003 and train-…-of-1"),
-    ],
-)
-def test_sets_of_shards_that_are_not_whole_are_refused(sharded, made, removed, message):
-    for name in made:
-        write_pairs(sharded, name, PAIRS)
-    for i in removed:
-        for language in ("en", "de"):
-            (sharded / f"{NAMES[i]}.{language}").unlink()
-    with pytest.raises(ValueError, match=message):
-        load(sharded)
 
 
 def write_tsv(path, pairs, header=None):
