@@ -1,6 +1,5 @@
 """`kav analyse` and `kav attention`: tables and pictures of what models attend to."""
 
-import os
 import re
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_OR_DEFAULT
 from keras_attnvariants.cli.options import check_output_file
@@ -130,7 +130,7 @@ def analyse(
     *,
     runs: list[str] = argument(
         "Folders of runs or models, or names of models; BLEU compares the others with "
-        "the first."
+        "the first. Files have the last parts of these names, unless they are equal."
     ),
     analysis: Analysis = option("Which analysis.", ...),
     data: DataOptions,
@@ -149,7 +149,7 @@ def analyse(
     """
     data.check(analysis)
     check_extra("A picture", "plot", ("matplotlib",))
-    folders = named(runs)
+    folders = short_names(runs)
     check_output_folder("--output", output)
     import_modules(imports)
     from rich.console import Console
@@ -161,30 +161,9 @@ def analyse(
     for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
         console.print(table)
         for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
-            path = output / (name + suffix)
+            path = output / (re.sub(r"[^\w.]+", "-", name).strip("-") + suffix)
             write(path)
             typer.echo(path)
-
-
-def named(runs: list[str]) -> dict[str, Path]:
-    """The folders by their names, or by those of the models without slashes.
-
-    Raises:
-        ValueError: two have the same name.
-        FileNotFoundError: one is neither of a run nor of a model.
-    """
-    folders: dict[str, Path] = {}
-    for run in runs:
-        folder = model_folder("--model", run)
-        is_path = os.path.exists(run)
-        name = folder.resolve().name if is_path else re.sub(r"[^\w.]+", "-", run)
-        if name in folders:
-            raise ValueError(
-                "The folders must have different names, which their files begin with. "
-                f"Received: {folders[name]} and {run}"
-            )
-        folders[name] = folder
-    return folders
 
 
 def tables(

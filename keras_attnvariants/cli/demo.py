@@ -1,11 +1,9 @@
 """`kav demo`: a page that translates and shows what models attend to, by Gradio."""
 
 import html
-import os
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -15,7 +13,7 @@ from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
@@ -85,21 +83,6 @@ def demo(
         model.translate(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
     open_page(build_page(loaded, examples or EXAMPLES), host, port)
-
-
-def short_names(models: list[str]) -> dict[str, Path]:
-    """The folders of models: by the last parts of their paths, or by their names.
-
-    Paths whose last parts are the same are whole.
-
-    Raises:
-        FileNotFoundError: there is no such model.
-    """
-    last = [Path(x).resolve().name if os.path.exists(x) else x for x in models]
-    return {
-        model if last.count(name) > 1 else name: model_folder("--model", model)
-        for name, model in zip(last, models, strict=True)
-    }
 
 
 def build_page(

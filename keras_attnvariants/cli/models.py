@@ -1,6 +1,7 @@
 """Trained models by name or folder, and functions that translate with them."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -253,6 +254,21 @@ def model_folder(argument: str, name: str) -> Path:
     folder = find_model(name, argument)
     check_place(argument, folder, MODEL)
     return folder
+
+
+def short_names(models: list[str]) -> dict[str, Path]:
+    """The folders of models: by the last parts of their paths, or by their names.
+
+    Paths whose last parts are the same are whole.
+
+    Raises:
+        FileNotFoundError: there is no such model.
+    """
+    last = [Path(x).resolve().name if os.path.exists(x) else x for x in models]
+    return {
+        model if last.count(name) > 1 else name: model_folder("--model", model)
+        for name, model in zip(last, models, strict=True)
+    }
 
 
 def model_digest(folder: Path) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import dataclass
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -80,10 +79,10 @@ class ForeignModel:
         bias: bias of the logits, `[V]`; `None` for zeros.
         source, target: vocabularies; one object if they are shared.
         source_subwords, target_subwords: SentencePiece models.
-        encoder_layers, decoder_layers, encoder_heads, decoder_heads, intermediate_dim,
-            activation, embedding_scale, dropout, max_length: as of `Transformer`.
+        heads: number of heads of encoder and decoder.
         endpoint: as of `SinusoidalPositions`.
-        search: fields of `SearchSettings`.
+        options: further arguments of `Transformer`, such as numbers of layers.
+        max_length: as of `Transformer`.
     """
 
     arrays: ForeignArrays
@@ -96,17 +95,10 @@ class ForeignModel:
     target: ForeignVocabulary
     source_subwords: bytes
     target_subwords: bytes
-    encoder_layers: int
-    decoder_layers: int
-    encoder_heads: int
-    decoder_heads: int
-    intermediate_dim: int
-    activation: str
+    heads: tuple[int, int]
     endpoint: bool
-    embedding_scale: bool = True
-    dropout: float = 0.1
+    options: dict[str, Any]
     max_length: int = 512
-    search: dict[str, Any] = field(default_factory=dict)
 
 
 def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
@@ -169,24 +161,18 @@ def built(foreign: ForeignModel, source_size: int, target_size: int) -> Transfor
     return Transformer(
         vocabulary_size=target_size,
         source_vocabulary_size=source_size,
-        num_layers=foreign.encoder_layers,
-        num_decoder_layers=foreign.decoder_layers,
         hidden_dim=foreign.target_table.shape[1],
-        intermediate_dim=foreign.intermediate_dim,
-        encoder_attention=attention(foreign.encoder_heads),
-        decoder_attention=attention(foreign.decoder_heads),
-        cross_attention=attention(foreign.decoder_heads),
-        dropout=foreign.dropout,
-        activation=foreign.activation,
+        encoder_attention=attention(foreign.heads[0]),
+        decoder_attention=attention(foreign.heads[1]),
+        cross_attention=attention(foreign.heads[1]),
         normalization="post",
         # One more than sources have, for their EOS.
         positions=SinusoidalPositions(foreign.max_length + 1, foreign.endpoint),
-        embedding_scale=foreign.embedding_scale,
         tie_embeddings=tying,
         softmax_bias=True,
         source_eos=True,
         max_length=foreign.max_length,
-        search_settings=foreign.search,
+        **foreign.options,
     )
 
 

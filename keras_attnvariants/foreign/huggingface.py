@@ -99,10 +99,14 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
     check_positions(arrays, source_table.shape[1])
     bias = "final_logits_bias"
     source, target = read_vocabularies(folder, config)
-    found: dict[str, Any] = {
-        f"{stack}_{ours}": config[f"{stack}_{theirs}"]
-        for stack in ("encoder", "decoder")
-        for ours, theirs in (("layers", "layers"), ("heads", "attention_heads"))
+    options = {
+        "num_layers": config["encoder_layers"],
+        "num_decoder_layers": config["decoder_layers"],
+        "intermediate_dim": config["encoder_ffn_dim"],
+        "activation": ACTIVATIONS[config["activation_function"]],
+        "embedding_scale": config["scale_embedding"],
+        "dropout": config["dropout"],
+        "search_settings": search_settings(folder, config),
     }
     return ForeignModel(
         arrays=arrays,
@@ -115,14 +119,10 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
         target=target,
         source_subwords=read_file((folder / "source.spm").resolve()),
         target_subwords=read_file((folder / "target.spm").resolve()),
-        **found,
-        intermediate_dim=config["encoder_ffn_dim"],
-        activation=ACTIVATIONS[config["activation_function"]],
+        heads=(config["encoder_attention_heads"], config["decoder_attention_heads"]),
         endpoint=False,
-        embedding_scale=config["scale_embedding"],
-        dropout=config["dropout"],
+        options=options,
         max_length=config["max_position_embeddings"],
-        search=search_settings(folder, config),
     )
 
 

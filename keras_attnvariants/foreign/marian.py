@@ -95,6 +95,45 @@ def read_marian(
     found = read_npz(path.resolve())
     config = read_config(found.pop(CONFIG, None), path)
     arrays = ForeignArrays(found, path.name)
+    source, target, models = read_vocabularies(folder, vocabularies, subwords)
+    if "Wemb" in arrays:
+        source_table = target_table = arrays.take("Wemb")
+    else:
+        source_table = arrays.take("encoder_Wemb")
+        target_table = arrays.take("decoder_Wemb")
+    bias = "decoder_ff_logit_out_b"
+    activation = config["transformer-ffn-activation"]
+    return ForeignModel(
+        arrays=arrays,
+        block_weight=weight_around_gelu if activation == "gelu" else block_weight,
+        source_table=source_table,
+        target_table=target_table,
+        output=take_output(arrays),
+        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
+        source=source,
+        target=target,
+        source_subwords=models[0],
+        target_subwords=models[1],
+        heads=(number(config, "transformer-heads"),) * 2,
+        endpoint=True,
+        options={
+            "num_layers": number(config, "enc-depth"),
+            "num_decoder_layers": number(config, "dec-depth"),
+            "intermediate_dim": number(config, "transformer-dim-ffn"),
+            "activation": "relu" if activation == "relu" else "silu",
+        },
+    )
+
+
+def read_vocabularies(
+    folder: Path,
+    vocabularies: Sequence[str | os.PathLike[str]],
+    subwords: Sequence[str | os.PathLike[str]],
+) -> tuple[ForeignVocabulary, ForeignVocabulary, list[bytes]]:
+    """The vocabularies of both sides, one object if they are shared, and their models.
+
+    See `read_marian` for arguments and errors.
+    """
     files = pair("--vocabulary", vocabularies) or (
         [only(folder, "--vocabulary", "*vocab*.y*ml", "*.spm")] * 2
     )
@@ -111,39 +150,7 @@ def read_marian(
     source = target = read_vocabulary(files[0])
     if files[1] != files[0]:
         target = read_vocabulary(files[1])
-    if "Wemb" in arrays:
-        source_table = target_table = arrays.take("Wemb")
-    else:
-        source_table = arrays.take("encoder_Wemb")
-        target_table = arrays.take("decoder_Wemb")
-    bias = "decoder_ff_logit_out_b"
-    activation = config["transformer-ffn-activation"]
-    source_subwords, target_subwords = (read_file(file.resolve()) for file in models)
-    sizes: dict[str, Any] = {
-        ours: number(config, option)
-        for ours, option in (
-            ("encoder_layers", "enc-depth"),
-            ("decoder_layers", "dec-depth"),
-            ("encoder_heads", "transformer-heads"),
-            ("decoder_heads", "transformer-heads"),
-            ("intermediate_dim", "transformer-dim-ffn"),
-        )
-    }
-    return ForeignModel(
-        arrays=arrays,
-        block_weight=weight_around_gelu if activation == "gelu" else block_weight,
-        source_table=source_table,
-        target_table=target_table,
-        output=take_output(arrays),
-        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
-        source=source,
-        target=target,
-        source_subwords=source_subwords,
-        target_subwords=target_subwords,
-        activation="relu" if activation == "relu" else "silu",
-        endpoint=True,
-        **sizes,
-    )
+    return source, target, [read_file(file.resolve()) for file in models]
 
 
 def take_output(arrays: ForeignArrays) -> np.ndarray | None:

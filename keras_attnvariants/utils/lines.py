@@ -21,9 +21,7 @@ class ByteStream(Protocol):
         """The bytes up to the next newline, but not more than `size`."""
 
 
-def byte_lines(
-    stream: ByteStream, longest: int = LONGEST_LINE, is_start: bool = True
-) -> Iterator[bytes]:
+def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """The lines of a binary stream, one by one, without their ends.
 
     A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
@@ -31,7 +29,6 @@ def byte_lines(
     Args:
         stream: the bytes.
         longest: most bytes in a line.
-        is_start: whether the stream begins where its text does.
 
     Raises:
         ValueError: a line is longer; it is not read to its end.
@@ -45,47 +42,33 @@ def byte_lines(
                 f"Line {number} is longer than {longest:,} bytes: this is no text of "
                 f"one sentence per line. Received: {getattr(stream, 'name', stream)}"
             )
-        is_first = is_start and number == 1
-        yield text.removeprefix(codecs.BOM_UTF8) if is_first else text
+        yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
 
 
 class CountedStream:
-    """The lines of a stream that begin before a position, and how much was read.
+    """The lines of a stream, and how much of it was read.
 
     Args:
         file: the stream, read from where it stands.
-        limit: number of bytes before that position; `None` for all lines.
 
     Attributes:
         done: number of bytes read so far.
     """
 
-    def __init__(self, file: BinaryIO, limit: int | None = None) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self.done = 0
         self._file = file
-        self._limit = limit
 
     def readline(self, size: int, /) -> bytes:
-        """The next line, or nothing if it begins at the limit or beyond."""
-        if self._limit is not None and self.done >= self._limit:
-            return b""
+        """The next line."""
         line = self._file.readline(size)
         self.done += len(line)
         return line
 
 
-def seek_line(file: BinaryIO, start: int) -> None:
-    """Goes to the first line of a file that begins at a position or behind it."""
-    if start:
-        file.seek(start - 1)
-        # The rest of the line before, maybe nothing but its end.
-        while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-            pass
-
-
-def text_lines(stream: ByteStream, is_start: bool = True) -> Iterator[str]:
+def text_lines(stream: ByteStream) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
-    for line in byte_lines(stream, is_start=is_start):
+    for line in byte_lines(stream):
         yield line.decode("utf-8", "replace")
 
 

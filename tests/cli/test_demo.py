@@ -17,7 +17,7 @@ import pytest
 
 from keras_attnvariants.cli.demo import EXAMPLES
 from keras_attnvariants.cli.demo import TITLE
-from keras_attnvariants.cli.demo import short_names
+from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.trained import names
 from tests.chromium import chromium
 from tests.chromium import errors_of

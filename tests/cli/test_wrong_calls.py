@@ -318,7 +318,6 @@ CALLS = {
         (f"{ANALYSE} --analysis localty", "localty"),
         (f"HERE {LOCALITY}", "manifest.json"),
         (f"HERE/nowhere {LOCALITY}", "trained model"),
-        (f"RUN {LOCALITY}", "different names"),
         ("RUN --analysis entropy --data CORPUS", "needs --source and --target"),
         (f"{LOCALITY} --split valid2", "'train', 'validation', 'test'"),
         (f"{LOCALITY} --data HERE/nowhere", "no such folder"),
