@@ -101,15 +101,14 @@ def test_short_requests_do_not_wait_for_long_texts(translator):
         large = asyncio.create_task(shared.translate(["l" * LONG] * 64))
         while not translator.given:
             await asyncio.sleep(0.01)
+        came = len(translator.given)
         assert await shared.translate(["s"]) == ["S"]
         large.cancel()
+        return came
 
-    asyncio.run(ask())
-    # At most the turn that was under way, and one more.
-    assert [len(texts) for texts in translator.given if "s" not in texts] in (
-        [4],
-        [4, 4],
-    )
+    came = asyncio.run(ask())
+    [taken] = [i for i, texts in enumerate(translator.given) if "s" in texts]
+    assert taken - came <= 1
 
 
 def test_a_failure_is_that_of_the_requests_in_its_turn(translator):
