@@ -19,14 +19,15 @@ from keras_attnvariants.presets.kav import IN_THE_BOX
 from keras_attnvariants.trained.cards import card_of
 from keras_attnvariants.trained.names import MODELS
 
+KAV, PACK = ("-m", "keras_attnvariants"), Path(__file__).with_name("pack_model.py")
 ABOUT = Path(__file__).with_name("tatoeba-de-en.toml")
 EXPORTED = "hc-sa"
 SERVED = Path(__file__).parents[1] / "saved_models" / "en-de"
 
 
-def kav(*arguments: object) -> None:
-    """Runs a command of `kav`, and ends where it fails."""
-    command = [sys.executable, "-m", "keras_attnvariants", *map(str, arguments)]
+def run(*arguments: object) -> None:
+    """Runs Python with arguments, and ends where it fails."""
+    command = [sys.executable, *map(str, arguments)]
     if status := subprocess.run(command).returncode:  # noqa: S603
         raise SystemExit(status)
 
@@ -36,12 +37,11 @@ def train_and_pack(
 ) -> Path:
     """The folder of a packed model, which is trained unless it is there."""
     name = f"kav/{variant}/tatoeba-{source}-{target}"
-    folder, run = models / name, runs / f"{variant}-{source}-{target}"
+    folder, place = models / name, runs / f"{variant}-{source}-{target}"
     corpus = ("--data", data, "--source", source, "--target", target)
     if not folder.is_dir():
-        kav("train", *corpus, "--preset", name, "--run", run)
-        about = ("--about", ABOUT, "--output", folder)
-        kav("models", "pack", run, name, *corpus, *about)
+        run(*KAV, "train", *corpus, "--preset", name, "--run", place)
+        run(PACK, place, name, *corpus, "--about", ABOUT, "--output", folder)
     return folder
 
 

@@ -11,7 +11,6 @@ from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli import evaluate
 from keras_attnvariants.cli import export
 from keras_attnvariants.cli import foreign
-from keras_attnvariants.cli import pack
 from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
 from keras_attnvariants.cli import translate
@@ -35,7 +34,7 @@ app = program(
     evaluate.plot,
     analyse.attention,
     analyse.analyse,
-    group(catalogue.models, pack.pack, catalogue.push),
+    group(catalogue.models, catalogue.push),
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,

@@ -155,7 +155,7 @@ def push(
         "that is there gets a new version."
     ),
 ) -> None:
-    """Upload a model with its card, which `kav models pack` wrote.
+    """Upload a model with its card, which recipes/pack_model.py wrote.
 
     The library of the hub asks for your token, or finds it where it keeps it.
 

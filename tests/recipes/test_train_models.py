@@ -29,17 +29,19 @@ def calls(recipe, tmp_path, monkeypatch):
     nothing = tmp_path / "nothing"
     nothing.mkdir()
 
-    def kav(*arguments):
-        found.append([str(argument) for argument in arguments])
-        if arguments[0] == "models":
-            bleu = 40.0 if "kav/context/" in arguments[3] else 30.0
-            card = dataclasses.replace(CARD, name=arguments[3], bleu=bleu)
-            write_with_card(nothing, card, arguments[-1])
+    def run(*arguments):
+        if arguments[:2] == recipe.KAV:
+            found.append([str(argument) for argument in arguments[2:]])
+            return
+        found.append(["pack", *map(str, arguments[1:])])
+        bleu = 40.0 if "kav/context/" in arguments[2] else 30.0
+        card = dataclasses.replace(CARD, name=arguments[2], bleu=bleu)
+        write_with_card(nothing, card, arguments[-1])
 
     def export(model, served):
         found.append(["export", str(model), str(served)])
 
-    monkeypatch.setattr(recipe, "kav", kav)
+    monkeypatch.setattr(recipe, "run", run)
     monkeypatch.setattr(recipe, "export", export)
     options = ["--runs", tmp_path / "runs", "--models", tmp_path / "models"]
     given = ["train_models", "--data", tmp_path / "toy", *options]
@@ -49,7 +51,7 @@ def calls(recipe, tmp_path, monkeypatch):
 
 def test_each_is_trained_and_packed_and_the_best_both_ways(recipe, calls, tmp_path):
     recipe.main()
-    packed = [call[3] for call in calls if call[0] == "models"]
+    packed = [call[2] for call in calls if call[0] == "pack"]
     names = [f"kav/{variant}/tatoeba-en-de" for variant in IN_THE_BOX]
     assert packed == [*names, "kav/context/tatoeba-de-en"]
     trained = [call for call in calls if call[0] == "train"]
@@ -72,5 +74,5 @@ def test_what_is_exported_already_is_left_as_it_is(recipe, tmp_path):
 
 def test_it_ends_where_a_command_fails(recipe):
     with pytest.raises(SystemExit) as error:
-        recipe.kav("presets", "no-such-preset")
+        recipe.run(*recipe.KAV, "presets", "no-such-preset")
     assert error.value.code == 2

@@ -1,15 +1,18 @@
-"""`kav models pack`: a run becomes a small model with a card, or says why not."""
+"""A run becomes a small model with a card, or the recipe says why not."""
 
+import importlib.util
 import shutil
+import sys
 
 import pytest
+from typer.testing import CliRunner
 
 import keras_attnvariants as package
-from keras_attnvariants.cli import pack as pack_module
 from keras_attnvariants.trained import cards
 from keras_attnvariants.utils.machine import hardware
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.recipes.conftest import RECIPES
 
 LANGUAGES = ("--source", "xx", "--target", "yy")
 SMALL = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16, "num_heads": 2}
@@ -20,6 +23,30 @@ limits = ["Words that mean nothing."]
 languages = {xx = "Exish", yy = "Whyish"}
 examples = [{xx = "abi den kolo umi", yy = "umi kolo den abi", zz = "?"}]
 """
+
+
+@pytest.fixture(scope="module")
+def recipe():
+    """The recipe as a module: it is no part of a package."""
+    spec = importlib.util.spec_from_file_location(
+        "pack_model", RECIPES / "pack_model.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+@pytest.fixture
+def pack(recipe, monkeypatch, corpus_cache):
+    """Runs the recipe with these arguments."""
+    monkeypatch.setenv("KAV_CACHE", str(corpus_cache))
+
+    def run(*arguments):
+        return CliRunner().invoke(recipe.app, list(map(str, arguments)))
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +90,10 @@ def about(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_becomes_a_small_model_with_a_card(kav, run, data, about, tmp_path):
+def test_a_run_becomes_a_small_model_with_a_card(pack, run, data, about, tmp_path):
     place = tmp_path / "packed"
     options = ("--data", data, *LANGUAGES, "--about", about, "--output", place)
-    out = stdout(kav("models", "pack", run, "me/base/xx-yy", *options))
+    out = stdout(pack(run, "me/base/xx-yy", *options))
     assert f"Next: kav translate --model {place} 'A sentence.'" in out
     card = cards.card_of(place)
     assert f"BLEU  {card.bleu:6.2f}" in out
@@ -99,32 +126,32 @@ def test_a_run_becomes_a_small_model_with_a_card(kav, run, data, about, tmp_path
 
 
 def test_a_test_set_with_training_sentences_is_refused(
-    kav, run, corpus_folder, about, tmp_path
+    pack, run, corpus_folder, about, tmp_path
 ):
     options = ("--data", corpus_folder, *LANGUAGES, "--about", about)
-    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    result = pack(run, "me/base/xx-yy", *options)
     check_error(result, "The test set must not have", "sources and", "targets")
 
 
 def test_another_corpus_than_that_of_the_run_is_refused(
-    kav, run, data, about, tmp_path
+    pack, run, data, about, tmp_path
 ):
     other = shutil.copytree(data, tmp_path / "other")
     for language in ("xx", "yy"):
         (other / f"train.{language}").write_text("oto\n" * 3)
     options = ("--data", other, *LANGUAGES, "--about", about)
-    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    result = pack(run, "me/base/xx-yy", *options)
     check_error(result, "--data must be what the run was trained on", str(run))
 
 
-def test_examples_of_the_corpus_are_refused(kav, run, data, about):
+def test_examples_of_the_corpus_are_refused(pack, run, data, about):
     line = (data / "validation.xx").read_text().splitlines()[0]
     about.write_text(ABOUT.replace("abi den kolo umi", line), "utf-8")
     options = ("--data", data, *LANGUAGES, "--about", about)
-    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    result = pack(run, "me/base/xx-yy", *options)
     check_error(result, "must be sentences of your own", repr(line), "of the corpus")
     about.write_text(ABOUT.replace('yy = "u', 'qq = "u'), "utf-8")
-    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    result = pack(run, "me/base/xx-yy", *options)
     check_error(result, "must have [[examples]]", "['xx', 'yy']")
 
 
@@ -136,25 +163,25 @@ def test_examples_of_the_corpus_are_refused(kav, run, data, about):
     ],
 )
 def test_a_file_about_the_model_that_lacks_something_is_named(
-    kav, run, data, about, old, new, problem
+    pack, run, data, about, old, new, problem
 ):
     about.write_text(ABOUT.replace(old, new), "utf-8")
     options = ("--data", data, *LANGUAGES, "--about", about)
-    result = kav("models", "pack", run, "me/base/xx-yy", *options)
+    result = pack(run, "me/base/xx-yy", *options)
     check_error(result, problem, str(about))
 
 
-def test_a_run_without_a_preset_is_refused(kav, run_folder, data, about):
+def test_a_run_without_a_preset_is_refused(pack, run_folder, data, about):
     options = ("--data", data, *LANGUAGES, "--about", about)
-    result = kav("models", "pack", run_folder, "me/base/xx-yy", *options)
+    result = pack(run_folder, "me/base/xx-yy", *options)
     check_error(result, "must be one of `kav train`", str(run_folder))
-    result = kav("models", "pack", data, "me/base/xx-yy", *options)
+    result = pack(data, "me/base/xx-yy", *options)
     check_error(result, "the folder of a run, with log.jsonl", str(data))
 
 
-def test_the_parts_of_a_card_that_a_preset_decides():
-    found = pack_module.described(package.presets.get("kav/neural-ngram/multi30k"))
+def test_the_parts_of_a_card_that_a_preset_decides(recipe):
+    found = recipe.described(package.presets.get("kav/neural-ngram/multi30k"))
     assert found["paper"].startswith("Loem, Takase")
     assert "attention" not in found["sizes"]
-    found = pack_module.described(package.presets.get("you2020/base/iwslt16"))
+    found = recipe.described(package.presets.get("you2020/base/iwslt16"))
     assert found["after"] == "" and found["paper"].startswith("You, Sun")

@@ -1,4 +1,11 @@
-"""`kav models pack`: a small model folder from a run, with measured figures."""
+"""Pack the model of a run for others, with a card of measured figures.
+
+    python recipes/pack_model.py runs/base kav/base/tatoeba-en-de \\
+        --data tatoeba-de-en --source en --target de \\
+        --about recipes/tatoeba-de-en.toml
+
+`train_models.py` packs the models of the package so.
+"""
 
 import shlex
 import tempfile
@@ -11,6 +18,7 @@ from typing import Any
 import typer
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
+from keras_attnvariants.cli.commands import Command
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
@@ -89,8 +97,9 @@ def pack(
     same one in float32 translate the test set, in one thread each; card.json has what
     was measured, README.md says it in words.
 
-    [bold]Example:[/bold] kav models pack runs/base kav/base/tatoeba-en-de
-    --data tatoeba-de-en --source en --target de --about recipes/tatoeba-de-en.toml
+    [bold]Example:[/bold] python recipes/pack_model.py runs/base
+    kav/base/tatoeba-en-de --data tatoeba-de-en --source en --target de
+    --about recipes/tatoeba-de-en.toml
     """
     check_place("RUN", run, RUN)
     folder = output or Path("models") / name
@@ -275,3 +284,10 @@ def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
         better_model(run / LOG),
         saved.get(MACHINE, {}),
     )
+
+
+app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")
+app.command(cls=Command)(pack)
+
+if __name__ == "__main__":
+    app()
