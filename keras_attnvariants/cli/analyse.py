@@ -73,12 +73,6 @@ class DataOptions:
     split: str | None = option(
         "Which part of the corpus (test); not for contrastive pairs."
     )
-    max_invalid: float | None = option(
-        "Largest share of the lines of a file that may be invalid UTF-8 (0.01); not "
-        "for contrastive pairs and alignment-errors.",
-        min=0,
-        max=1,
-    )
 
     def check(self, analysis: Analysis) -> None:
         """Raises if an analysis lacks an option, or does not have it.
@@ -94,12 +88,6 @@ class DataOptions:
             )
         if not is_contrastive and (self.source is None or self.target is None):
             raise ValueError(f"--analysis {analysis} needs --source and --target.")
-        reads_no_corpus = is_contrastive or analysis == "alignment-errors"
-        if reads_no_corpus and self.max_invalid is not None:
-            raise ValueError(
-                f"--analysis {analysis} has no --max-invalid: it reads no corpus. "
-                f"Received: {self.max_invalid}"
-            )
 
     def reader(self, analysis: Analysis) -> Read:
         """A function that reads the data that an analysis needs.
@@ -116,9 +104,8 @@ class DataOptions:
             places = (self.data, self.source, self.target, split)
             read = kav.analysis.read_alignments
         elif analysis not in CONTRASTIVE:
-            share = 0.01 if self.max_invalid is None else self.max_invalid
             languages = (str(self.source), str(self.target))
-            corpus = kav.data.load_corpus(self.data, *languages, max_invalid=share)
+            corpus = kav.data.load_corpus(self.data, *languages)
             corpus.files(split)
             return lambda: kav.analysis.read_pairs(corpus, split)
         next(read(*places), None)

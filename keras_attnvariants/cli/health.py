@@ -7,7 +7,6 @@ Nothing is changed. A corpus goes through the cache, as when a model is trained 
 import os
 import shlex
 from collections.abc import Callable
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,6 @@ from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.state import read_state
-from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import names_in
 
@@ -89,94 +87,62 @@ def examine_run(folder: Path) -> Diagnosis:
     parts = [examined(name, names_in, folder / name) for name in (STATES, CHECKPOINTS)]
     if links := [finding for finding in parts if finding.state == DAMAGED]:
         return Diagnosis("a run", links, [])
-    settings = examined(CONFIG, lambda: read_settings(folder) and "the settings")
-    log, events = _log(folder / LOG)
-    states, step = _states(folder)
+    records: list[dict[str, Any]] = []
+    steps: list[int] = []
+
+    def log(path: Path) -> str:
+        if not path.exists():
+            raise ValueError("missing")
+        records.extend(read_log(path))
+        return f"{len(records):,} records"
+
+    def state(path: Path) -> str:
+        steps.append(read_state(path).progress["step"])
+        return f"of update {steps[-1]:,}"
+
+    findings = [examined(CONFIG, read_settings, folder)]
+    if findings[0].state == OK:
+        advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
+        findings.append(examined(TOKENIZER, check_tokenizer, folder, advice=advice))
+    findings.append(examined(LOG, log, folder / LOG))
+    for path in TrainingState(folder / STATES).paths():
+        name, advice = f"{STATES}/{path.name}", "A resume passes over it"
+        findings.append(examined(name, state, path, advice=advice))
+    for path in numbered(folder / CHECKPOINTS, "step"):
+        name, advice = f"{CHECKPOINTS}/{path.name}", "The average leaves it out"
+        findings.append(examined(name, read_weights, path, advice=advice))
     anew = "The next better validation of a resumed run writes it anew"
+    events = {record["event"] for record in records}
     # What a run has after its first validation, and after its end.
     models = [
         examined(name, size_of, read_model, folder / name, advice=anew)
         for name, event in ((BEST, "period"), (AVERAGED, "averaged"))
         if event in events or (folder / name).is_dir()
     ]
-    findings = [settings, log, *states, *_checkpoints(folder), *models]
-    if settings.state == OK:
-        findings += _tokenizer(folder)
-    if not models:
-        findings.append(Finding(NOTE, BEST, "no model yet: none was validated"))
-    text = "left by a process that was killed; a resume removes it"
-    for path in sorted(folder.glob(f"{TEMPORARY}*")):
-        findings.append(Finding(NOTE, path.name, text))
     intact = [folder / model.name for model in models if model.state == OK]
     usable = [translate("--model", path) for path in intact]
     damaged = {finding.name for finding in findings if finding.state == DAMAGED}
-    if step is not None and not damaged & {CONFIG, TOKENIZER}:
-        usable.append(f"kav train with the same options continues at update {step:,}")
-    return Diagnosis("a run", findings, usable)
+    if steps and not damaged & {CONFIG, TOKENIZER}:
+        usable.append(
+            f"kav train with the same options continues at update {steps[-1]}"
+        )
+    return Diagnosis("a run", [*findings, *models], usable)
 
 
-def _tokenizer(folder: Path) -> Iterator[Finding]:
-    """Compares the tokenizer of a run with that of its settings."""
+def check_tokenizer(folder: Path) -> str:
+    """Compares the tokenizer of a run with that of its settings.
+
+    Raises:
+        ValueError: it is missing, or another one.
+    """
     expected, path = read_settings(folder).get("tokenizer"), folder / TOKENIZER
-
-    def check() -> str:
-        if not os.path.lexists(path):
-            raise ValueError("missing")
-        if (found := file_entry(path)["sha256"]) != expected:
-            text = f"not what was written: its sha256 is {found}, not {expected}"
-            raise ValueError(text)
-        return "the subwords of the run"
-
-    if expected:
-        advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
-        yield examined(TOKENIZER, check, advice=advice)
-
-
-def _log(path: Path) -> tuple[Finding, set[str]]:
-    """Examines the log of a run, and finds the kinds of its records."""
+    if expected is None:
+        return "none: takes token ids alone"
     if not os.path.lexists(path):
-        advice = "Give the folder of a model, best/ or averaged/, instead of the run"
-        return Finding(DAMAGED, LOG, "missing", advice), set()
-    records: list[dict[str, Any]] = []
-    found = examined(LOG, lambda: records.extend(read_log(path)))
-    if found.state == OK:
-        found = found._replace(text=f"{len(records):,} records")
-        if not b"\n".endswith(path.read_bytes()[-1:]):
-            text = "its last line is cut short; a resume removes it"
-            found = Finding(NOTE, LOG, text)
-    return found, {str(record["event"]) for record in records}
-
-
-def _states(folder: Path) -> tuple[list[Finding], int | None]:
-    """Examines the saved states, and finds the update that a resume starts from."""
-    steps: list[int] = []
-
-    def update(path: Path) -> str:
-        steps.append(read_state(path).progress["step"])
-        return f"of update {steps[-1]:,}"
-
-    advice = "A resume passes over it"
-    findings = [
-        examined(f"{STATES}/{path.name}", update, path, advice=advice)
-        for path in TrainingState(folder / STATES).paths()
-    ]
-    if not findings:
-        text = "no state yet: training would start from the beginning"
-        findings = [Finding(NOTE, STATES, text)]
-    elif not steps:
-        advice = "Train again in another folder; the models do not need the states"
-        findings.append(Finding(DAMAGED, STATES, "no state is intact", advice))
-    return findings, steps[-1] if steps else None
-
-
-def _checkpoints(folder: Path) -> Iterator[Finding]:
-    """Examines the weights that are averaged at the end."""
-    for path in numbered(folder / CHECKPOINTS, "step"):
-        name, advice = f"{CHECKPOINTS}/{path.name}", "The average leaves it out"
-        yield examined(name, read_weights, path, advice=advice)
-    if (folder / BEST).is_dir() and not (folder / CHECKPOINTS).is_dir():
-        text = "missing: an average would have the last weights alone"
-        yield Finding(NOTE, CHECKPOINTS, text)
+        raise ValueError("missing")
+    if (found := file_entry(path)["sha256"]) != expected:
+        raise ValueError(f"not what was written: its sha256 is {found}, not {expected}")
+    return "the subwords of the run"
 
 
 def examine_model(folder: Path) -> Diagnosis:

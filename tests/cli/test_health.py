@@ -99,16 +99,15 @@ def test_without_an_intact_state_nothing_can_be_continued(run):
     for path in states(run):
         cut(path / "progress.json")
     found = health.examine_run(run)
-    assert of_state(found, DAMAGED)["state"].text == "no state is intact"
+    assert len(of_state(found, DAMAGED)) == len(states(run)) == 2
     assert not any("kav train" in line for line in found.usable)
 
 
 def test_a_run_without_states(run):
     shutil.rmtree(run / "state")
     found = health.examine_run(run)
-    assert (
-        found.is_healthy and "from the beginning" in of_state(found, NOTE)["state"].text
-    )
+    assert found.is_healthy
+    assert not any("kav train" in line for line in found.usable)
 
 
 @pytest.mark.parametrize("harm", [cut, lambda path: path.write_text("{}")])
@@ -133,7 +132,7 @@ def test_a_damaged_log(run):
     log = run / "log.jsonl"
     with log.open("a") as file:
         file.write('{"event": "per')
-    assert "cut short" in of_state(health.examine_run(run), NOTE)["log.jsonl"].text
+    assert health.examine_run(run).is_healthy  # a resume removes the rest of a line
     log.write_text("nonsense\n" + log.read_text())
     assert "Line 1" in of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text
     log.unlink()
@@ -146,13 +145,13 @@ def test_damaged_and_missing_checkpoints(run):
     found = health.examine_run(run)
     assert list(of_state(found, DAMAGED)) == [f"checkpoints/{first.name}"]
     shutil.rmtree(run / "checkpoints")
-    assert "missing" in of_state(health.examine_run(run), NOTE)["checkpoints"].text
+    assert health.examine_run(run).is_healthy
 
 
 def test_leftovers_of_a_killed_process(run):
     (run / "tmp-best-1234").mkdir()
     found = health.examine_run(run)
-    assert found.is_healthy and "tmp-best-1234" in of_state(found, NOTE)
+    assert found.is_healthy
     assert (run / "tmp-best-1234").is_dir()  # a doctor changes nothing
 
 
@@ -161,7 +160,7 @@ def test_a_run_before_its_first_validation(run):
         shutil.rmtree(run / name)
     (run / "log.jsonl").write_text("")
     found = health.examine_run(run)
-    assert found.is_healthy and "best" in of_state(found, NOTE)
+    assert found.is_healthy
     assert [line.split()[1] for line in found.usable] == ["train"]
 
 
