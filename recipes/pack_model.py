@@ -7,9 +7,11 @@
 `train_models.py` packs the models of the package so.
 """
 
+import dataclasses
 import shlex
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +33,11 @@ from keras_attnvariants.cli.train import RunOptions
 from keras_attnvariants.cli.train import option_names
 from keras_attnvariants.trained.cards import Card
 from keras_attnvariants.trained.cards import Data
+from keras_attnvariants.trained.cards import Score
 from keras_attnvariants.trained.cards import Training
-from keras_attnvariants.trained.cards import write_with_card
+from keras_attnvariants.trained.names import CARD
+from keras_attnvariants.utils.folders import MANIFEST
+from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
@@ -40,6 +45,14 @@ if TYPE_CHECKING:
 
     from keras_attnvariants.data import Corpus
     from keras_attnvariants.presets import Preset
+
+
+PAGE = "README.md"
+WEIGHTS = {
+    "averaged": "the mean of those of the last validations",
+    "best": "those of the best validation, better than the mean of the last",
+}
+TEMPLATE = Path(__file__).with_name("card.md")
 
 
 @dataclass(frozen=True)
@@ -284,6 +297,86 @@ def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
         better_model(run / LOG),
         saved.get(MACHINE, {}),
     )
+
+
+def page_of(card: Card) -> str:
+    """The page of the model: a model card of Hugging Face, in Markdown."""
+    return TEMPLATE.read_text("utf-8").format(
+        card=card,
+        license=card.license.lower().replace(" ", "-"),
+        megabytes=card.bytes / 1e6,
+        source=card.languages.get(card.source, card.source),
+        target=card.languages.get(card.target, card.target),
+        attention=", ".join(card.attention) or "none but that of an LSTM",
+        sizes=in_words(card.sizes),
+        search=in_words(card.search),
+        architecture=card.after and f", with the architecture of `{card.after}`",
+        weights=WEIGHTS[card.training.weights],
+        sentence=shlex.quote(card.examples[0].source),
+        pairs=", ".join(
+            f"{count:,} in {split}" for split, count in card.data.pairs.items()
+        ),
+        files=table(("file", "sha256"), card.data.files.items()),
+        command=shlex.join(card.training.command),
+        time=f"{card.training.seconds / 60:.0f} minutes",
+        trained_on=in_words(card.training.machine) or "not recorded",
+        scores=table(
+            ("", "packed, 8 bits", "float32", "p of the difference", "signature"),
+            map(score_row, card.scores),
+        ),
+        measured_on=in_words(card.speed.machine),
+        examples=table(
+            ("source", "translation", "reference", "chrF"),
+            map(dataclasses.astuple, card.examples),
+        ),
+        limits="\n".join(f"- {limit}" for limit in card.limits),
+    )
+
+
+def score_row(score: Score) -> list[str]:
+    """The cells of a score: both values with their intervals, and its signature."""
+    return [
+        score.name,
+        f"{score.packed:.2f} ± {score.packed_interval:.2f}",
+        f"{score.float32:.2f} ± {score.float32_interval:.2f}",
+        f"{score.p_value:.3f}",
+        f"`{score.signature}`",
+    ]
+
+
+def in_words(properties: Mapping[str, Any]) -> str:
+    """Properties in one line, without those that are missing or false."""
+    return ", ".join(
+        key.replace("_", " ") if value is True else f"{key.replace('_', ' ')} {value}"
+        for key, value in properties.items()
+        if value
+    )
+
+
+def table(header: Any, rows: Any) -> str:
+    """A table in Markdown, with a line for each row."""
+    lines = [header, ["---"] * len(header), *rows]
+    texts = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
+
+
+def write_with_card(model: Path, card: Card, folder: Path) -> None:
+    """Writes a model folder again, with a card and its page.
+
+    Args:
+        model: the model folder.
+        card: its card.
+        folder: the new folder, which appears complete or not at all.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    with new_folder(folder) as writer:
+        for file in sorted(model.iterdir()):
+            if file.name not in (MANIFEST, CARD, PAGE):
+                writer.write_bytes(file.name, file.read_bytes())
+        writer.write_json(CARD, dataclasses.asdict(card))
+        writer.write_bytes(PAGE, page_of(card).encode())
 
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode="rich")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -155,22 +154,15 @@ def push(
         "that is there gets a new version."
     ),
 ) -> None:
-    """Upload a model with its card, which recipes/pack_model.py wrote.
+    """Upload a model folder, with its card and its page if it has them.
 
     The library of the hub asks for your token, or finds it where it keeps it.
 
     [bold]Example:[/bold] kav models push runs/packed hf://me/base-en-de
     """
     from keras_attnvariants.trained import hubs
-    from keras_attnvariants.trained.cards import card_of
-    from keras_attnvariants.trained.cards import write_with_card
 
-    folder = find_model(model, "MODEL")
-    card = card_of(folder)
-    with tempfile.TemporaryDirectory() as place:
-        # The page is that of the figures in the card, whatever stands beside it.
-        write_with_card(folder, card, Path(place) / "model")
-        typer.echo(hubs.upload(Path(place) / "model", address))
+    typer.echo(hubs.upload(find_model(model, "MODEL"), address))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,23 +1,11 @@
-"""Cards of trained models: measured facts as JSON, and the page made from them."""
+"""Cards of trained models: measured facts as JSON."""
 
-import dataclasses
-import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.trained.names import CARD
-from keras_attnvariants.utils.folders import MANIFEST
-from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.records import read_record
-
-PAGE = "README.md"
-WEIGHTS = {
-    "averaged": "the mean of those of the last validations",
-    "best": "those of the best validation, better than the mean of the last",
-}
-TEMPLATE = Path(__file__).with_name("card.md")
 
 
 @dataclass(frozen=True)
@@ -172,66 +160,6 @@ class Card:
     speed: Speed
     examples: list[Example]
 
-    def page(self) -> str:
-        """The page of the model: a model card of Hugging Face, in Markdown."""
-        return TEMPLATE.read_text("utf-8").format(
-            card=self,
-            license=self.license.lower().replace(" ", "-"),
-            megabytes=self.bytes / 1e6,
-            source=self.languages.get(self.source, self.source),
-            target=self.languages.get(self.target, self.target),
-            attention=", ".join(self.attention) or "none but that of an LSTM",
-            sizes=described(self.sizes),
-            search=described(self.search),
-            architecture=self.after and f", with the architecture of `{self.after}`",
-            weights=WEIGHTS[self.training.weights],
-            sentence=shlex.quote(self.examples[0].source),
-            pairs=", ".join(
-                f"{count:,} in {split}" for split, count in self.data.pairs.items()
-            ),
-            files=table(("file", "sha256"), self.data.files.items()),
-            command=shlex.join(self.training.command),
-            time=f"{self.training.seconds / 60:.0f} minutes",
-            trained_on=described(self.training.machine) or "not recorded",
-            scores=table(
-                ("", "packed, 8 bits", "float32", "p of the difference", "signature"),
-                map(score_row, self.scores),
-            ),
-            measured_on=described(self.speed.machine),
-            examples=table(
-                ("source", "translation", "reference", "chrF"),
-                map(dataclasses.astuple, self.examples),
-            ),
-            limits="\n".join(f"- {limit}" for limit in self.limits),
-        )
-
-
-def score_row(score: Score) -> list[str]:
-    """The cells of a score: both values with their intervals, and its signature."""
-    return [
-        score.name,
-        f"{score.packed:.2f} ± {score.packed_interval:.2f}",
-        f"{score.float32:.2f} ± {score.float32_interval:.2f}",
-        f"{score.p_value:.3f}",
-        f"`{score.signature}`",
-    ]
-
-
-def described(properties: Mapping[str, Any]) -> str:
-    """Properties in one line, without those that are missing or false."""
-    return ", ".join(
-        key.replace("_", " ") if value is True else f"{key.replace('_', ' ')} {value}"
-        for key, value in properties.items()
-        if value
-    )
-
-
-def table(header: Any, rows: Any) -> str:
-    """A table in Markdown, with a line for each row."""
-    lines = [header, ["---"] * len(header), *rows]
-    texts = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
-
 
 def card_of(folder: Path) -> Card:
     """The card in a model folder.
@@ -240,22 +168,3 @@ def card_of(folder: Path) -> Card:
         DamagedFolderError: there is none that can be read.
     """
     return read_record(folder / CARD, Card)
-
-
-def write_with_card(model: Path, card: Card, folder: Path) -> None:
-    """Writes a model folder again, with a card and its page.
-
-    Args:
-        model: the model folder.
-        card: its card.
-        folder: the new folder, which appears complete or not at all.
-
-    Raises:
-        OSError: it could not be written.
-    """
-    with new_folder(folder) as writer:
-        for file in sorted(model.iterdir()):
-            if file.name not in (MANIFEST, CARD, PAGE):
-                writer.write_bytes(file.name, file.read_bytes())
-        writer.write_json(CARD, dataclasses.asdict(card))
-        writer.write_bytes(PAGE, card.page().encode())

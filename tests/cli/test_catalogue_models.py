@@ -8,8 +8,7 @@ import keras_attnvariants
 from keras_attnvariants.cli import catalogue
 from keras_attnvariants.trained import hubs
 from keras_attnvariants.trained import names
-from keras_attnvariants.trained.cards import write_with_card
-from keras_attnvariants.utils.folders import check_folder
+from recipes.pack_model import write_with_card
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.trained import test_cards
@@ -92,26 +91,18 @@ def test_commands_refuse_other_addresses(kav, address):
     )
 
 
-def test_a_model_is_pushed_with_the_page_of_its_card(kav, box, monkeypatch):
+def test_a_model_is_pushed_with_its_card(kav, box, run_folder, monkeypatch):
     pushed = {}
 
     def upload(folder, address):
-        check_folder(folder, ("card.json", "README.md"))
-        pushed[address] = {path.name: path.read_bytes() for path in folder.iterdir()}
+        pushed[address] = {path.name for path in folder.iterdir()}
         return "https://hub/me/toy"
 
     monkeypatch.setattr(hubs, "upload", upload)
-    (box / "README.md").write_text("by hand")
     assert stdout(kav("models", "push", NAME, "hf://me/toy")) == "https://hub/me/toy\n"
-    files = pushed["hf://me/toy"]
-    assert {*files} == {*hubs.FILES} - {"LICENSE"}
-    assert files["README.md"] == CARD.page().encode()
-    assert files["model.weights.h5"] == (box / "model.weights.h5").read_bytes()
-
-
-def test_a_model_without_a_card_is_not_pushed(kav, run_folder):
-    folder = run_folder / "best"
-    check_error(kav("models", "push", folder, "hf://me/toy"), "card.json", str(folder))
+    assert pushed["hf://me/toy"] == {*hubs.FILES} - {"LICENSE"}
+    stdout(kav("models", "push", run_folder / "best", "hf://me/plain"))
+    assert "card.json" not in pushed["hf://me/plain"]
 
 
 def test_a_model_is_not_pushed_to_other_addresses(kav, box):

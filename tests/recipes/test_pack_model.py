@@ -1,18 +1,21 @@
 """A run becomes a small model with a card, or the recipe says why not."""
 
-import importlib.util
+import dataclasses
 import shutil
-import sys
 
 import pytest
 from typer.testing import CliRunner
 
 import keras_attnvariants as package
 from keras_attnvariants.trained import cards
+from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.machine import hardware
+from recipes import pack_model
+from recipes.pack_model import page_of
+from recipes.pack_model import write_with_card
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
-from tests.recipes.conftest import RECIPES
+from tests.trained.test_cards import CARD
 
 LANGUAGES = ("--source", "xx", "--target", "yy")
 SMALL = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16, "num_heads": 2}
@@ -25,26 +28,13 @@ examples = [{xx = "abi den kolo umi", yy = "umi kolo den abi", zz = "?"}]
 """
 
 
-@pytest.fixture(scope="module")
-def recipe():
-    """The recipe as a module: it is no part of a package."""
-    spec = importlib.util.spec_from_file_location(
-        "pack_model", RECIPES / "pack_model.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
-
-
 @pytest.fixture
-def pack(recipe, monkeypatch, corpus_cache):
+def pack(monkeypatch, corpus_cache):
     """Runs the recipe with these arguments."""
     monkeypatch.setenv("KAV_CACHE", str(corpus_cache))
 
     def run(*arguments):
-        return CliRunner().invoke(recipe.app, list(map(str, arguments)))
+        return CliRunner().invoke(pack_model.app, list(map(str, arguments)))
 
     return run
 
@@ -97,7 +87,7 @@ def test_a_run_becomes_a_small_model_with_a_card(pack, run, data, about, tmp_pat
     assert f"Next: kav translate --model {place} 'A sentence.'" in out
     card = cards.card_of(place)
     assert f"BLEU  {card.bleu:6.2f}" in out
-    assert (place / "README.md").read_text("utf-8") == card.page()
+    assert (place / "README.md").read_text("utf-8") == page_of(card)
     model, tokenizer = package.load_model(place)
     assert model.count_params() == card.parameters
     assert {path.name for path in place.iterdir()} >= {"card.json", "README.md"}
@@ -179,9 +169,60 @@ def test_a_run_without_a_preset_is_refused(pack, run_folder, data, about):
     check_error(result, "the folder of a run, with log.jsonl", str(data))
 
 
-def test_the_parts_of_a_card_that_a_preset_decides(recipe):
-    found = recipe.described(package.presets.get("kav/neural-ngram/multi30k"))
+def test_the_parts_of_a_card_that_a_preset_decides():
+    found = pack_model.described(package.presets.get("kav/neural-ngram/multi30k"))
     assert found["paper"].startswith("Loem, Takase")
     assert "attention" not in found["sizes"]
-    found = recipe.described(package.presets.get("you2020/base/iwslt16"))
+    found = pack_model.described(package.presets.get("you2020/base/iwslt16"))
     assert found["after"] == "" and found["paper"].startswith("You, Sun")
+
+
+def test_the_page_says_in_words_what_the_card_has():
+    page = page_of(CARD)
+    head, _, body = page.removeprefix("---\n").partition("\n---\n")
+    assert "language:\n- xx\n- yy\nlicense: cc-by-2.0\n" in head
+    assert body.startswith("\n# me/base/xx-yy\n\nExish to yy:")
+    for text in (
+        "--model me/base/xx-yy 'It'\"'\"'s | good.'",
+        "`kav/base/multi30k`, with the architecture of `you2020/base/iwslt16-en-de`",
+        "Sizes: num layers 3, bidirectional\n",
+        "3,285,504",
+        "4.0 MB",
+        "600 in train, 20 in test",
+        "| train.xx | 0a1b |",
+        "kav train --data toy\n",
+        "6,000, with 11,800,000 target tokens",
+        "29 minutes",
+        "the mean of those of the last validations",
+        "Machine: processor A Processor\n",
+        "| BLEU | 31.25 ± 1.20 | 31.30 ± 1.25 | 0.300 | `nrefs:1\\|bs:1000` |",
+        "110 sentences and 971 tokens",
+        "| It's \\| good. | Gut \\| ist es. | Es ist gut. | 51.5 |",
+        "\n- Not for the law.\n",
+    ):
+        assert text in body
+    assert "{" not in page and "None" not in page
+
+
+def test_a_run_that_did_not_record_its_machine_is_said_to():
+    training = dataclasses.replace(CARD.training, machine={})
+    card = dataclasses.replace(CARD, training=training)
+    assert "- Machine: not recorded\n" in page_of(card)
+
+
+@pytest.fixture(scope="module")
+def model_folder(tmp_path_factory):
+    attention = package.DotProductAttention(num_heads=2)
+    model = package.Transformer(20, 1, 8, 16, attention, attention, attention)
+    return package.save_model(model, tmp_path_factory.mktemp("models") / "plain")
+
+
+def test_a_card_is_part_of_the_folder_of_its_model(model_folder, tmp_path):
+    write_with_card(model_folder, CARD, tmp_path / "first")
+    # Written again from a folder with a card, there is the new one only.
+    other = dataclasses.replace(CARD, name="me/other/xx-yy")
+    write_with_card(tmp_path / "first", other, tmp_path / "second")
+    check_folder(tmp_path / "second", ("card.json", "README.md", "model.weights.h5"))
+    assert cards.card_of(tmp_path / "second") == other
+    assert (tmp_path / "second" / "README.md").read_text("utf-8") == page_of(other)
+    package.load_model(tmp_path / "second")

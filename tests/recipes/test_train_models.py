@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from keras_attnvariants.presets.kav import IN_THE_BOX
-from keras_attnvariants.trained.cards import write_with_card
+from recipes.pack_model import write_with_card
 from tests.recipes.conftest import RECIPES
 from tests.trained.test_cards import CARD
 
