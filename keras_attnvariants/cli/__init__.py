@@ -15,7 +15,6 @@ from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
-from keras_attnvariants.cli.commands import group
 from keras_attnvariants.cli.commands import program
 
 __all__ = ["app"]
@@ -34,7 +33,7 @@ app = program(
     evaluate.plot,
     analyse.attention,
     analyse.analyse,
-    group(catalogue.models, catalogue.push),
+    catalogue.models,
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,
