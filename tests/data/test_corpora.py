@@ -181,8 +181,8 @@ def test_two_files_for_one_split(tmp_path, cache):
     [
         (bytes(range(256)) * 40, "this one is binary"),
         (random.Random(0).randbytes(1 << 12), "this one is binary"),
-        ("eins\nzwei\n".encode("utf-16"), "is UTF-16, not UTF-8"),
-        ("grün\nüber\n".encode("latin-1") * 3, "100.0% of the lines.*ISO-8859-1"),
+        ("eins\nzwei\n".encode("utf-16"), "for each character, as UTF-16"),
+        ("grün\nüber\n".encode("latin-1") * 3, "100.0% of the lines.*iconv"),
         (gzip.compress(b"eins\nzwei\n" * 50)[:-20], "Broken gzip file"),
     ],
     ids=["bytes", "random", "utf-16", "latin-1", "gzip"],
