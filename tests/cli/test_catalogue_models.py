@@ -7,10 +7,12 @@ import pytest
 import keras_attnvariants
 from keras_attnvariants.cli import catalogue
 from keras_attnvariants.trained import names
-from recipes.pack_model import write_with_card
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.recipes.conftest import module_of
 from tests.trained import test_cards
+
+write_with_card = module_of("pack_model").write_with_card
 
 NAME = "kav/toy/reversed-xx-yy"
 CARD = dataclasses.replace(

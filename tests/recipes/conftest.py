@@ -1,14 +1,25 @@
 """Runs recipes as a reader would: as programs with arguments."""
 
+import importlib.util
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import keras
 import pytest
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+
+
+def module_of(name: str) -> ModuleType:
+    """A recipe as a module: it is no part of a package."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import keras_attnvariants as package
 from keras_attnvariants.trained import cards
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.machine import hardware
-from recipes import pack_model
-from recipes.pack_model import page_of
-from recipes.pack_model import write_with_card
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.recipes.conftest import module_of
 from tests.trained.test_cards import CARD
+
+pack_model = module_of("pack_model")
 
 LANGUAGES = ("--source", "xx", "--target", "yy")
 SMALL = {"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 16, "num_heads": 2}
@@ -87,7 +87,7 @@ def test_a_run_becomes_a_small_model_with_a_card(pack, run, data, about, tmp_pat
     assert f"Next: kav translate --model {place} 'A sentence.'" in out
     card = cards.card_of(place)
     assert f"BLEU  {card.bleu:6.2f}" in out
-    assert (place / "README.md").read_text("utf-8") == page_of(card)
+    assert (place / "README.md").read_text("utf-8") == pack_model.page_of(card)
     model, tokenizer = package.load_model(place)
     assert model.count_params() == card.parameters
     assert {path.name for path in place.iterdir()} >= {"card.json", "README.md"}
@@ -178,7 +178,7 @@ def test_the_parts_of_a_card_that_a_preset_decides():
 
 
 def test_the_page_says_in_words_what_the_card_has():
-    page = page_of(CARD)
+    page = pack_model.page_of(CARD)
     head, _, body = page.removeprefix("---\n").partition("\n---\n")
     assert "language:\n- xx\n- yy\nlicense: cc-by-2.0\n" in head
     assert body.startswith("\n# me/base/xx-yy\n\nExish to yy:")
@@ -207,7 +207,7 @@ def test_the_page_says_in_words_what_the_card_has():
 def test_a_run_that_did_not_record_its_machine_is_said_to():
     training = dataclasses.replace(CARD.training, machine={})
     card = dataclasses.replace(CARD, training=training)
-    assert "- Machine: not recorded\n" in page_of(card)
+    assert "- Machine: not recorded\n" in pack_model.page_of(card)
 
 
 @pytest.fixture(scope="module")
@@ -218,11 +218,13 @@ def model_folder(tmp_path_factory):
 
 
 def test_a_card_is_part_of_the_folder_of_its_model(model_folder, tmp_path):
-    write_with_card(model_folder, CARD, tmp_path / "first")
+    pack_model.write_with_card(model_folder, CARD, tmp_path / "first")
     # Written again from a folder with a card, there is the new one only.
     other = dataclasses.replace(CARD, name="me/other/xx-yy")
-    write_with_card(tmp_path / "first", other, tmp_path / "second")
+    pack_model.write_with_card(tmp_path / "first", other, tmp_path / "second")
     check_folder(tmp_path / "second", ("card.json", "README.md", "model.weights.h5"))
     assert cards.card_of(tmp_path / "second") == other
-    assert (tmp_path / "second" / "README.md").read_text("utf-8") == page_of(other)
+    assert (tmp_path / "second" / "README.md").read_text("utf-8") == pack_model.page_of(
+        other
+    )
     package.load_model(tmp_path / "second")

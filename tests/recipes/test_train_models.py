@@ -7,9 +7,11 @@ import sys
 import pytest
 
 from keras_attnvariants.presets.kav import IN_THE_BOX
-from recipes.pack_model import write_with_card
 from tests.recipes.conftest import RECIPES
+from tests.recipes.conftest import module_of
 from tests.trained.test_cards import CARD
+
+write_with_card = module_of("pack_model").write_with_card
 
 
 @pytest.fixture

@@ -15,10 +15,11 @@ from keras_attnvariants.trained.names import MODELS
 from keras_attnvariants.trained.names import model_names
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import check_folder
-from recipes.pack_model import page_of
-from recipes.pack_model import write_with_card
+from tests.recipes.conftest import module_of
 from tests.serving.tools import sign
 from tests.trained.test_cards import CARD
+
+pack_model = module_of("pack_model")
 
 REPOSITORY = Path(__file__).parents[2]
 # What the whole wheel may have of them.
@@ -43,7 +44,7 @@ def check_model(folder: Path, name: str) -> None:
     check_folder(folder, ("card.json", "README.md", "tokenizer.model"))
     card = card_of(folder)
     assert card.name == name
-    assert (folder / "README.md").read_text("utf-8") == page_of(card)
+    assert (folder / "README.md").read_text("utf-8") == pack_model.page_of(card)
     assert card.data.test_sources_in_training == 0
     assert card.data.test_targets_in_training == 0
     model, tokenizer = kav.load_model(folder)
@@ -91,7 +92,7 @@ def test_the_table_of_results_has_the_figures_of_the_cards():
         if (card.source, card.target) == ("en", "de"):
             start = f"| {card.variant} | {card.parameters:,} |"
             row = next(row for row in rows if row.startswith(start))
-            page = page_of(card)
+            page = pack_model.page_of(card)
             for figure in (
                 r"^\| BLEU \| ([^|]+) \|",
                 r"^\| chrF2 \| ([^|]+) \|",
@@ -168,7 +169,7 @@ def test_a_card_and_a_page_that_differ_fail(small, tmp_path, file, old, new):
     model = kav.load_model(small[0]).model
     card = dataclasses.replace(CARD, parameters=model.count_params())
     folder = tmp_path / "packed"
-    write_with_card(small[0], card, folder)
+    pack_model.write_with_card(small[0], card, folder)
     check_model(folder, card.name)
     text = (folder / file).read_text("utf-8")
     (folder / file).write_text(text.replace(old, new), "utf-8")
