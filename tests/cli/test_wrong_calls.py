@@ -345,6 +345,18 @@ CALLS = {
         ("-l", "-l"),
         ("HERE", "unexpected extra argument"),
     ],
+    "models": [
+        ("extra", "extra"),
+        ("push hf://me/model", "push"),
+        ("pack RUN", "pack"),
+        ("kav/base", "kav/base"),
+        ("--list", "--list"),
+        ("--model RUN", "--model"),
+        ("--language en", "--language"),
+        ("--json", "--json"),
+        ("-l", "-l"),
+        ("HERE", "unexpected extra argument"),
+    ],
 }
 
 
