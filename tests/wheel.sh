@@ -40,7 +40,6 @@ assert (serving / "operators.toml").is_file()
 assert (serving / "messages.textproto").is_file()
 assert (serving / "templates" / "compose.yaml").is_file()
 assert (serving / "templates" / "proxy" / "nginx.conf").is_file()
-assert (package / "experiments" / "table.tex").is_file()
 page = package / "experiments" / "page"
 assert (page / "templates" / "page.html").is_file()
 assert (page / "specs" / "lines.json").is_file()

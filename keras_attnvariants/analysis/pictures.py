@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # In inches: of a panel, and of a bar.
 PANEL, BAR = (4.5, 3.2), 0.3
+INK = "0.25"
+COLORS = ("#4a78a8", "#c44e52", "#55a868", "#8172b3", "#cc8b3c", "#64b5cd")
 
 
 class Point(NamedTuple):
@@ -131,8 +133,6 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
     """A figure with the panels side by side."""
     from matplotlib.figure import Figure
 
-    from keras_attnvariants.evaluation.curves import decorate
-
     width, height = PANEL[0] * len(panels), PANEL[1]
     bars = [p.points for p in panels if p.kind == "bars"]
     if bars:
@@ -156,9 +156,6 @@ def draw_curve(
     axis: Any, kind: str, number: int, name: str, points: Sequence[Point]
 ) -> None:
     """Points, a line with its interval, or bars with theirs."""
-    from keras_attnvariants.evaluation.curves import COLORS
-    from keras_attnvariants.evaluation.curves import INK
-
     x, y, low, high = zip(*((p.x, p.y, p.low, p.high) for p in points), strict=True)
     color = COLORS[number % len(COLORS)]
     if kind == "bars":
@@ -173,3 +170,17 @@ def draw_curve(
     else:
         dashes = ("-", "--", ":")[number // len(COLORS) % 3]
         axis.plot(x, y, dashes, linewidth=1.4, color=color, label=name)
+
+
+def decorate(axis: Any, title: str, across: str, up: str = "") -> None:
+    """Title, labels of the axes, grid and quiet axes."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_title(title, fontsize=10, color=INK, loc="left")
+    axis.set_xlabel(across, fontsize=9, color=INK)
+    axis.set_ylabel(up, fontsize=9, color=INK)
+    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axis.grid(color="0.92")
+    axis.tick_params(length=0, labelsize=8, labelcolor=INK)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color("0.8")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Characters of a line of text.
 WIDTH = 160
+DOTS_PER_INCH = 110
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,10 @@ class Table(JupyterMixin):
         Returns:
             The figure.
         """
-        from keras_attnvariants.evaluation.curves import save_picture
-
         figure = self.figure()
         if path is not None:
-            save_picture(figure, Path(path))
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=DOTS_PER_INCH)
         return figure
 
     def panels(self) -> list[Panel]:

@@ -30,7 +30,6 @@ app = program(
     foreign.import_,
     serve.serve,
     demo.demo,
-    evaluate.plot,
     analyse.attention,
     analyse.analyse,
     catalogue.models,

@@ -29,7 +29,7 @@ OK, NOTE, DAMAGED = "ok", "note", "damaged"
 TEXT = "tensorflow-text"
 # Extras of this package, and what they are for.
 EXTRAS = {
-    "plot": "kav plot, kav attention and kav analyse",
+    "plot": "kav attention and kav analyse",
     "tensorboard": "the logs that TensorBoard shows",
     "tune": "kav tune",
     "compare": "kav compare",

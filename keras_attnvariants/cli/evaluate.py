@@ -1,4 +1,4 @@
-"""`kav evaluate`, `kav compare` and `kav plot`: how well models do and learn."""
+"""`kav evaluate` and `kav compare`: how well models do."""
 
 import shlex
 from pathlib import Path
@@ -10,9 +10,7 @@ from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import SystemOptions
-from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
@@ -20,9 +18,7 @@ from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.lines import on_one_line
-from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
     from keras_attnvariants.evaluation import Report
@@ -113,7 +109,7 @@ def compare(
     """Compare systems: train each with several seeds, score, test, write a report.
 
     Every run has the same corpus, vocabulary and budget. After an interruption, the
-    same command continues where it stopped. Writes tables (CSV, LaTeX), results.json
+    same command continues where it stopped. Writes tables (CSV), results.json
     and a page into the folder.
 
     [bold]Example:[/bold] kav compare --init comparison.toml, then
@@ -149,38 +145,3 @@ def compare(
     if result.missing:
         typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
     typer.echo(f"Results: {folder}")
-
-
-@command
-def plot(
-    runs: list[Path] = argument("Folders of runs."),
-    output: Path = option(
-        "Name of the two pictures, without .png and .svg.", Path("curves")
-    ),
-) -> None:
-    """Draw the learning curves of runs: loss, BLEU, learning rate and speed.
-
-    Writes a picture twice (.png and .svg), and prints the best values.
-
-    [bold]Example:[/bold] kav plot runs/hc-sa runs/base --output curves
-    """
-    check_extra("A picture", "plot", ("matplotlib",))
-    for run in runs:
-        check_place("runs", run, RUN)
-    paths = [output.with_name(output.name + suffix) for suffix in (".png", ".svg")]
-    for path in paths:
-        check_output_file(path)
-    import_tensorflow()
-    from rich.console import Console
-
-    from keras_attnvariants.evaluation.curves import draw_curves
-    from keras_attnvariants.evaluation.curves import save_picture
-    from keras_attnvariants.evaluation.curves import summary
-    from keras_attnvariants.training.progress import read_log
-
-    events = {str(run): read_log(run / "log.jsonl") for run in runs}
-    figure = draw_curves(events)
-    Console().print(summary(events))
-    for path in paths:
-        save_picture(figure, path)
-        typer.echo(path)

@@ -128,8 +128,8 @@ class Subject:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
         preset = dataclasses.replace(preset, options={**preset.options, **sizes})
-        if self.from_model is not None:
-            preset = going_on(self.from_model).fitted(preset)
+        if (start := going_on(self.from_model)) is not None:
+            preset = start.fitted(preset)
         path = Path(str(self.space))
         if path.suffix != ".toml":
             return preset, named_space(str(path), preset)

@@ -19,7 +19,6 @@ from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.settings import read_settings
-from keras_attnvariants.experiments.summary import published
 from keras_attnvariants.experiments.summary import summarize
 from keras_attnvariants.experiments.system_analysis import do_examination
 from keras_attnvariants.experiments.system_analysis import is_examined
@@ -239,7 +238,6 @@ def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
         preset.count(folder.vocabulary_size(), **folder.options(system))
         _, settings = training_settings(folder, system)
         TrainingConfig(**preset_settings(preset) | settings)
-        published(preset, system.published)
     except (ValueError, TypeError, OSError) as error:
         raise ValueError(f"System {system.name!r} does not build: {error}") from error
 

@@ -18,9 +18,9 @@ from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
+from keras_attnvariants.experiments.settings import VocabularySettings
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
-from keras_attnvariants.training import FineTuning
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_models import LOG
@@ -125,10 +125,11 @@ class ComparisonFolder:
         """
         found = {
             start.trained.tokenizer.sha256: start.trained.tokenizer
-            for start in map(start_of, self.settings.systems)
-            if start is not None
+            for system in self.settings.systems
+            if (start := going_on(system.continue_from)) is not None
         }
-        if len(found) > 1 or (found and self.settings.vocabulary.is_given):
+        is_given = self.settings.vocabulary != VocabularySettings()
+        if len(found) > 1 or (found and is_given):
             raise ValueError(
                 "Systems with `continue_from` have the vocabulary of their model, and "
                 "all systems have the same: leave out [vocabulary], and name models "
@@ -142,7 +143,7 @@ class ComparisonFolder:
         Raises:
             FileNotFoundError, ValueError, FetchError: there is no such model.
         """
-        start = start_of(system)
+        start = going_on(system.continue_from)
         sizes = {} if start is None else start.sizes(get(system.preset))
         return {**sizes, **system.options}
 
@@ -178,7 +179,7 @@ class ComparisonFolder:
             ("training", system.training),
         ):
             values |= {f"{table}.{key}": value for key, value in found.items()}
-        if (start := start_of(system)) is not None:
+        if (start := going_on(system.continue_from)) is not None:
             values["continue_from"] = start.describe()["from_model"]
         # Through JSON and back, so that a tuple equals the list it is read back as.
         return json.loads(json.dumps(values))
@@ -190,11 +191,6 @@ class ComparisonFolder:
         return Translator(
             model, tokenizer, search.beam_size, search.length_penalty, xla=False
         )
-
-
-def start_of(system: SystemSettings) -> FineTuning | None:
-    """The model that the runs of a system go on from, loaded once."""
-    return None if system.continue_from is None else going_on(system.continue_from)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The results of a comparison as files: JSON, CSV, LaTeX and the page."""
 
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +8,14 @@ from rich.text import Text
 
 from keras_attnvariants.evaluation.significance import POWER
 from keras_attnvariants.experiments.checked_tables import path_name
-from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.records import write_csv
 from keras_attnvariants.utils.records import write_table
 
 RESULTS = "results.json"
 PAGE = "report.html"
-TEMPLATE = files("keras_attnvariants.experiments") / "table.tex"
 # Of the extra `compare`.
 NEEDED = ("scipy", "jinja2", "vl_convert")
-
-_TEX = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "{}&%$#_"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-    }
-)
 
 
 def write_all(result: ComparisonResult, folder: Path) -> None:
@@ -50,25 +35,17 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
             path = folder / "analyses" / f"{number:02}-{table.analysis}-{system}.csv"
             path.parent.mkdir(exist_ok=True)
             write_csv(path, [table.columns, *table.rows])
-    write_file(folder / "table.tex", latex(result).encode())
     write_page(result, folder / PAGE)
 
 
 def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
     """The rows of the tables by their names, each row with the same columns."""
-    figures = dict.fromkeys(f for s in result.systems for f in s.published)
     systems = [
         {
             "system": system.name,
             "preset": system.preset,
             "changes": ", ".join(f"{k} {v}" for k, v in system.changes.items()),
             **result.costs(system.name),
-            "published_preset": system.published_preset,
-            **{f"published {f}": system.published.get(f) for f in figures},
-            **{
-                f"published difference {f}": system.published_differences.get(f)
-                for f in figures
-            },
         }
         for system in result.systems
     ]
@@ -89,39 +66,6 @@ def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
         "scores": scores,
         "differences": differences,
     }
-
-
-def latex(result: ComparisonResult) -> str:
-    """The main table, for a document with `\\usepackage{booktabs}`.
-
-    One row a system: mean and standard deviation of each metric on each test set, and
-    parameters. An asterisk marks a difference to the baseline that is significant over
-    seeds (Dunnett), a dagger one over sentences, corrected for the number of systems.
-    """
-    from jinja2 import Environment
-
-    # Braces and percent signs are LaTeX's.
-    environment = Environment(
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (LaTeX)
-    )
-    environment.filters["tex"] = escaped
-    return environment.from_string(TEMPLATE.read_text("utf-8")).render(
-        result=result,
-        level=LEVEL,
-        power=POWER,
-        signatures=dict.fromkeys(f"{s.metric}|{s.signature}" for s in result.scores),
-    )
-
-
-def escaped(text: str) -> str:
-    """A text as LaTeX prints it, on one line."""
-    return " ".join(text.split()).translate(_TEX)
 
 
 def score_table(result: ComparisonResult) -> Table:

@@ -45,9 +45,6 @@ class SystemResult:
         preset: what it was built from.
         changes: options of the preset and settings of the training that are its own.
         parameters: number of parameters.
-        published_preset: the preset whose published figures stand beside ours, or `""`.
-        published: what the paper prints, by figure and direction: `"bleu en-de"`.
-        published_differences: the same minus the figures of the paper's baseline.
         sentences_per_second: speed of decoding; `None` until it was measured.
         output_tokens_per_second: the same in words of the translations.
         processor: processor on which the speed was measured.
@@ -57,9 +54,6 @@ class SystemResult:
     preset: str
     parameters: int
     changes: dict[str, Any] = field(default_factory=dict)
-    published_preset: str = ""
-    published: dict[str, float] = field(default_factory=dict)
-    published_differences: dict[str, float] = field(default_factory=dict)
     sentences_per_second: float | None = None
     output_tokens_per_second: float | None = None
     processor: str = ""

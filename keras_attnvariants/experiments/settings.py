@@ -110,7 +110,6 @@ class SystemSettings:
         options: options of the preset, those of all systems included.
         training: fields of `TrainingConfig` and of `TRAINING`, likewise.
         continue_from: name, address or folder of the model that its runs begin with.
-        published: name of the preset whose published figures stand beside ours.
         changes: its own options and training, for people to read.
     """
 
@@ -119,7 +118,6 @@ class SystemSettings:
     options: Mapping[str, Any] = key(table, factory=dict)
     training: Mapping[str, Any] = key(read_training, factory=dict)
     continue_from: str | None = key(text, None)
-    published: str | None = key(text, None)
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -130,11 +128,6 @@ class VocabularySettings:
     size: int | None = key(check_integer, None)
     model_type: str | None = key(one_of(("unigram", "bpe")), None)
     character_coverage: float | None = key(check_positive, None)
-
-    @property
-    def is_given(self) -> bool:
-        """Whether the file says anything about it."""
-        return self != VocabularySettings()
 
     @property
     def subwords(self) -> dict[str, Any]:

@@ -3,9 +3,7 @@
 import platform
 import time
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import asdict
 from dataclasses import replace
 from datetime import UTC
 from datetime import datetime
@@ -34,19 +32,13 @@ from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.system_analysis import Examination
 from keras_attnvariants.experiments.system_analysis import read_examination
 from keras_attnvariants.experiments.system_analysis import spread
-from keras_attnvariants.presets import Preset
-from keras_attnvariants.presets import PublishedFigures
 from keras_attnvariants.presets import get
-from keras_attnvariants.presets import names
-from keras_attnvariants.presets.kav import PUBLISHED
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
 
-# What the papers compare their variants with.
-BASELINES = ("base", "baseline", "self-attention", "seq2seq-attn")
 # What results depend on.
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
@@ -138,14 +130,13 @@ def score_translations(
 def describe(
     folder: ComparisonFolder, system: SystemSettings, found: Examination | None
 ) -> SystemResult:
-    """A system: its size, its speed, and its published figures."""
+    """A system: its size and its speed."""
     preset = get(system.preset)
     return SystemResult(
         name=system.name,
         preset=preset.name,
         parameters=preset.count(folder.vocabulary_size(), **folder.options(system)),
         changes=dict(system.changes),
-        **published(preset, system.published),
         sentences_per_second=found.sentences_per_second if found else None,
         output_tokens_per_second=found.output_tokens_per_second if found else None,
         processor=found.processor if found else "",
@@ -220,47 +211,3 @@ def origin(folder: ComparisonFolder, command: str) -> Origin:
             "samples": s.scores.samples,
         },
     )
-
-
-def published(preset: Preset, name: str | None = None) -> dict[str, Any]:
-    """The published figures of a preset, as fields of `SystemResult`.
-
-    One of our own presets has those of the preset whose architecture it has.
-
-    Args:
-        preset: what a system is built from.
-        name: name of the preset whose figures stand beside ours, if it is another.
-    """
-    paper, variant, _ = preset.name.split("/")
-    ours = PUBLISHED.get(variant) if paper == "kav" else preset.name
-    if (name or ours) is None:
-        return {}
-    chosen = get(str(name or ours))
-    figures = flat(chosen.published)
-    if not figures:
-        return {}
-    paper, _, corpus = chosen.name.split("/")
-    known = [f"{paper}/{variant}/{corpus}" for variant in BASELINES]
-    baselines = [flat(get(known).published) for known in known if known in names()]
-    differences = {
-        figure: round(value - baseline[figure], 6)
-        for baseline in baselines
-        for figure, value in figures.items()
-        if figure in baseline
-    }
-    return {
-        "published_preset": chosen.name,
-        "published": figures,
-        "published_differences": differences,
-    }
-
-
-def flat(figures: PublishedFigures) -> dict[str, float]:
-    """The figures that there are, each with one name."""
-    found: dict[str, float] = {}
-    for name, value in asdict(figures).items():
-        if isinstance(value, Mapping):
-            found |= {f"{name} {key}": float(item) for key, item in value.items()}
-        elif value is not None:
-            found[name] = float(value)
-    return found

@@ -12,7 +12,6 @@ from keras_attnvariants.data.model_folders import LoadedModel
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
-from keras_attnvariants.experiments.comparison_folder import start_of
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.experiments.run_records import keep
 from keras_attnvariants.experiments.settings import SystemSettings
@@ -21,6 +20,7 @@ from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
+from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import WEIGHTS
@@ -195,7 +195,7 @@ def train(run: Run, report: Report) -> RunResult:
             get(system.preset),
             folder.corpus,
             run.path,
-            fine_tuning=start_of(system),
+            fine_tuning=going_on(system.continue_from),
             vocabulary_size=folder.vocabulary_size(),
             subwords=folder.settings.vocabulary.subwords,
             batch_tokens=batch_tokens,

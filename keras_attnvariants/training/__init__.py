@@ -24,6 +24,7 @@ from keras_attnvariants.training.time_limits import TimedDecay
 from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
+from keras_attnvariants.training.validation import ValidationBLEU
 
 __all__ = [
     "DifferentProcessesError",
@@ -45,6 +46,7 @@ __all__ = [
     "TrainingConfig",
     "TrainingResult",
     "TrainingState",
+    "ValidationBLEU",
     "faster_precision",
     "load_run",
     "several_devices",

@@ -199,9 +199,9 @@ class FineTuning:
 
 
 @cache
-def going_on(model: str) -> FineTuning:
+def going_on(model: str | None) -> FineTuning | None:
     """Runs of a comparison or a search that begin with a model, loaded once."""
-    return FineTuning(model=model)
+    return None if model is None else FineTuning(model=model)
 
 
 def add_lora(model: keras.Model, rank: int, names: Collection[str] = ()) -> None:

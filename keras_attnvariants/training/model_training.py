@@ -37,8 +37,6 @@ from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import on_corpus
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import Translate
-from keras_attnvariants.training.validation import ValidationBLEU
 from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
@@ -56,8 +54,6 @@ def train(
     config: TrainingConfig,
     *,
     validation_data: Any = None,
-    validation_texts: tuple[Sequence[str], Sequence[str]] | None = None,
-    translate: Translate | None = None,
     metrics: Sequence[keras.metrics.Metric] = (),
     callbacks: Sequence[keras.callbacks.Callback] = (),
     resume: bool = True,
@@ -97,18 +93,16 @@ def train(
         run_dir: folder of the run.
         config: settings; see `TrainingConfig`.
         validation_data: finite dataset of such batches, for `val_loss`.
-        validation_texts: source texts and reference translations, for `val_bleu`.
-        translate: maps source texts to translations by this model, such as
-            `Translator.translate`. Needed with `validation_texts`.
         metrics: further Keras metrics, weighted by real tokens.
-        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, and
-            a `TimeLimit` ends the run when its time is up.
+        callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, a
+            `TimeLimit` ends the run when its time is up, and `ValidationBLEU` computes
+            `val_bleu`.
         resume: False refuses a folder that already has a state.
         verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
             of `fit`, 0 for none.
 
-    The best model is that of the highest `val_bleu`; without validation texts, of the
-    lowest `val_loss`; without any validation, of the lowest training loss.
+    The best model is that of the highest `val_bleu`; without a `ValidationBLEU`, of
+    the lowest `val_loss`; without any validation, of the lowest training loss.
 
     Raises:
         ValueError: an argument is wrong, or the folder holds a run with other settings.
@@ -123,18 +117,9 @@ def train(
 
         config = TrainingConfig(steps=20_000, learning_rate=NoamSchedule(512))
         train(model, tokenizer, dataset_at, "runs/first", config,
-              validation_texts=(sources, references), translate=translator.translate)
+              callbacks=[ValidationBLEU(translator.translate, sources, references)])
     """
     run_dir, limit = Path(run_dir), begun_limit(callbacks)
-    if translate is not None and validation_texts is not None:
-        bleu = ValidationBLEU(translate, *validation_texts, config.bleu_tokenize)
-        callbacks = [bleu, *callbacks]
-    elif translate is not None or validation_texts is not None:
-        missing = "translate" if translate is None else "validation_texts"
-        raise ValueError(
-            "`translate` and `validation_texts` must be given together. "
-            f"Received: no `{missing}`"
-        )
     bar = contextlib.nullcontext()
     if verbose == "auto" and not any(isinstance(c, ProgressBar) for c in callbacks):
         bar = ProgressBar(config.steps, limit)

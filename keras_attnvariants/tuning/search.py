@@ -18,7 +18,6 @@ import keras
 
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.training import FineTuning
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.run_settings import differences_of
@@ -155,15 +154,10 @@ class Search:
         Args:
             report: is told how much of the search is done, from 0 to 1, and the trial.
         """
-        from keras_attnvariants.tuning.run_tuner import RunTuner
+        from keras_attnvariants.tuning.oracles import RunTuner
 
         train = functools.partial(run_trial, self)
         RunTuner(self.oracle(), train, self.folder, report).search()
-
-    @property
-    def start(self) -> FineTuning | None:
-        """The model that all trials go on from, loaded once."""
-        return None if self.continue_from is None else going_on(self.continue_from)
 
     @property
     def chosen_precision(self) -> str:
@@ -235,7 +229,8 @@ class Search:
         settings = json.dumps(self.described(), indent=1)
         replace_file(self.folder / SETTINGS, settings.encode())
         size = self.vocabulary_size or self.preset.options["vocabulary_size"]
-        own = None if self.start is None else self.start.trained.tokenizer
+        start = going_on(self.continue_from)
+        own = None if start is None else start.trained.tokenizer
         prepare_vocabulary(self.folder, self.corpus, size, self.subwords, own)
         precision = self.folder / PRECISION
         if self.precision == "auto" and not precision.is_file():
@@ -252,8 +247,8 @@ class Search:
             **{name: getattr(self, name) for name in DESCRIBED},
             **describe_data(self.preset, self.corpus, self.subwords),
         }
-        if self.start is not None:
-            settings["continue_from"] = self.start.describe()["from_model"]
+        if (start := going_on(self.continue_from)) is not None:
+            settings["continue_from"] = start.describe()["from_model"]
         return json.loads(json.dumps(settings, default=serialized))
 
 
@@ -287,8 +282,7 @@ def search(
     folder = search.run().run_folder()
     ```
     """
-    if options.get("continue_from") is not None:
-        start = going_on(options["continue_from"])
+    if (start := going_on(options.get("continue_from"))) is not None:
         own = start.trained.tokenizer.vocabulary_size
         if options.setdefault("vocabulary_size", own) != own or options.get("subwords"):
             raise ValueError(

@@ -21,6 +21,7 @@ from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
+from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import RECORD
@@ -207,7 +208,7 @@ def train(
         search.preset,
         search.corpus,
         run,
-        fine_tuning=search.start,
+        fine_tuning=going_on(search.continue_from),
         vocabulary_size=search.vocabulary_size,
         subwords=search.subwords,
         batch_tokens=batch_tokens,

@@ -160,7 +160,6 @@ COMMANDS = (
     "export",
     "serve",
     "demo",
-    "plot",
     "attention",
     "analyse",
     "compare",

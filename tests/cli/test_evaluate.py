@@ -1,4 +1,4 @@
-"""`kav evaluate`, `kav compare` and `kav plot`: scores, files and wrong input."""
+"""`kav evaluate` and `kav compare`: scores, files and wrong input."""
 
 import importlib.util
 import shutil
@@ -116,22 +116,7 @@ def test_nothing_trained_yet(kav, tmp_path, corpus_folder):
     assert (folder / "results.json").is_file()
 
 
-def test_two_pictures_and_a_table(kav, run_folder, tmp_path):
-    output = stdout(kav("plot", run_folder, "--output", tmp_path / "two.runs"))
-    written = [tmp_path / "two.runs.png", tmp_path / "two.runs.svg"]
-    assert output.splitlines()[-2:] == [str(path) for path in written]
-    assert "lowest loss" in output and "updates" in output
-    assert written[0].read_bytes().startswith(b"\x89PNG")
-    assert "</svg>" in written[1].read_text("utf-8")
-
-
-def test_a_damaged_log(kav, tmp_path):
-    (tmp_path / "log.jsonl").write_text('{"event": "period"}\n')
-    result = kav("plot", tmp_path, "--output", tmp_path / "curves")
-    check_error(result, "Line 1", "log.jsonl")
-
-
-@pytest.mark.parametrize("call", [("plot", "."), ("attention", "a", "--model", ".")])
-def test_without_matplotlib(call, kav, monkeypatch):
+def test_without_matplotlib(kav, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    check_error(kav(*call), "matplotlib, not installed here", "pip install")
+    result = kav("attention", "a", "--model", ".")
+    check_error(result, "matplotlib, not installed here", "pip install")

@@ -56,7 +56,6 @@ def calls(folder):
         f"translate {model}",
         f"export {model} --output={folder / 'saved'} --precision=float32",
         f"translate --saved-model={folder / 'saved'} bä",
-        f"plot {run} --output={folder / 'curves'}",
         f"attention ba {model}",
         f"doctor {run}",
         "doctor",

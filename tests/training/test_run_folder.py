@@ -209,13 +209,6 @@ def test_a_folder_without_state_starts_from_the_beginning(tmp_path):
     assert not (tmp_path / "tmp-best-x1y2").exists()
 
 
-def test_translate_and_texts_go_together(tmp_path):
-    with pytest.raises(ValueError, match="Received: no `validation_texts`"):
-        toy.run(tmp_path, bleu=False, translate=list)
-    with pytest.raises(ValueError, match="Received: no `translate`"):
-        toy.run(tmp_path, bleu=False, validation_texts=toy.validation_texts())
-
-
 def test_precision_must_be_the_models(tmp_path):
     with pytest.raises(ValueError, match="Received: a model of policy 'float32'"):
         toy.run(tmp_path, toy.toy_config(precision="mixed_bfloat16"))
