@@ -242,16 +242,6 @@ def restart_draws(oracle: Any, seed: int) -> None:
     oracle._random_state = np.random.RandomState(seed)
 
 
-def random_trials(oracle: Any) -> int:
-    """Number of different points that one pass of Hyperband over its brackets draws.
-
-    No public method tells. Without this function, Hyperband would end after a few short
-    trials in a space that is too small for it.
-    """
-    brackets = range(oracle._get_num_brackets())
-    return sum(oracle._get_size(bracket, 0) for bracket in brackets)
-
-
 def web_application(server: Any) -> Any:
     """The application of FastAPI in an `MLServer` that has not started.
 

@@ -177,9 +177,7 @@ class BudgetOptions:
     tokens: int | None = option(
         "Source and target positions of all updates together.", min=1
     )
-    validations: int = option(
-        "Validations of a trial; in Hyperband, its epochs.", 9, min=1
-    )
+    validations: int = option("Validations of a trial.", 9, min=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,15 +188,14 @@ class TrialOptions:
         ValueError: an option lacks another.
     """
 
-    method: Literal["random", "bayesian", "hyperband"] = option(
+    method: Literal["random", "bayesian"] = option(
         "Choice of the points of a space.", "random"
     )
     objective: Literal["loss", "bleu"] = option(
         "Score of a trial, on the validation split.", "loss"
     )
     trials: int | None = option(
-        "Number of trials; by default all points of a space of up to 20, else 20. "
-        "Hyperband decides it by itself.",
+        "Number of trials; by default all points of a space of up to 20, else 20.",
         min=1,
         sets="max_trials",
     )

@@ -48,7 +48,7 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
     s = folder.settings
     runs = folder.runs()
     done = [run for run in runs if run.has_translated(*s.test_sets)]
-    scores, differences = score(folder, done)
+    scored = [score_translations(folder, done, t, s.scores) for t in s.test_sets]
     found = [(system, read_examination(folder, system)) for system in s.systems]
     order = list(s.analyses.names)
     tables = [table for _, each in found if each for table in each.analyses]
@@ -78,27 +78,14 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
             if (record := run.record) is not None
         ),
         missing=tuple(run.name for run in runs if run not in done),
-        scores=tuple(scores),
-        differences=tuple(differences),
+        scores=tuple(row for rows, _ in scored for row in rows),
+        differences=tuple(row for _, rows in scored for row in rows),
         points=tuple(points(folder, done)),
         analyses=tuple(sorted(tables, key=lambda table: order.index(table.analysis))),
         samples=tuple(samples(folder, done, attention)),
         attention=tuple(attention),
         origin=origin(folder, command),
     )
-
-
-def score(
-    folder: ComparisonFolder, done: Sequence[Run]
-) -> tuple[list[ScoreSummary], list[Difference]]:
-    """Scores and differences on all test sets."""
-    scores: list[ScoreSummary] = []
-    differences: list[Difference] = []
-    for test in folder.settings.test_sets:
-        found = score_translations(folder, done, test, folder.settings.scores)
-        scores += found[0]
-        differences += found[1]
-    return scores, differences
 
 
 def points(folder: ComparisonFolder, done: Sequence[Run]) -> Iterator[PointResult]:

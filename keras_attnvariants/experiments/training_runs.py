@@ -183,10 +183,9 @@ def train(run: Run, report: Report) -> RunResult:
     """Trains a run, or continues it."""
     folder, system, budget = run.folder, run.system, run.folder.settings.budget
     batch_tokens, settings = training_settings(folder, system)
-    minutes = budget.time_limit(budget.validations)
-    limit = None if minutes is None else TimeLimit(minutes)
-    meter = CostMeter(report, settings["steps"], limit)
-    callbacks = [meter] if limit is None else [limit, meter]
+    limits = budget.limits()
+    meter = CostMeter(report, settings["steps"], next(iter(limits), None))
+    callbacks = [*limits, meter]
     if points := folder.settings.scores.points:
         callbacks.append(Snapshots(run.path, budget.validations // points))
     with clear_full_disk(run.path):
@@ -231,7 +230,7 @@ def training_settings(
     preset = get(system.preset)
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
     budget, given = folder.settings.budget, with_schedule(given)
-    return batch_tokens, budget.training(batch_tokens, given, budget.validations)
+    return batch_tokens, budget.training(batch_tokens, given)
 
 
 def validation_loss(log: Path) -> float | None:

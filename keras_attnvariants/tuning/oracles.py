@@ -20,7 +20,6 @@ from keras_tuner.engine.trial import TrialStatus
 from keras_tuner.errors import FailedTrialError
 from keras_tuner.errors import FatalError
 from keras_tuner.oracles import BayesianOptimizationOracle
-from keras_tuner.oracles import HyperbandOracle
 from keras_tuner.oracles import RandomSearchOracle
 
 from keras_attnvariants.backend.private import restart_draws
@@ -184,10 +183,6 @@ class BayesianOracle(SharedOracle, BayesianOptimizationOracle):
         return super().populate_space(trial_id)
 
 
-class Hyperband(SharedOracle, HyperbandOracle):
-    """Many short trials, of which the best are continued."""
-
-
 def make_oracle(search: "Search") -> Any:
     """A new oracle for a search, which knows the whole space."""
     space = search.space.hyperparameters(search.preset)
@@ -196,15 +191,11 @@ def make_oracle(search: "Search") -> Any:
         "folder": search.folder,
         "objective": Objective(score, "max" if higher_is_better else "min"),
         "hyperparameters": space,
-        # Hyperband adds values of its own.
-        "allow_new_entries": search.method == "hyperband",
+        "allow_new_entries": False,
         "seed": search.seed,
         "max_retries_per_trial": RETRIES,
         "max_consecutive_failed_trials": MAX_FAILURES,
     }
-    if search.method == "hyperband":
-        epochs = search.budget.validations
-        return Hyperband(max_epochs=epochs, factor=search.factor, **options)
     few = int(min(search.space.points(search.preset), DEFAULT_TRIALS))
     trials = options["max_trials"] = search.max_trials or few
     if search.method == "random":

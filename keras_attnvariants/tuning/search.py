@@ -58,13 +58,11 @@ class Search:
         folder: folder of the search; everything is written there.
         budget: the budget of each trial.
         objective: `"loss"` or `"bleu"`, on the validation split.
-        method: `"random"` without repetition; `"bayesian"`; or `"hyperband"`, which
-            gives all trials a part of the budget and continues the best of them.
+        method: `"random"` without repetition, or `"bayesian"`.
         max_trials: number of trials; `None` for all points of a space of up to 20, and
-            20 of a larger one. Hyperband decides it by itself.
+            20 of a larger one.
         seeds: one run of each trial for each; its score is their mean.
         seed: determines the points.
-        factor: in Hyperband, one of so many trials is continued.
         vocabulary_size: number of tokens in all trials; `None` for the preset's.
         subwords: options of the vocabulary; as for `train_preset`.
         bleu_sentences: number of validation sentences for `"bleu"`.
@@ -89,7 +87,6 @@ class Search:
     max_trials: int | None = None
     seeds: Sequence[int] = (1,)
     seed: int = 1
-    factor: int = 3
     vocabulary_size: int | None = None
     subwords: Mapping[str, Any] = field(default_factory=dict)
     bleu_sentences: int = 200
@@ -99,13 +96,12 @@ class Search:
     imports: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        check_choice("method", self.method, ("random", "bayesian", "hyperband"))
+        check_choice("method", self.method, ("random", "bayesian"))
         check_choice("objective", self.objective, OBJECTIVES)
         bayesian = ["sklearn"] * (self.method == "bayesian")
         check_extra("A search", "tune", ["keras_tuner", "tensorboard", *bayesian])
         check_optional_integer("max_trials", self.max_trials)
         check_integer("seed", self.seed)
-        check_integer("factor", self.factor, minimum=2)
         check_integer("bleu_sentences", self.bleu_sentences)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(
@@ -193,17 +189,6 @@ class Search:
                 "objective 'bleu'. Received: 'loss'"
             )
         self.space.check(self.preset, self.vocabulary_size)
-        if self.method == "hyperband":
-            from keras_attnvariants.backend.private import random_trials
-
-            needed = random_trials(self.oracle())
-            points = self.space.points(self.preset)
-            if points < needed:
-                raise ValueError(
-                    f"Hyperband with {self.budget.validations} validations needs "
-                    f"{needed} different points: take another method, or fewer "
-                    f"validations. Received: a space with {points}"
-                )
 
     def check_same(self) -> None:
         """Raises unless the folder holds no search, or this one.
@@ -214,7 +199,8 @@ class Search:
         if not (self.folder / SETTINGS).exists():
             return
         saved = read_json(self.folder / SETTINGS)
-        free = [("max_trials",), ("revision",)]
+        # Searches that earlier versions began have a factor, which they do not use.
+        free = [("max_trials",), ("revision",), ("factor",)]
         different = differences_of(saved, self.described(), free)
         if different:
             raise DifferentSearchError(self.folder, different)
@@ -255,7 +241,7 @@ class Search:
 # Attributes of a search that are noted as they are.
 DESCRIBED = (
     *("objective", "vocabulary_size", "settings", "precision"),
-    *("method", "max_trials", "seed", "factor"),
+    *("method", "max_trials", "seed"),
 )
 
 

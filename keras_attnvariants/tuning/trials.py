@@ -1,9 +1,6 @@
 """A trial: a point of the space, trained as runs of ours with an equal budget."""
 
-import contextlib
 import copy
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,18 +30,10 @@ from keras_attnvariants.tuning.space import TrialArguments
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.files import TEMPORARY
-from keras_attnvariants.utils.locks import LOCK
 from keras_attnvariants.utils.records import write_record
 
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
-
-# What keras-tuner's Hyperband adds to the values of a trial.
-EPOCHS = "tuner/epochs"
-PARENT = "tuner/trial_id"
-HYPERBAND = "tuner/"
-
 
 # Steps of a run that ends when its time is up.
 WITHOUT_END = 10**9
@@ -61,7 +50,7 @@ class Budget:
         tokens: source and target positions, so that a trial with larger batches has
             fewer updates.
         validations: number of parts of equal length, each with a validation at its
-            end. In Hyperband, they are the epochs.
+            end.
         validate_every: updates of a part if the budget is in minutes.
 
     Raises:
@@ -109,26 +98,20 @@ class Budget:
         """
         if self.minutes is not None:
             return self.validate_every
-        return max(1, self.steps(batch_tokens, self.validations) // self.validations)
+        return max(1, self.steps(batch_tokens) // self.validations)
 
-    def steps(self, batch_tokens: int, parts: int) -> int:
-        """Updates of a trial that may spend the first parts of the budget."""
+    def steps(self, batch_tokens: int) -> int:
+        """Updates of a run."""
         if self.minutes is not None:
             return WITHOUT_END
-        steps = self.updates or max(1, (self.tokens or 0) // batch_tokens)
-        if parts >= self.validations:
-            return steps
-        return min(steps, parts * self.period(batch_tokens))
+        return self.updates or max(1, (self.tokens or 0) // batch_tokens)
 
-    def training(
-        self, batch_tokens: int, given: Mapping[str, Any], parts: int
-    ) -> dict[str, Any]:
-        """Fields of `TrainingConfig` of a trial that may spend the first parts.
+    def training(self, batch_tokens: int, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Fields of `TrainingConfig` of a run.
 
         Args:
             batch_tokens: source and target positions of a batch.
             given: other fields, which `save_every` and `log_every` may be among.
-            parts: number of parts of the budget.
         """
         update_tokens = batch_tokens * given.get("accumulate", 1)
         period = self.period(update_tokens)
@@ -136,15 +119,13 @@ class Budget:
             "save_every": max(1, min(100, period)),
             "log_every": max(1, min(100, period // 2)),
             **given,
-            "steps": self.steps(update_tokens, parts),
+            "steps": self.steps(update_tokens),
             "validate_every": period,
         }
 
-    def time_limit(self, parts: int) -> float | None:
-        """Minutes for the first parts of the budget; `None` if it is not in minutes."""
-        if self.minutes is None:
-            return None
-        return self.minutes * min(1.0, parts / self.validations)
+    def limits(self) -> list[TimeLimit]:
+        """The callback that ends a run in time, if the budget is in minutes."""
+        return [] if self.minutes is None else [TimeLimit(self.minutes)]
 
 
 def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> TrialRecord:
@@ -156,17 +137,14 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         values: the point of the space, as keras-tuner stores it.
     """
     forget_peak()
-    if parent := values.get(PARENT):
-        copy_runs(folder.with_name(f"trial_{parent}"), folder)
     arguments = search.space.arguments(search.preset, values)
     sizes = with_length_ratio(arguments.sizes, search.corpus, search.folder)
-    parts = values.get(EPOCHS, search.budget.validations)
     choose = max if OBJECTIVES[search.objective][1] else min
     scores, steps = {}, []
     for seed in search.seeds:
         run = folder / f"seed-{seed}"
         copy_vocabulary(search.folder, run)
-        result = train(search, run, seed, parts, arguments._replace(sizes=sizes))
+        result = train(search, run, seed, arguments._replace(sizes=sizes))
         # The better model is what `load_run` loads.
         found = [s for s in (result.best, result.averaged) if s is not None]
         scores[seed] = choose(found)
@@ -175,7 +153,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
     speed, minutes = measure_runs([folder / f"seed-{seed}" for seed in search.seeds])
     record = TrialRecord(
         trial=folder.name.removeprefix("trial_"),
-        values={k: v for k, v in values.items() if not k.startswith(HYPERBAND)},
+        values=dict(values),
         scores=tuple(scores.values()),
         updates=max(steps),
         parameters=search.preset.count(search.vocabulary_size, **sizes),
@@ -189,7 +167,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
 
 
 def train(
-    search: "Search", run: Path, seed: int, parts: int, arguments: TrialArguments
+    search: "Search", run: Path, seed: int, arguments: TrialArguments
 ) -> TrainingResult:
     """Train one run of a trial, or continue it.
 
@@ -197,13 +175,11 @@ def train(
         search: which it belongs to.
         run: its folder.
         seed: seed of the run.
-        parts: number of parts of the budget.
         arguments: the point of the space.
     """
     budget = search.budget
     batch_tokens = arguments.batch_tokens or search.preset.training.batch_tokens
     given = {**search.settings, **arguments.settings}
-    limit = budget.time_limit(parts)
     return train_preset(
         search.preset,
         search.corpus,
@@ -213,12 +189,12 @@ def train(
         subwords=search.subwords,
         batch_tokens=batch_tokens,
         sizes=arguments.sizes,
-        settings=budget.training(batch_tokens, given, parts),
+        settings=budget.training(batch_tokens, given),
         precision=search.chosen_precision,
         seed=seed,
         bleu_sentences=search.bleu_sentences if search.objective == "bleu" else 0,
         samples=0,
-        callbacks=[] if limit is None else [TimeLimit(limit)],
+        callbacks=budget.limits(),
         verbose=0,
     )
 
@@ -245,19 +221,3 @@ def with_length_ratio(
         for config in layers:
             config.setdefault("length_ratio", ratio)
     return found
-
-
-def copy_runs(parent: Path, folder: Path) -> None:
-    """Copy the runs of a trial, so that another one continues them.
-
-    A run appears under its name when it is complete; one that is there already, since
-    the trial was killed, stays as it is.
-    """
-    for run in sorted(parent.glob("seed-*")):
-        target, draft = folder / run.name, folder / f"{TEMPORARY}{run.name}"
-        if target.exists():
-            continue
-        shutil.rmtree(draft, ignore_errors=True)
-        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(LOCK))
-        with contextlib.suppress(FileExistsError):
-            os.rename(draft, target)

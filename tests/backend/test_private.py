@@ -15,7 +15,6 @@ from keras_tuner import HyperParameters
 from keras_tuner import Objective
 from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.oracles import BayesianOptimizationOracle
-from keras_tuner.oracles import HyperbandOracle
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
@@ -30,7 +29,6 @@ from keras_attnvariants.backend.private import load_weights_file
 from keras_attnvariants.backend.private import loaded_from_a_file
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.backend.private import optimizer_index
-from keras_attnvariants.backend.private import random_trials
 from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
@@ -237,21 +235,6 @@ def test_a_bayesian_oracle_draws_as_if_it_were_new(tmp_path):
         restart_draws(oracle, 5)
         found.append(oracle.populate_space("2")["values"])
     assert found[0] == found[1]
-
-
-@OLD_GRPC
-@pytest.mark.parametrize("epochs, factor", [(9, 3), (4, 2)])
-def test_hyperband_draws_so_many_random_points(tmp_path, epochs, factor):
-    oracle = HyperbandOracle(
-        LOSS, max_epochs=epochs, factor=factor, hyperparameters=tuner_space(), seed=1
-    )
-    needed = random_trials(oracle)
-    BaseTuner(oracle, directory=tmp_path, project_name="search")
-    drawn = 0
-    while (trial := oracle.create_trial("a")).status != "STOPPED":
-        drawn += trial.hyperparameters.values["tuner/initial_epoch"] == 0
-        end_trial(oracle, trial, 0.0)
-    assert drawn == needed
 
 
 # The methods of named tuples have an underscore, and are public.

@@ -84,11 +84,6 @@ def test_a_missing_file(tune, tmp_path):
     check_error(tune("--updates", 5, space=tmp_path / "no.toml"), "no.toml")
 
 
-def test_too_small_a_space_for_hyperband(tune):
-    result = tune("--updates", 90, "--method", "hyperband")
-    check_error(result, "needs 17 different points", "a space with 4")
-
-
 def test_a_corpus_without_validation(tune, tmp_path, corpus_folder):
     data = tmp_path / "corpus"
     data.mkdir()

@@ -15,9 +15,7 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.trained import load_model
 from keras_attnvariants.training import NoamSchedule
-from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_settings import read_settings
-from keras_attnvariants.tuning import oracles
 from keras_attnvariants.tuning.search import SETTINGS
 from keras_attnvariants.tuning.search import DifferentSearchError
 from keras_attnvariants.tuning.search import work
@@ -79,53 +77,6 @@ def test_the_best_model_of_a_search_is_exported_and_translates(undisturbed, tmp_
     translator = Translator(model, tokenizer, beam_size=2, xla=False)
     found = serving.SavedTranslator(path).translate(texts)
     assert found == translator.translate(texts) and any(found)
-
-
-@pytest.mark.slow
-def test_hyperband_continues_the_runs_that_it_promotes(corpus, tmp_path, monkeypatch):
-    """Two trials of two updates, the better of which continues."""
-
-    class FirstBracket(oracles.Hyperband):
-        def __init__(self, folder, **options):
-            super().__init__(folder, **options)
-            self.max_trials = 3
-
-    monkeypatch.setattr(oracles, "Hyperband", FirstBracket)
-    search = toy_search(
-        corpus,
-        tmp_path / "search",
-        method="hyperband",
-        budget=tuning.Budget(updates=4, validations=2),
-        factor=2,
-        seeds=(1, 2),
-    )
-    result = search.run()
-    assert [r.updates for r in sorted(result.records, key=by_trial)] == [2, 2, 4]
-    states = [json.loads(p.read_text()) for p in tmp_path.glob("search/*/trial.json")]
-    [promoted] = [
-        s for s in states if "tuner/trial_id" in s["hyperparameters"]["values"]
-    ]
-    parent = promoted["hyperparameters"]["values"]["tuner/trial_id"]
-    short = [state for state in states if state is not promoted]
-    assert parent == min(short, key=lambda state: state["score"])["trial_id"]
-    for seed in (1, 2):
-        logs = [
-            read_log(tmp_path / f"search/trial_{number}/seed-{seed}/log.jsonl")
-            for number in (parent, promoted["trial_id"])
-        ]
-        before, after = ([e for e in log if e["event"] == "period"] for log in logs)
-        assert [event["step"] for event in before] == [2]
-        assert [event["step"] for event in after] == [2, 4]
-        assert after[0] == before[0]  # copied, not trained anew
-    best = result.best()
-    assert len(best.scores) == 2 and best.memory_mib > 0 and best.minutes > 0
-    model, tokenizer = training.load_run(result.run_folder())
-    assert model.vocabulary_size == tokenizer.vocabulary_size == 50
-    assert best.parameters == model.count_params()
-
-
-def by_trial(record):
-    return record.trial
 
 
 def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path):

@@ -11,7 +11,6 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.vocabularies import learn_vocabulary
 from keras_attnvariants.tuning import trials
 from keras_attnvariants.tuning.space import TrialArguments
-from keras_attnvariants.tuning.trials import copy_runs
 from tests.tuning.toy import toy_search
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -64,55 +63,37 @@ def test_a_budget_of_tokens_counts_all_batches_of_an_update(
     )
     arguments = TrialArguments({}, {"accumulate": 2}, None)
     for chosen, updates in ((arguments, 30), (arguments._replace(settings={}), 15)):
-        trials.train(search, tmp_path / "trial/seed-1", 1, 3, chosen)
+        trials.train(search, tmp_path / "trial/seed-1", 1, chosen)
         assert given["batch_tokens"] == 512
         assert given["settings"]["steps"] == updates
         assert given["settings"]["validate_every"] == updates // 3
 
 
-def test_runs_are_copied_whole_or_not_at_all(tmp_path):
-    parent, child = tmp_path / "trial_0", tmp_path / "trial_1"
-    for name in ("seed-1", "seed-2"):
-        (parent / name).mkdir(parents=True)
-        (parent / name / "log.jsonl").write_text(f"parent {name}")
-        (parent / name / "lock.json").write_text("")
-    (child / "tmp-seed-1").mkdir(parents=True)  # cut short by a kill
-    copy_runs(parent, child)
-    assert sorted(p.name for p in child.iterdir()) == ["seed-1", "seed-2"]
-    for name in ("seed-1", "seed-2"):
-        assert [p.name for p in (child / name).iterdir()] == ["log.jsonl"]
-        assert (child / name / "log.jsonl").read_text() == f"parent {name}"
-    (child / "seed-1/log.jsonl").write_text("child")
-    copy_runs(parent, child)
-    assert (child / "seed-1/log.jsonl").read_text() == "child"
-
-
 def test_updates_are_the_same_for_all_batches():
     budget = tuning.Budget(updates=90)
-    assert [budget.steps(batch, 9) for batch in (512, 1024)] == [90, 90]
+    assert [budget.steps(batch) for batch in (512, 1024)] == [90, 90]
     assert budget.period(512) == 10
-    assert [budget.steps(512, parts) for parts in (1, 3, 9)] == [10, 30, 90]
 
 
 def test_tokens_are_fewer_updates_of_larger_batches():
     budget = tuning.Budget(tokens=90_000)
-    assert budget.steps(1000, 9) == 90 and budget.steps(2000, 9) == 45
+    assert budget.steps(1000) == 90 and budget.steps(2000) == 45
 
 
 def test_minutes_are_a_time_limit():
     budget = tuning.Budget(minutes=9, validate_every=7)
-    assert budget.time_limit(3) == 3 and budget.time_limit(9) == 9
+    assert [limit.limit for limit in budget.limits()] == [540]
     assert budget.period(512) == 7
-    assert tuning.Budget(updates=9).time_limit(9) is None
+    assert tuning.Budget(updates=9).limits() == []
 
 
 def test_settings_of_a_trial():
     budget = tuning.Budget(tokens=90_000)
-    assert budget.training(500, {"accumulate": 2, "log_every": 3}, 3) == {
+    assert budget.training(500, {"accumulate": 2, "log_every": 3}) == {
         **{"accumulate": 2, "log_every": 3, "save_every": 10},
-        **{"steps": 30, "validate_every": 10},
+        **{"steps": 90, "validate_every": 10},
     }
-    assert tuning.Budget(updates=9).training(500, {}, 9)["log_every"] == 1
+    assert tuning.Budget(updates=9).training(500, {})["log_every"] == 1
 
 
 @pytest.mark.parametrize("given", [{}, {"updates": 1, "tokens": 2}])
