@@ -284,21 +284,9 @@ def built(
     check_optional_integer("batch_tokens", positions)
     check_optional_integer("vocabulary_size", vocabulary_size)
     keep_programs(default_cache() / "programs")
+    tokenizer = given_tokenizer(fine_tuning, tokenizer, vocabulary_size, subwords)
     if fine_tuning is not None:
-        if tokenizer is not None:
-            raise ValueError(
-                "`tokenizer` must not be given with `fine_tuning`: the weights of a "
-                "model mean the tokens of its own vocabulary."
-            )
-        tokenizer = fine_tuning.trained.tokenizer
         sizes = {**fine_tuning.sizes(preset), **sizes}
-    own = None if tokenizer is None else tokenizer.vocabulary_size
-    if own is not None and (vocabulary_size not in (None, own) or subwords):
-        raise ValueError(
-            "`vocabulary_size` and `subwords` are for a vocabulary that is learned, "
-            "which there is not with `fine_tuning` or `tokenizer`. Received: "
-            f"{vocabulary_size}, {dict(subwords)}"
-        )
     size = vocabulary_size if tokenizer is None else tokenizer.target.vocabulary_size
     preset.check(size, **sizes)
     saved = in_first_process(lambda: read_settings(run_dir))
@@ -328,3 +316,31 @@ def built(
         if not saved:
             print(f"Weights of {fine_tuning.model}:\n{taken}")
     return model, tokens, config
+
+
+def given_tokenizer(
+    fine_tuning: FineTuning | None,
+    tokenizer: Tokenizer | None,
+    vocabulary_size: int | None,
+    subwords: Mapping[str, Any],
+) -> Tokenizer | None:
+    """The tokenizer that a run is given; `None` if it learns a vocabulary of its own.
+
+    Raises:
+        ValueError: the arguments, which are those of `train_preset`, exclude others.
+    """
+    if fine_tuning is not None:
+        if tokenizer is not None:
+            raise ValueError(
+                "`tokenizer` must not be given with `fine_tuning`: the weights of a "
+                "model mean the tokens of its own vocabulary."
+            )
+        tokenizer = fine_tuning.trained.tokenizer
+    own = None if tokenizer is None else tokenizer.vocabulary_size
+    if own is not None and (vocabulary_size not in (None, own) or subwords):
+        raise ValueError(
+            "`vocabulary_size` and `subwords` are for a vocabulary that is learned, "
+            "which there is not with `fine_tuning` or `tokenizer`. Received: "
+            f"{vocabulary_size}, {dict(subwords)}"
+        )
+    return tokenizer

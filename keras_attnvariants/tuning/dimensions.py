@@ -1,5 +1,6 @@
-"""The values that one dimension of a search space may take."""
+"""The dimensions of a search space: values, and variants of attention with options."""
 
+import functools
 import json
 import math
 from collections.abc import Mapping
@@ -7,7 +8,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from keras.saving import serialize_keras_object as serialized
+
+from keras_attnvariants.attention import variants
+from keras_attnvariants.attention.registry import get
+from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets.preset import attention_layers
+from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.utils.checks import check_finite
+from keras_attnvariants.utils.checks import check_known
+
+# Arguments of `Transformer` by the role of the layers in them.
+PLACES = {
+    "encoder": "encoder_attention",
+    "decoder": "decoder_attention",
+    "cross": "cross_attention",
+}
+# In the place of a name: the sub-layer is left out.
+NONE = "none"
+# In the place of a list: every registered variant that can serve there.
+ALL = "all"
+
+# Arguments that follow from the sizes of the model, and from the corpus.
+FROM_MODEL = {"num_heads": "num_heads", "hidden_dim": "intermediate_dim"}
+NOT_SEARCHED = (*FROM_MODEL, "key_dim", "value_dim", "length_ratio")
+INITIALIZERS = ("kernel_initializer", "output_initializer")
 
 
 @dataclass(frozen=True)
@@ -133,3 +158,140 @@ def count_points(dimensions: Sequence[Any]) -> float:
         )
 
     return math.prod(count(d) for d in dimensions if not d.conditions)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant that may stand in a place.
+
+    Attributes:
+        variant: name of its class, or `"none"` for no sub-layer.
+        options: values of constructor arguments, searched one by one.
+        examples: sets of constructor arguments, one of which is chosen.
+    """
+
+    variant: str
+    options: Mapping[str, Range | Sequence[Any]]
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+    def draw(self, hyperparameters: Any, name: str) -> Any:
+        """Add the options below the choice `name`, and return their values there."""
+        start = f"{name}/{self.variant}"
+        if len(self.examples) > 1:
+            return draw(hyperparameters, f"{start}/options", self.examples)
+        fixed = dict(self.examples[0]) if self.examples else {}
+        return fixed | {
+            option: draw(hyperparameters, f"{start}/{option}", values)
+            for option, values in self.options.items()
+        }
+
+    def corners(self) -> list[dict[str, Any]]:
+        """Arguments in which every value of an option, and every example, occurs."""
+        values = {name: ends(options) for name, options in self.options.items()}
+        rows = max(map(len, values.values()), default=0)
+        tables = [{k: v[i % len(v)] for k, v in values.items()} for i in range(rows)]
+        return [*tables, *map(dict, self.examples)] or [{}]
+
+
+def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
+    """The candidates of a place from how they are written.
+
+    Args:
+        role: `"encoder"`, `"decoder"` or `"cross"`.
+        given: `"all"`, for every variant with each of its registered examples; or a
+            list of names of variants, for the first example that fits, and of tables
+            with the name as `variant` and further constructor arguments.
+
+    Raises:
+        ValueError: a name is unknown or occurs twice, or a variant cannot serve there.
+    """
+    if given == ALL:
+        given = list(variants(role))
+    if isinstance(given, (str, Mapping)):
+        given = [given]
+    found = tuple(candidate(role, entry) for entry in given)
+    names = [entry.variant for entry in found]
+    if not found or len(set(names)) < len(names):
+        raise ValueError(
+            f"`attention.{role}` must list different variants. Received: {names}"
+        )
+    return found
+
+
+def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
+    """One candidate from how it is written; a name alone stands for its examples."""
+    table = {"variant": given} if isinstance(given, str) else dict(given)
+    name = table.pop("variant", None)
+    if name == NONE:
+        return Candidate(NONE, {})
+    if not isinstance(name, str):
+        raise ValueError(
+            f"`attention.{role}` must have a `variant` in every table. "
+            f"Received: {given}"
+        )
+    found = get(name)
+    if role not in found.roles:
+        raise ValueError(
+            f"{name} cannot serve as {role} attention; those that can: "
+            f"{', '.join(variants(role))}. Received: {name!r} in `attention.{role}`"
+        )
+    if not table:
+        return Candidate(name, {}, examples(name, role))
+    for key in table:
+        check_known(f"`{name}`", key, constructor_arguments(name))
+    return Candidate(name, {key: to_values(key, table[key]) for key in table})
+
+
+def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
+    """The registered examples for a role without what sizes and corpus decide."""
+    found = get(name)
+    searched = [
+        {
+            key: list(value) if isinstance(value, tuple) else serialized(value)
+            for key, value in found.examples[number].items()
+            if key not in NOT_SEARCHED
+        }
+        for number in found.fitting(role)
+    ]
+    distinct = {repr(sorted(example.items())): example for example in searched}
+    return tuple(distinct.values())
+
+
+@functools.cache
+def constructor_arguments(name: str) -> tuple[str, ...]:
+    """The names of all arguments of a variant that Keras serializes."""
+    found = get(name)
+    return tuple(found.cls(**found.examples[0]).get_config())
+
+
+def configuration(
+    name: str, arguments: Mapping[str, Any], sizes: Mapping[str, Any], preset: Preset
+) -> dict[str, Any] | None:
+    """A variant in the form that Keras serializes layers to.
+
+    Args:
+        name: name of the variant, or `"none"`.
+        arguments: constructor arguments that were chosen.
+        sizes: options of the model in this trial.
+        preset: the preset; its initializers and its other options are taken.
+    """
+    if name == NONE:
+        return None
+    known = constructor_arguments(name)
+    sizes = {**preset.options, **sizes}
+    config = {
+        argument: sizes[size]
+        for argument, size in FROM_MODEL.items()
+        if argument in known and size in sizes
+    }
+    config |= {k: v for k, v in initializers(preset).items() if k in known}
+    return layer_config(name, **{**config, **arguments})
+
+
+def initializers(preset: Preset) -> dict[str, Any]:
+    """The initializers of learned attention in a preset, where they are not Keras'."""
+    for layer in attention_layers(preset.config):
+        config = layer["config"]
+        if found := {key: config[key] for key in INITIALIZERS if key in config}:
+            return found
+    return {}

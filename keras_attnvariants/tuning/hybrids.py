@@ -14,8 +14,8 @@ from keras_attnvariants.analysis.heads import DistanceWeight
 from keras_attnvariants.analysis.heads import HeadLocality
 from keras_attnvariants.models.templates import per_layer
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.tuning.candidates import PLACES
-from keras_attnvariants.tuning.candidates import configuration
+from keras_attnvariants.tuning.dimensions import PLACES
+from keras_attnvariants.tuning.dimensions import configuration
 
 # Kinds of attention of a layer, from cheapest to most expensive.
 HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (

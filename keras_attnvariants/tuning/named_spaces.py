@@ -12,8 +12,8 @@ from keras_attnvariants.presets import you2020
 from keras_attnvariants.presets.you2020 import CENTER
 from keras_attnvariants.presets.you2020 import LEFT
 from keras_attnvariants.presets.you2020 import RIGHT
-from keras_attnvariants.tuning.candidates import ALL
-from keras_attnvariants.tuning.candidates import PLACES
+from keras_attnvariants.tuning.dimensions import ALL
+from keras_attnvariants.tuning.dimensions import PLACES
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_known

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
-from keras_attnvariants.tuning.candidates import PLACES
+from keras_attnvariants.tuning.dimensions import PLACES
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.lines import split_lines

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.training_config import with_schedule
-from keras_attnvariants.tuning.candidates import ALL
-from keras_attnvariants.tuning.candidates import PLACES
-from keras_attnvariants.tuning.candidates import Candidate
-from keras_attnvariants.tuning.candidates import candidates
-from keras_attnvariants.tuning.candidates import configuration
+from keras_attnvariants.tuning.dimensions import ALL
+from keras_attnvariants.tuning.dimensions import PLACES
+from keras_attnvariants.tuning.dimensions import Candidate
 from keras_attnvariants.tuning.dimensions import Range
+from keras_attnvariants.tuning.dimensions import candidates
+from keras_attnvariants.tuning.dimensions import configuration
 from keras_attnvariants.tuning.dimensions import count_points
 from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends

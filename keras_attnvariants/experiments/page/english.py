@@ -71,24 +71,6 @@ def counted(count: int, noun: str) -> str:
     return f"{number} {noun}" if count == 1 else f"{number} {noun}s"
 
 
-def relation(value: float, base: float) -> str:
-    """The difference of a value from another, which is positive, in words.
-
-    >>> relation(90, 100), relation(130, 100), relation(100.2, 100)
-    ('10\xa0% below', '30\xa0% above', 'within 1\xa0% of')
-    >>> relation(100, 100)
-    'equal to'
-    >>> relation(400, 100)
-    '4.0 times'
-    """
-    percent = round(100 * (value / base - 1))
-    if percent == 0:
-        return "equal to" if value == base else "within 1\xa0% of"
-    if value >= 2 * base:
-        return f"{value / base:.1f} times"
-    return f"{abs(percent)}\xa0% {'above' if percent > 0 else 'below'}"
-
-
 def differing(text: str, other: str) -> list[tuple[str, bool]]:
     """A text in runs of words, and whether the other text lacks them at this place.
 

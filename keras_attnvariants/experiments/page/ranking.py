@@ -7,13 +7,12 @@ from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
-from keras_attnvariants.experiments.result_parts import Measure
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 
-# Costs that the summary speaks of, if known; the first is in the picture.
-SPOKEN = ("seconds", "parameters", "sentences_per_second", "memory_mib")
+# Costs that quality may be weighed against: the first that is known is in the picture.
+WEIGHED = ("seconds", "parameters", "sentences_per_second", "memory_mib")
 # The two that the summary is about, by field of `Difference`; the first decides.
 TESTS = {
     "dunnett": "Dunnett test over seeds",
@@ -34,7 +33,7 @@ def cost_values(result: ComparisonResult) -> dict[str, dict[str, float]]:
 def main_cost(result: ComparisonResult) -> str:
     """The cost that quality is weighed against: the first that is known."""
     known = cost_values(result)
-    return next((name for name in SPOKEN if name in known), SPOKEN[0])
+    return next((name for name in WEIGHED if name in known), WEIGHED[0])
 
 
 @dataclass(frozen=True)
@@ -125,18 +124,6 @@ class Ranking:
             if system in (values := self.p_values(test)):
                 groups[values[system] < LEVEL].append(words)
         return groups
-
-    @property
-    def prices(self) -> list[tuple[Measure, float, float]]:
-        """The costs of the best system and of the baseline, if it is another."""
-        best, base = self.best[:1], self.result.baseline
-        costs = cost_values(self.result)
-        return [
-            (COSTS[cost], costs[cost][name], costs[cost][base])
-            for cost in SPOKEN
-            for name in best
-            if name != base and {name, base} <= costs.get(cost, {}).keys()
-        ]
 
     def front(self, cost: str) -> list[str]:
         """The systems that none equals in score and cost and beats in one of them.

@@ -117,7 +117,6 @@ def test_the_baseline_is_the_best():
         "The baseline, base, has the best BLEU on test2016: 31.00 ± 0.20 (mean and "
         "standard deviation over two seeds). hc-sa comes next, with 30.50."
     )
-    assert not any(sentence.startswith("The training time") for sentence in sentences)
 
 
 def test_systems_share_the_best_score():
@@ -164,15 +163,9 @@ def test_no_scores_and_missing_runs():
     ]
 
 
-def test_costs_beside_those_of_the_baseline():
+def test_what_is_worth_its_cost():
     result = result_of({"base": 31.0, "hc-sa": 31.5, "sh-x": 30.0})
-    cost, worth = summary(result)[1:]
-    assert cost == (
-        "The training time of hc-sa is 12 % below that of base (11.2 against 12.8 "
-        "min), its number of parameters 13 % below that of base (1.38 against 1.58 "
-        "million), its decoding speed 25 % above that of base (50.0 against 40.0 "
-        "sentences/s) and its peak memory 2 % above that of base (920 against 900 MiB)."
-    )
+    [worth] = summary(result)[1:]
     assert worth == (
         "On the front of BLEU and training time are sh-x and hc-sa: every other system "
         "is matched or beaten in both by one of them."
