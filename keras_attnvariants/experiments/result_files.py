@@ -1,4 +1,4 @@
-"""The results of a comparison as files: JSON, CSV, LaTeX and the page."""
+"""The results of a comparison as files: JSON, CSV and the page."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from keras_attnvariants.evaluation.significance import POWER
 from keras_attnvariants.experiments.checked_tables import path_name
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.records import write_csv
