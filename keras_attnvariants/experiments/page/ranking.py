@@ -97,7 +97,7 @@ class Ranking:
 
     @property
     def power(self) -> tuple[float, int | None] | None:
-        """What Dunnett's test finds for all systems, and the seeds that it needs."""
+        """The differences that Dunnett's test finds, and the seeds that it needs."""
         rows = [row for row in self.differences.values() if row.detectable]
         found = max((row.detectable for row in rows if row.detectable), default=None)
         return None if found is None else (found, rows[0].seeds_needed)
