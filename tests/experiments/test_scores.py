@@ -155,7 +155,7 @@ def test_the_interval_over_seeds_and_sentences_is_that_of_a_naive_one(references
 
 
 def test_equal_sentences_leave_the_seeds_alone():
-    """Of two seeds one is drawn: four differences, each as often as another."""
+    """One of two seeds is drawn: four differences, each as often as another."""
     reference = "the cat sat on the mat"
     texts = [reference, "a cat sat on the mat", "the dog sat on the mat", "a dog sat"]
     ours, base = (
