@@ -20,6 +20,7 @@ from keras_attnvariants.decoding import Translator
 CHUNK = 512
 # Of You et al. 2020, Fig. 5; larger distances are one bin.
 LONGEST = 15
+SCORES = ("sum", "mean")
 SUBJECT_VERB = ("subj-verb-agreement", "subj_verb_agreement")
 
 
@@ -32,6 +33,8 @@ class CategoryAccuracy(NamedTuple):
         right: number of those in which the reference scores strictly better.
         accuracy: `100 * right / pairs`.
         low, high: its 95 % interval (Wilson 1927).
+        score: the scores that are compared: the `"sum"` of the log probabilities of
+            tokens and EOS, which prefers short sentences, or their `"mean"`.
     """
 
     category: str
@@ -40,10 +43,11 @@ class CategoryAccuracy(NamedTuple):
     accuracy: float
     low: float
     high: float
+    score: str
 
 
 class ContrastiveAccuracy(Table):
-    """Accuracy on contrastive pairs: one row a category."""
+    """Accuracy on contrastive pairs: one row a score and category."""
 
     title = "Accuracy on contrastive pairs, in percent"
     drawing = Drawing(
@@ -52,35 +56,37 @@ class ContrastiveAccuracy(Table):
         "category",
         "",
         "bars",
+        panel="{row.score} of log probabilities",
         curve="",
         interval=("low", "high"),
     )
 
 
 def contrastive_accuracy(
-    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair], mean: bool = False
+    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair]
 ) -> ContrastiveAccuracy:
     """The share of references that a model prefers to contrastive translations.
 
     A pair is right if the log probability of its reference, the sum over tokens and
-    EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4).
+    EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4). The same is told
+    of means over tokens.
 
     Args:
         model: a step model that can be called, such as a `Transformer`.
         tokenizer: its tokenizer.
         pairs: see `read_contrastive`; read once.
-        mean: whether to compare means over tokens in place of sums.
 
     Returns:
-        A row for each category, in the order in which they come.
+        A row for each category, in the order in which they come, by sums and by means.
 
     Raises:
         ValueError: there are no pairs.
     """
-    found = judged(model, tokenizer, pairs, mean)
-    counts = tallied((pair.category, is_right) for pair, is_right in found)
-    rows = [CategoryAccuracy(category, *count) for category, count in counts.items()]
-    return ContrastiveAccuracy(tuple(rows), sum(row.pairs for row in rows))
+    found = judged(model, tokenizer, pairs)
+    counts = tallied(((pair.category, name), right) for pair, name, right in found)
+    rows = [CategoryAccuracy(key[0], *count, key[1]) for key, count in counts.items()]
+    rows.sort(key=lambda row: SCORES.index(row.score))
+    return ContrastiveAccuracy(tuple(rows), sum(row.pairs for row in rows) // 2)
 
 
 class DistanceAccuracy(NamedTuple):
@@ -91,7 +97,7 @@ class DistanceAccuracy(NamedTuple):
             that agree, or, where there is no annotation, the `"position of the changed
             word"` in its sentence, from 1, which is a stand-in only.
         distance: in words; 16 for all that are longer than 15.
-        pairs, right, accuracy, low, high: see `CategoryAccuracy`.
+        pairs, right, accuracy, low, high, score: see `CategoryAccuracy`.
     """
 
     measure: str
@@ -101,10 +107,11 @@ class DistanceAccuracy(NamedTuple):
     accuracy: float
     low: float
     high: float
+    score: str
 
 
 class AgreementByDistance(Table):
-    """Accuracy of agreement: one row a distance."""
+    """Accuracy of agreement: one row a score and distance."""
 
     title = "Accuracy of agreement by distance, in percent"
     drawing = Drawing(
@@ -114,7 +121,7 @@ class AgreementByDistance(Table):
         f"words ({LONGEST + 1}: more)",
         "lines",
         panel="{row.measure}",
-        curve="accuracy",
+        curve="{row.score} of log probabilities",
         interval=("low", "high"),
     )
 
@@ -124,28 +131,27 @@ def agreement_by_distance(
     tokenizer: Any,
     pairs: Iterable[ContrastivePair],
     categories: tuple[str, ...] = SUBJECT_VERB,
-    mean: bool = False,
 ) -> AgreementByDistance:
     """The accuracy of agreement by distance (You et al. 2020, Fig. 5).
 
     Args:
-        model, tokenizer, pairs, mean: see `contrastive_accuracy`.
+        model, tokenizer, pairs: see `contrastive_accuracy`.
         categories: beginnings of the names of the categories that count.
 
     Returns:
-        A row for each distance from 1 to 15, and one for 16 and more.
+        A row for each distance from 1 to 15, and one for more, by sums and by means.
 
     Raises:
         ValueError: there are no pairs of these categories.
     """
     chosen = (pair for pair in pairs if pair.category.startswith(categories))
-    found = judged(model, tokenizer, chosen, mean)
-    counts = tallied((measured(pair), is_right) for pair, is_right in found)
+    found = judged(model, tokenizer, chosen)
+    counts = tallied(((*measured(pair), name), right) for pair, name, right in found)
     rows = [
-        DistanceAccuracy(measure, distance, *count)
-        for (measure, distance), count in sorted(counts.items())
+        DistanceAccuracy(measure, distance, *count, name)
+        for (measure, distance, name), count in sorted(counts.items())
     ]
-    return AgreementByDistance(tuple(rows), sum(row.pairs for row in rows))
+    return AgreementByDistance(tuple(rows), sum(row.pairs for row in rows) // 2)
 
 
 def measured(pair: ContrastivePair) -> tuple[str, int]:
@@ -172,9 +178,9 @@ def tallied(
 
 
 def judged(
-    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair], mean: bool
-) -> Iterator[tuple[ContrastivePair, bool]]:
-    """The pairs, and whether the model prefers their references.
+    model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair]
+) -> Iterator[tuple[ContrastivePair, str, bool]]:
+    """The pairs, and whether the model prefers their references by each score.
 
     Raises:
         ValueError: there are none.
@@ -186,10 +192,10 @@ def judged(
         targets = [pair.reference for pair in chunk]
         targets += [pair.contrastive for pair in chunk]
         log_probs, counts = score([pair.source for pair in chunk] * 2, targets)
-        if mean:
-            log_probs = log_probs / counts
-        right, wrong = np.split(log_probs, 2)
-        yield from zip(chunk, (right > wrong).tolist(), strict=True)
+        for name, values in zip(SCORES, (log_probs, log_probs / counts), strict=True):
+            right, wrong = np.split(values, 2)
+            for pair, is_right in zip(chunk, (right > wrong).tolist(), strict=True):
+                yield pair, name, is_right
     if empty:
         raise ValueError("There are no contrastive pairs of these categories.")
 

@@ -8,6 +8,7 @@ references.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sacrebleu.metrics.base import Metric
@@ -20,6 +21,8 @@ from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import installed
 
 METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
+# BLEU of lower-cased Moses tokens, which older papers report.
+MOSES = "bleu-moses"
 # By the names that the package rouge-score has for them.
 ROUGE = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
@@ -221,6 +224,22 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> Sco
         f"{found.insertions} insertions, {words} words"
     )
     return Score("WER", 100 * found.wer, f"jiwer:{installed('jiwer')}", details)
+
+
+def moses_bleu(language: str) -> BLEU:
+    """The metric `MOSES`.
+
+    Raises:
+        ValueError: sacremoses is not installed.
+    """
+    check_extra(f"The metric {MOSES!r}", "scores", ("sacremoses",))
+    from sacremoses import MosesTokenizer
+
+    metric = BLEU(tokenize="none", lowercase=True, force=True)
+    tokenize = MosesTokenizer(language).tokenize
+    metric.tokenizer = partial(tokenize, return_str=True, escape=False)
+    metric.tokenizer_signature = f"sacremoses-{installed('sacremoses')}-{language}"
+    return metric
 
 
 def check_tokenizer(name: str) -> None:

@@ -35,7 +35,6 @@ class SeedTests(NamedTuple):
             if the standard deviation over seeds is the one that was seen.
         seeds_needed: seeds of each system with which it finds one of `TARGET` so
             often; `None` for more than `MOST_SEEDS`, too.
-        paired: p-value of the t-test over pairs of runs with the same seed.
     """
 
     low: float | None = None
@@ -43,7 +42,6 @@ class SeedTests(NamedTuple):
     dunnett: float | None = None
     detectable: float | None = None
     seeds_needed: int | None = None
-    paired: float | None = None
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
@@ -68,7 +66,7 @@ def seed_tests(
     baseline: Mapping[int, float],
     confidence: float = 0.95,
 ) -> dict[str, SeedTests]:
-    """Dunnett's test of systems against a baseline (1955), and paired t-tests.
+    """Dunnett's test of systems against a baseline (1955).
 
     Dunnett's pools the variance over all systems, which may have any number of seeds.
 
@@ -80,43 +78,23 @@ def seed_tests(
     from scipy import stats
     from scipy.optimize import brentq
 
-    tests = {
-        name: SeedTests(paired=paired(own, baseline)) for name, own in systems.items()
-    }
     control, *groups = [[*scores.values()] for scores in (baseline, *systems.values())]
     freedom = sum(len(group) - 1 for group in (control, *groups))
     squares = sum(len(group) * np.var(group) for group in (control, *groups))
     if not groups or not squares:
-        return tests
+        return {name: SeedTests() for name in systems}
     test = stats.dunnett(*groups, control=control, rng=np.random.default_rng(1))
-    interval = test.confidence_interval(confidence)
+    low, high = test.confidence_interval(confidence)
     deviation = math.sqrt(squares / freedom)
+    errors = deviation * np.sqrt(
+        [1 / len(group) + 1 / len(control) for group in groups]
+    )
+    critical = (high - low)[0] / 2 / errors[0]
+    effect = brentq(lambda x: power(x, critical, freedom) - POWER, 0, 9 * critical)
     needed = seeds_needed(deviation, len(groups), confidence)
-    rows = zip(tests, groups, interval.low, interval.high, test.pvalue, strict=True)
-    for name, group, low, high, p_value in rows:
-        error = deviation * math.sqrt(1 / len(group) + 1 / len(control))
-        critical = (high - low) / 2 / error
-        effect = brentq(
-            lambda x, c=critical: power(x, c, freedom) - POWER, 0, 9 * critical
-        )
-        tests[name] = tests[name]._replace(
-            low=float(low),
-            high=float(high),
-            dunnett=float(p_value),
-            detectable=effect * error,
-            seeds_needed=needed,
-        )
-    return tests
-
-
-def paired(system: Mapping[int, float], baseline: Mapping[int, float]) -> float | None:
-    """P-value of the t-test over pairs of runs with the same seed."""
-    from scipy import stats
-
-    common = [(system[seed], baseline[seed]) for seed in system if seed in baseline]
-    if len(common) < 2 or np.ptp(np.subtract(*np.transpose(common))) == 0:
-        return None
-    return float(stats.ttest_rel(*np.transpose(common)).pvalue)
+    rows = np.transpose([low, high, test.pvalue, effect * errors]).tolist()
+    tests = (SeedTests._make([*row, needed]) for row in rows)
+    return dict(zip(systems, tests, strict=True))
 
 
 def power(effect: float, critical: float, freedom: int) -> float:
@@ -161,16 +139,13 @@ def seeds_needed(deviation: float, systems: int, confidence: float) -> int | Non
     return found if found <= MOST_SEEDS else None
 
 
-def holm(values: Sequence[float | None]) -> list[float | None]:
-    """P-values corrected for their number (Holm 1979); `None` stays and counts not.
+def holm(values: Sequence[float]) -> list[float]:
+    """P-values corrected for their number (Holm 1979).
 
-    >>> holm([0.01, 0.04, None, 0.03])
-    [0.03, 0.06, None, 0.06]
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
     """
-    known = sorted((p, index) for index, p in enumerate(values) if p is not None)
-    corrected: list[float | None] = [None] * len(values)
-    largest = 0.0
-    for rank, (p, index) in enumerate(known):
-        largest = max(largest, min(1.0, p * (len(known) - rank)))
-        corrected[index] = largest
-    return corrected
+    order = np.argsort(values)
+    weighted = np.array(values)[order] * np.arange(len(values), 0, -1)
+    corrected = np.minimum(np.maximum.accumulate(weighted), 1.0)
+    return [float(value) for value in corrected[np.argsort(order)]]

@@ -15,6 +15,7 @@ from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.run_records import keep
 from keras_attnvariants.experiments.run_records import restore
+from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -215,7 +216,7 @@ def do_examinations(
 
 
 def check(folder: ComparisonFolder) -> None:
-    """Raises unless all systems can be built, and all data can be read.
+    """Raises unless all systems can be built, all data read, and all scores computed.
 
     Raises:
         ValueError: says what is wrong.
@@ -223,8 +224,11 @@ def check(folder: ComparisonFolder) -> None:
     for system in folder.settings.systems:
         check_system(folder, system)
     folder.corpus.files("train")
-    for test in folder.settings.translated:
+    s = folder.settings
+    for test in s.translated:
         check_test_set(folder, test)
+    for metric in s.scores.metrics:
+        make_metric(metric, s.scores.tokenize, s.corpus.target)
 
 
 def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:

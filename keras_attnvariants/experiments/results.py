@@ -137,14 +137,13 @@ class ScoreSummary:
 class Difference:
     """A system minus the baseline, under one metric on one test set.
 
-    Each p-value but Dunnett's has a sibling after the correction of Holm for the number
-    of systems (`…_holm`). `None` means that there are too few seeds.
+    P-values over sentences have siblings after the correction of Holm for the number of
+    systems (`…_holm`). `None` means that there are too few seeds.
 
     Attributes:
         system, test_set, metric: what is compared.
         difference: difference of the means over seeds.
         low, high: its interval over seeds by Dunnett's test, for all systems together.
-        paired: p-value of the t-test over pairs of runs with the same seed.
         bootstrap: p-value of the paired bootstrap over sentences.
         randomization: p-value of approximate randomisation over sentences.
         sentence_low, sentence_high: interval of the difference over sentences
@@ -159,8 +158,6 @@ class Difference:
     difference: float
     low: float | None
     high: float | None
-    paired: float | None
-    paired_holm: float | None
     bootstrap: float
     bootstrap_holm: float
     randomization: float

@@ -1,6 +1,6 @@
 """Scores of all systems on all test sets, and tests of their differences.
 
-Over seeds: Dunnett's and the paired t-test. Over sentences: paired bootstrap (Koehn
+Over seeds: Dunnett's test. Over sentences: paired bootstrap (Koehn
 2004) and approximate randomisation (Riezler and Maxwell 2005) of the mean score over
 seeds. A sentence is drawn, or exchanged, with its translations by all seeds at once,
 because translations of one sentence are not independent. Over both: a hierarchical
@@ -21,6 +21,8 @@ from sacrebleu.metrics.base import Metric
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.metrics import MOSES
+from keras_attnvariants.evaluation.metrics import moses_bleu
 from keras_attnvariants.evaluation.significance import holm
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.evaluation.significance import seed_tests
@@ -32,7 +34,7 @@ from keras_attnvariants.experiments.settings import ScoreSettings
 Texts = Mapping[str, Mapping[int, Sequence[str]]]
 
 # The p-values that are corrected for the number of systems.
-TESTS = ("paired", "bootstrap", "randomization")
+TESTS = ("bootstrap", "randomization")
 
 
 class SentenceTests(NamedTuple):
@@ -104,6 +106,7 @@ def score_test_set(
     test_set: str,
     texts: Texts,
     references: Sequence[str],
+    language: str,
     baseline: str,
     settings: ScoreSettings,
 ) -> tuple[list[ScoreSummary], list[Difference]]:
@@ -113,6 +116,7 @@ def score_test_set(
         test_set: its name.
         texts: translations by system and seed.
         references: one of each sentence.
+        language: that of the translations.
         baseline: name of the system that the others are compared with. Without it
             among the texts there are no differences.
         settings: metrics, intervals and tests.
@@ -123,8 +127,8 @@ def score_test_set(
     summaries: list[ScoreSummary] = []
     differences: list[Difference] = []
     for name in settings.metrics:
-        metric = make_metric(name, settings.tokenize)
-        name = label(metric)
+        metric = make_metric(name, settings.tokenize, language)
+        name = label(name)
         found = {}
         for system, by_seed in texts.items():
             counts = {
@@ -170,14 +174,18 @@ def score_test_set(
     return summaries, differences
 
 
-def make_metric(name: str, tokenize: str = "13a") -> Metric:
-    """The metric of this name."""
+def make_metric(name: str, tokenize: str, language: str) -> Metric:
+    """The metric of this name, for translations into a language."""
+    if name == MOSES:
+        return moses_bleu(language)
     return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
 
 
-def label(metric: Metric) -> str:
-    """The name that sacrebleu shows for a metric, such as `"chrF2"`."""
-    return metric.corpus_score(["a"], [["a"]]).name
+def label(name: str) -> str:
+    """The name of a metric in tables, such as sacrebleu's `"chrF2"`."""
+    if name == MOSES:
+        return "BLEU, Moses tokens"
+    return str(METRICS[name]().corpus_score(["a"], [["a"]]).name)
 
 
 def sentence_tests(
@@ -202,10 +210,7 @@ def sentence_tests(
         rng = np.random.default_rng(system.draws)
         drawn = system.with_drawn_seeds(rng) - baseline.with_drawn_seeds(rng)
         both = tuple(map(float, np.quantile(drawn, limits)))
-    ours, theirs = (
-        of_seeds(system.statistics, common),
-        of_seeds(baseline.statistics, common),
-    )
+    ours, theirs = [of_seeds(each.statistics, common) for each in (system, baseline)]
 
     def mean(sums: np.ndarray) -> float:  # of [seeds, k]
         return fmean(score_of_statistics(metric, row) for row in sums)

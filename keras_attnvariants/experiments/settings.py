@@ -15,6 +15,7 @@ from typing import Any
 
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.evaluation.metrics import METRICS
+from keras_attnvariants.evaluation.metrics import MOSES
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.experiments.checked_tables import check_keys
 from keras_attnvariants.experiments.checked_tables import check_names
@@ -148,7 +149,7 @@ class DecodingSettings:
 class ScoreSettings:
     """Metrics and tests."""
 
-    metrics: tuple[str, ...] = key(each(one_of(METRICS)), tuple(METRICS))
+    metrics: tuple[str, ...] = key(each(one_of((*METRICS, MOSES))), tuple(METRICS))
     tokenize: str = key(tokenizer, "13a")
     samples: int = key(check_integer, 1000)
     confidence: float = key(confidence, 0.95)

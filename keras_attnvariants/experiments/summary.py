@@ -24,7 +24,6 @@ from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
 from keras_attnvariants.experiments.scores import label
-from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import ScoreSettings
 from keras_attnvariants.experiments.settings import SystemSettings
@@ -62,7 +61,7 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
         baseline=s.baseline,
         seeds=s.seeds,
         confidence=s.scores.confidence,
-        metrics=tuple(label(make_metric(name)) for name in s.scores.metrics),
+        metrics=tuple(label(name) for name in s.scores.metrics),
         test_sets=tuple(
             TestSet(
                 name=test.name,
@@ -110,8 +109,10 @@ def score_translations(
     for run in done:
         texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
     _, references = folder.pairs(test)
-    baseline = folder.settings.baseline
-    return score_test_set(test.name, texts, references, baseline, settings)
+    s = folder.settings
+    return score_test_set(
+        test.name, texts, references, s.corpus.target, s.baseline, settings
+    )
 
 
 def describe(

@@ -38,18 +38,16 @@ PAIRS = [
 def test_the_accuracy_of_categories(known, monkeypatch):
     monkeypatch.setattr(contrastive, "CHUNK", 2)
     table = analysis.contrastive_accuracy(*known, PAIRS)
-    assert [(row.category, row.pairs, row.right) for row in table] == [
-        ("noun", 3, 1),
-        ("verb", 1, 0),
-        ("length", 1, 0),
+    assert [(row.score, row.category, row.pairs, row.right) for row in table] == [
+        ("sum", "noun", 3, 1),
+        ("sum", "verb", 1, 0),
+        ("sum", "length", 1, 0),
+        ("mean", "noun", 3, 1),
+        ("mean", "verb", 1, 0),
+        ("mean", "length", 1, 1),
     ]
     assert table.rows[0].accuracy == pytest.approx(100 / 3)
     assert table.sentences == 5
-
-
-def test_means_over_tokens(known):
-    table = analysis.contrastive_accuracy(*known, PAIRS, mean=True)
-    assert [row.right for row in table] == [1, 0, 1]
 
 
 def test_agreement_by_distance(known):
@@ -64,11 +62,13 @@ def test_agreement_by_distance(known):
         Pair("s", *wrong, "noun", 1),
     ]
     table = analysis.agreement_by_distance(*known, pairs)
-    assert [row[:4] for row in table] == [
+    assert [row[:4] for row in table if row.score == "sum"] == [
         ("distance", 1, 2, 1),
         ("distance", 16, 2, 2),
         ("position of the changed word", 3, 1, 1),
     ]
+    assert [row.score for row in table] == ["mean", "sum"] * 3
+    assert table.sentences == 5
     assert len(table.plot().axes) == 2
 
 
@@ -84,5 +84,6 @@ def test_the_changed_word():
 
 
 def test_the_picture(known):
-    [axis] = analysis.contrastive_accuracy(*known, PAIRS).plot().axes
-    assert [bar.get_width() for bar in axis.patches] == pytest.approx([100 / 3, 0, 0])
+    axes = analysis.contrastive_accuracy(*known, PAIRS).plot().axes
+    widths = [[bar.get_width() for bar in axis.patches] for axis in axes]
+    assert widths == [pytest.approx([100 / 3, 0, last]) for last in (0, 100)]

@@ -49,8 +49,11 @@ def test_pairs(analyse, tmp_path):
         ("incorrect", "yy", "la\nbe la\n"),
     ):
         (tmp_path / f"subj_verb_agreement.{part}.{language}").write_text(text)
-    _, [row] = analyse("contrastive", tmp_path)
-    assert (row["category"], row["pairs"]) == ("subj_verb_agreement", "2")
+    _, rows = analyse("contrastive", tmp_path)
+    assert {(row["category"], row["pairs"]) for row in rows} == {
+        ("subj_verb_agreement", "2")
+    }
+    assert [row["score"] for row in rows] == ["sum", "mean"]
     _, rows = analyse("agreement", tmp_path)
     assert {row["measure"] for row in rows} == {"position of the changed word"}
 

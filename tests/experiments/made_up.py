@@ -152,8 +152,6 @@ def difference(i: int, name: str, test_set: str, metric: str) -> e.Difference:
         difference=0.5 * i,
         low=0.5 * i - 0.8,
         high=0.5 * i + 0.8,
-        paired=0.03 / i,
-        paired_holm=0.06,
         bootstrap=0.01 * i,
         bootstrap_holm=0.02,
         randomization=0.02 * i,

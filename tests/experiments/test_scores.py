@@ -1,6 +1,7 @@
 """Tests and intervals against hand-made cases, scipy and sacrebleu."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from sacrebleu.significance import PairedTest
 
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.experiments.scores import Translations
+from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.scores import sentence_tests
+from keras_attnvariants.experiments.settings import ScoreSettings
 
 WORDS = "the cat sat on a mat and it was red or blue while dogs ran far".split()
 
@@ -168,3 +171,19 @@ def test_equal_sentences_leave_the_seeds_alone():
     values, counts = np.unique(drawn.round(6), return_counts=True)
     assert values == pytest.approx(sorted(x - y for x in a for y in b))
     assert counts / 4000 == pytest.approx(0.25, abs=0.03)
+
+
+def test_the_bleu_of_moses_tokens():
+    """As sacrebleu scores tokens that are lower-cased and split by hand."""
+    texts = ["Ein Mann, z. B. im 'roten' Hemd.", "Zwei Hunde"]
+    references = ["Ein Mann, z. B. im 'blauen' Hemd.", "zwei Hunde & Katzen"]
+    tokens = ["ein mann , z. b. im ' roten ' hemd .", "zwei hunde"]
+    wanted = ["ein mann , z. b. im ' blauen ' hemd .", "zwei hunde & katzen"]
+    settings = ScoreSettings(metrics=("bleu-moses",), samples=10)
+    [found], [] = score_test_set(
+        "t", {"a": {1: texts}}, references, "de", "b", settings
+    )
+    expected = BLEU(tokenize="none", force=True).corpus_score(tokens, [wanted])
+    assert found.mean == pytest.approx(expected.score, abs=1e-9)
+    assert found.metric == "BLEU, Moses tokens"
+    assert re.search(r"case:lc.*tok:sacremoses-[\d.]+-de", found.signature)

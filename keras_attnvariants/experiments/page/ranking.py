@@ -98,9 +98,9 @@ class Ranking:
     @property
     def power(self) -> tuple[float, int | None] | None:
         """The differences that Dunnett's test finds, and the seeds that it needs."""
-        rows = [row for row in self.differences.values() if row.detectable]
-        found = max((row.detectable for row in rows if row.detectable), default=None)
-        return None if found is None else (found, rows[0].seeds_needed)
+        rows = self.differences.values()
+        known = ((r.detectable, r.seeds_needed) for r in rows if r.detectable)
+        return max(known, default=None)
 
     def p_values(self, test: str) -> dict[str, float]:
         """The corrected p-values of a test by system, where it could be made."""

@@ -186,7 +186,7 @@ def shown_panel(panel: Panel, system: str) -> Panel:
             )
         points.append(point._replace(label=text))
     # The page has the title of a table above its only panel.
-    title = panel.title if panel.kind == "lines" else ""
+    title = panel.title if panel.kind != "points" else ""
     title = ": ".join(part for part in (system, title) if part)
     return Panel(title, panel.kind, points, across, up, zero="difference" in up)
 
