@@ -28,6 +28,9 @@ from keras_attnvariants.utils.typing import Tensor
 # 8-bit integers from minus this to this are used.
 INT8_MAX = 127.0
 
+# Entries of the largest float32 matrix that is kept in an order of oneDNN.
+MAX_ARRANGED = 2**20
+
 
 @dataclasses.dataclass(eq=False)
 class Product:
@@ -36,7 +39,9 @@ class Product:
     A kernel that is an array becomes a constant of a TensorFlow graph. oneDNN, which
     multiplies for TensorFlow on x86 processors, first brings a matrix into an order of
     its own: at each product with a variable, but only once with a constant, provided
-    that a bias is added.
+    that a bias is added. In float32 that is another order for 16 to 64 rows than for
+    fewer or more; if the first product asked for the other one, each of these brings
+    the matrix into theirs, which takes longer than the product if it is large.
 
     Attributes:
         kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
@@ -74,7 +79,8 @@ class Product:
         """`[N, I]` to `[N, O]`, without the bias."""
         outputs = ops.matmul(rows, self.kernel)
         is_constant = isinstance(self.kernel, np.ndarray) and name() == "tensorflow"
-        if self.bias is not None or not is_constant:
+        is_large = self.dtype == "float32" and np.prod(self.kernel.shape) > MAX_ARRANGED
+        if self.bias is not None or not is_constant or is_large:
             return outputs
         import tensorflow as tf
 

@@ -176,3 +176,26 @@ def test_sums_of_bfloat16_that_are_rounded_are_noticed(monkeypatch):
 
 def sum_of_halves(matmul, a, b):
     return matmul(a[:, :32], b[:32]) + matmul(a[:, 32:], b[32:])
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="oneDNN is of TensorFlow")
+@pytest.mark.parametrize(
+    ("dtype", "width", "is_arranged"),
+    [("float32", 4, True), ("float32", 5, False), ("bfloat16", 5, True)],
+)
+def test_a_constant_matrix_is_arranged_once_unless_it_is_large(
+    dtype, width, is_arranged, monkeypatch
+):
+    import tensorflow as tf
+
+    monkeypatch.setattr(products, "MAX_ARRANGED", 16)
+    kernel = tf.cast(tf.ones((4, width)), dtype).numpy()
+    product = tf.function(products.Product(kernel, dtype), autograph=False)
+    x = tf.cast(tf.ones((3, 4)), dtype)
+    operators = {
+        op.type for op in product.get_concrete_function(x).graph.get_operations()
+    }
+    assert ("BiasAdd" in operators) == is_arranged
+    np.testing.assert_array_equal(
+        tf.cast(product(x), "float32"), np.full((3, width), 4)
+    )
