@@ -20,6 +20,7 @@ from rich.progress import track
 from rich.table import Table
 
 from keras_attnvariants.utils.machine import kind_of_processor
+from keras_attnvariants.utils.machine import processor_features
 from keras_attnvariants.utils.machine import versions
 
 # Programs that are compared trace the same code many times; TensorFlow warns of that.
@@ -129,8 +130,9 @@ def command() -> str:
     arguments = [text for text in arguments if not text.startswith("--output=")]
     script = Path(sys.argv[0]).name
     names = (THREADS, ONEDNN, *LIMITS)
-    environment = [f"{n}={os.environ[n]}" for n in names if os.environ.get(n)]
-    return shlex.join([*environment, "python", f"benchmarks/{script}", *arguments])
+    given = {name: os.environ[name] for name in names if os.environ.get(name)}
+    environment = "".join(f"{n}={shlex.quote(value)} " for n, value in given.items())
+    return environment + shlex.join(["python", f"benchmarks/{script}", *arguments])
 
 
 def machine() -> str:
@@ -138,3 +140,8 @@ def machine() -> str:
     limit = os.environ.get(LIMITS[0])
     used = f", limited to {limit}" if limit else ""
     return f"{kind_of_processor()}{used}, {os.cpu_count()} cores"
+
+
+def uses_avx512() -> bool:
+    """Whether the processor has AVX512, and is not to stand in for one without."""
+    return "AVX512" in processor_features() and os.environ.get(LIMITS[0]) != "AVX2"

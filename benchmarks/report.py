@@ -19,6 +19,8 @@ tokens per second above 1 means faster.
 """
 
 
+# A section that is written by hand, and stays before all others.
+IN_SHORT = "In short"
 BARS = "Bars"
 SUMMARY = f"""## {BARS}
 
@@ -116,13 +118,14 @@ def updated(page: str, records: list[dict]) -> str:
     sections, rows = read(page)
     for record in records:
         check_machine(sections.get(record["title"], ""), record)
+    head = [HEAD.strip(), *filter(None, [sections.pop(IN_SHORT, None)])]
     new = {record["title"]: section(record) for record in records}
     added = {title: text for title, text in new.items() if title not in sections}
     sections = added | sections | new
     rows = [row for row in rows if measurement(row) not in new] + bars(records)
     rows.sort(key=lambda row: list(sections).index(measurement(row)))
     summary = SUMMARY + "\n".join(rows)
-    return "\n\n".join([HEAD.strip(), summary, *sections.values()]) + "\n"
+    return "\n\n".join([*head, summary, *sections.values()]) + "\n"
 
 
 def check_machine(old: str, record: dict) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from decoding_tables import CTRANSLATE2
 from measuring import TableRow
 from measuring import ratio
+from measuring import uses_avx512
 
 from keras_attnvariants.serving.graphs import Graph
 from keras_attnvariants.serving.graphs import called_functions
@@ -32,6 +33,11 @@ SPEED_BARS = {
     (512, "base"): {1: 0.8, 8: 0.95, 64: 1.1},
     (256, "hc-sa"): {1: 0.5, 8: 1.0, 64: 1.4},
     (512, "hc-sa"): {1: 0.9, 8: 1.1, 64: 1.4},
+}
+SPEED_BARS_WITHOUT_AVX512 = {
+    (256, "base"): {1: 0.45, 8: 0.65, 64: 0.75},
+    (512, "base"): {1: 0.5, 8: 0.6, 64: 0.75},
+    (256, "hc-sa"): {1: 0.5, 8: 0.85, 64: 1.0},
 }
 
 SPEED_TEXT = (
@@ -108,11 +114,12 @@ def speed_rows(
     exported: Mapping[Key, Exported],
 ) -> list[TableRow]:
     """One row per program and form; the fastest form of each kind has the bar."""
+    all_bars = SPEED_BARS if uses_avx512() else SPEED_BARS_WITHOUT_AVX512
     rows = []
     for key, own in seconds.items():
         rivals = [other for other in seconds if kind(other) == kind(key)]
         best = min(rivals, key=lambda rival: median(seconds[rival]))
-        bars = SPEED_BARS.get((width, key[0]), {}) if key == best else {}
+        bars = all_bars.get((width, key[0]), {}) if key == best else {}
         peer = seconds.get(PEER)
         rows.append(
             {

@@ -15,7 +15,8 @@ def measuring(benchmark):
 def written(measuring, tmp_path, monkeypatch):
     arguments = ["/somewhere/speed.py", "--runs", "3", "--output", "x.json"]
     monkeypatch.setattr("sys.argv", arguments)
-    monkeypatch.delenv(measuring.THREADS, raising=False)
+    for name in (measuring.THREADS, measuring.ONEDNN, *measuring.LIMITS):
+        monkeypatch.delenv(name, raising=False)
     rows = [
         {"model": "base", "ratio": 1.0, "other ratio": 1.0, "bar": None},
         {"model": "two", "ratio": 1234.5, "other ratio": 0.5, "bar": 2.0},
@@ -68,6 +69,16 @@ def test_processors_of_different_kinds_are_not_mixed(benchmark, written, tmp_pat
     with pytest.raises(ValueError, match="another --title"):
         report.main([written], page)
     assert page.read_text() == before
+
+
+def test_what_is_written_by_hand_stays_first(benchmark, written, tmp_path):
+    report, page = benchmark("report"), tmp_path / "PERFORMANCE.md"
+    page.write_text("# Old head\n\n## In short\n\nFast enough.\n")
+    for _ in range(2):
+        report.main([written], page)
+    heads = [line for line in page.read_text().splitlines() if line.startswith("##")]
+    assert heads == ["## In short", "## Bars", "## Speed"]
+    assert page.read_text().count("Fast enough.") == 1
 
 
 def test_a_report_is_a_page_of_tables(benchmark, written, tmp_path):

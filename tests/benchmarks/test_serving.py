@@ -19,6 +19,7 @@ def test_bars_are_those_of_the_fastest_with_and_without_a_shortlist(
     tables, monkeypatch
 ):
     monkeypatch.setattr(tables, "operators_per_step", lambda path: 7)
+    monkeypatch.setattr(tables, "uses_avx512", lambda: True)
     monkeypatch.setattr(Path, "stat", lambda path: type("Stat", (), {"st_size": 3e6}))
     seconds = {
         tables.PEER: [2.0, 2.0, 4.0],
@@ -36,6 +37,9 @@ def test_bars_are_those_of_the_fastest_with_and_without_a_shortlist(
     assert [row["tokens per CPU second"] for row in rows] == [120, 60, 30, 120]
     assert [row["operators per step"] for row in rows] == [None, 7, 7, 7]
     assert rows[1]["graph, MB"] == 3 and rows[1]["memory, MB"] == 50
+    monkeypatch.setattr(tables, "uses_avx512", lambda: False)
+    rows = tables.speed_rows(256, 8, 30, seconds, exported)
+    assert [row["bar"] for row in rows] == [None, 0.65, None, 0.65]
     del seconds[tables.PEER]
     rows = tables.speed_rows(256, 8, 30, seconds, exported)
     assert [row["of CTranslate2"] for row in rows] == [None] * 3
