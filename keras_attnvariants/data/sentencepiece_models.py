@@ -6,6 +6,8 @@ import contextlib
 import re
 from collections.abc import Collection
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 # SentencePiece writes this for a space; every sentence begins with one.
@@ -73,7 +75,7 @@ def ordinary_pieces(model_bytes: bytes) -> dict[str, Any]:
     Raises:
         ValueError: as `read`.
     """
-    kinds = _messages().ModelProto.SentencePiece
+    kinds = _messages().Piece
     ordinary = (kinds.NORMAL, kinds.USER_DEFINED, kinds.BYTE)
     return {x.piece: x for x in read(model_bytes).pieces if x.type in ordinary}
 
@@ -96,7 +98,7 @@ def with_pieces(
     Raises:
         ValueError: the bytes are not a SentencePiece model.
     """
-    model, kinds = read(model_bytes), _messages().ModelProto.SentencePiece
+    model, kinds = read(model_bytes), _messages().Piece
     known = ordinary_pieces(model_bytes)
     lowest = min((x.score for x in known.values()), default=0.0) - UNKNOWN_PENALTY
     made = [kinds(piece=text, type="CONTROL") for text in SPECIAL]
@@ -140,7 +142,7 @@ def with_special_pieces_first(model_bytes: bytes) -> bytes:
                 f"The SentencePiece model must have {text} as a special piece, or not "
                 "at all. Received: it is an ordinary piece"
             )
-        special.append(_messages().ModelProto.SentencePiece(piece=text, type="CONTROL"))
+        special.append(_messages().Piece(piece=text, type="CONTROL"))
     others = [piece for piece in pieces if not any(piece is found for found in special)]
     return _serialized(model, [*special, *others])
 
@@ -161,17 +163,9 @@ def _varint(number: int) -> bytes:
     return bytes([*(byte | 128 for byte in first), last])
 
 
+@cache
 def _messages() -> Any:
-    """The classes of the messages, which are generated code without types."""
-    # Late: whoever only trains on batches of ids does not need it.
-    from google.protobuf.runtime_version import VersionError
+    """The classes of the messages, made when a model is first read."""
+    from keras_attnvariants.utils.protos import message_classes
 
-    try:
-        from sentencepiece import sentencepiece_model_pb2
-    except VersionError as error:  # with TensorFlow 2.19, which needs an old one
-        raise ValueError(
-            "This release of SentencePiece needs a newer protobuf than TensorFlow has "
-            "here: pip install sentencepiece==0.2.0. Received: "
-            f"{' '.join(str(error).split())}"
-        ) from error
-    return sentencepiece_model_pb2
+    return message_classes(Path(__file__).with_name("sentencepiece.textproto"))

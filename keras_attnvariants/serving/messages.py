@@ -8,18 +8,14 @@ import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from google.protobuf import descriptor_pb2
-from google.protobuf import descriptor_pool
-from google.protobuf import message_factory
-from google.protobuf import text_format
 
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.utils.protos import message_classes
 
 # The number of each type in messages, its name in NumPy, and the field that holds its
 # values one by one.
@@ -34,17 +30,7 @@ _TYPES = {
 _NUMBERS = {name: number for number, (name, _) in _TYPES.items()}
 
 
-def _messages() -> SimpleNamespace:
-    """The classes of messages, by name."""
-    text = Path(__file__).with_name("messages.textproto").read_text("utf-8")
-    file = text_format.Parse(text, descriptor_pb2.FileDescriptorProto())
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = message_factory.GetMessageClassesForFiles([file.name], pool)
-    return SimpleNamespace(**{k.partition(".")[2]: c for k, c in found.items()})
-
-
-protos: Any = _messages()
+protos: Any = message_classes(Path(__file__).with_name("messages.textproto"))
 
 
 def predict_request(
