@@ -15,6 +15,7 @@ from keras_attnvariants.cli import serve
 from keras_attnvariants.cli import train
 from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
+from keras_attnvariants.cli.commands import group
 from keras_attnvariants.cli.commands import program
 
 __all__ = ["app"]
@@ -32,7 +33,7 @@ app = program(
     demo.demo,
     analyse.attention,
     analyse.analyse,
-    catalogue.models,
+    group(catalogue.models, catalogue.push),
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,

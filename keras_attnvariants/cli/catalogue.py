@@ -16,8 +16,10 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.trained.names import MODELS
+from keras_attnvariants.trained.names import find_model
 from keras_attnvariants.trained.names import model_names
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.records import grouped
@@ -142,6 +144,25 @@ def models() -> None:
         size, bleu = f"{card.bytes / 1e6:.1f}", f"{card.bleu:.1f}"
         table.add_row(name, languages, f"{millions:.2f}M", size, bleu, card.license)
     Console(highlight=False).print(table)
+
+
+@command
+def push(
+    model: str = argument(MODEL_HELP),
+    address: str = argument(
+        "Where to: hf://user/name, or kaggle://owner/model/keras/variation. A model "
+        "that is there gets a new version."
+    ),
+) -> None:
+    """Upload a model folder, with its card and its page if it has them.
+
+    The library of the hub asks for your token, or finds it where it keeps it.
+
+    [bold]Example:[/bold] kav models push runs/packed hf://me/base-en-de
+    """
+    from keras_attnvariants.trained import hubs
+
+    typer.echo(hubs.upload(find_model(model, "MODEL"), address))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -230,15 +230,39 @@ def open_closed_streams() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w"))
 
 
-def program(*commands: Callable[..., None]) -> typer.Typer:
-    """The program that has these commands, and its version."""
+def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer.Typer:
+    """A command without options that has others.
+
+    Args:
+        default: the command by itself; the group has its name.
+        commands: the others.
+    """
+    app = typer.Typer(cls=Program, name=default.__name__, rich_markup_mode="rich")
+
+    def run(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            default()
+
+    run.__doc__ = default.__doc__
+    app.callback(invoke_without_command=True)(run)
+    for function in commands:
+        app.command(cls=Command)(function)
+    return app
+
+
+def program(*commands: Callable[..., None] | typer.Typer) -> typer.Typer:
+    """The program that has these commands and groups of them, and its version."""
     app = typer.Typer(
         cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
     app.callback(invoke_without_command=True)(root)
     for function in commands:
-        # Python has a keyword of the name of one.
-        app.command(function.__name__.rstrip("_"), cls=Command)(function)
+        if isinstance(function, typer.Typer):
+            app.add_typer(function)
+        else:
+            # Python has a keyword of the name of one.
+            name = function.__name__.rstrip("_")
+            app.command(name, cls=Command)(function)
     return app
 
 

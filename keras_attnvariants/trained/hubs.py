@@ -17,7 +17,7 @@ from keras_attnvariants.utils.folders import read_manifest
 from keras_attnvariants.utils.machine import check_extra
 
 NEEDED = ("config.json", "model.weights.h5")
-# What is downloaded.
+# What is downloaded and uploaded.
 FILES = (MANIFEST, *NEEDED, "tokenizer.model", CARD, "README.md", "LICENSE")
 
 PART = r"[A-Za-z0-9](?:[\w-]|\.(?!\.))*"
@@ -68,6 +68,39 @@ def download(address: str) -> Path:
             folder = fetch(name, version, force_download=True)
             check_folder(folder, NEEDED)
     return folder
+
+
+def upload(folder: Path, address: str) -> str:
+    """Uploads a model folder to a hub, where a model of this name gets a new version.
+
+    Returns:
+        The page of the model.
+
+    Raises:
+        ValueError: it is no address of a model, or the library is not installed; or
+            the folder is damaged.
+        FetchError: the hub does not accept it.
+    """
+    hub, name, version = parse(address)
+    check_folder(folder, NEEDED)
+    with told(f"{folder} cannot be uploaded to {address}"):
+        if hub == "hf":
+            from huggingface_hub import HfApi
+
+            hugging_face = HfApi()
+            page = hugging_face.create_repo(name, exist_ok=True)
+            hugging_face.upload_folder(
+                repo_id=name,
+                folder_path=folder,
+                revision=version,
+                allow_patterns=list(FILES),
+            )
+            return str(page)
+        import kagglehub
+
+        others = {path.name for path in folder.iterdir()} - {*FILES}
+        kagglehub.model_upload(name, str(folder), ignore_patterns=sorted(others))
+        return f"https://www.kaggle.com/models/{name}"
 
 
 def _from_hugging_face(

@@ -6,6 +6,7 @@ import pytest
 
 import keras_attnvariants
 from keras_attnvariants.cli import catalogue
+from keras_attnvariants.trained import hubs
 from keras_attnvariants.trained import names
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
@@ -90,3 +91,21 @@ def test_commands_refuse_other_addresses(kav, address):
         "must be hf://user/name, ",
         f"Received: '{address}'",
     )
+
+
+def test_a_model_is_pushed_with_its_card(kav, box, run_folder, monkeypatch):
+    pushed = {}
+
+    def upload(folder, address):
+        pushed[address] = {path.name for path in folder.iterdir()}
+        return "https://hub/me/toy"
+
+    monkeypatch.setattr(hubs, "upload", upload)
+    assert stdout(kav("models", "push", NAME, "hf://me/toy")) == "https://hub/me/toy\n"
+    assert pushed["hf://me/toy"] == {*hubs.FILES} - {"LICENSE"}
+    stdout(kav("models", "push", run_folder / "best", "hf://me/plain"))
+    assert "card.json" not in pushed["hf://me/plain"]
+
+
+def test_a_model_is_not_pushed_to_other_addresses(kav, box):
+    check_error(kav("models", "push", NAME, "hf://toy"), "must be hf://user/name")

@@ -1,5 +1,6 @@
 """Stand-ins for the HTTP interfaces of hubs, on this machine."""
 
+import base64
 import hashlib
 import json
 import threading
@@ -72,17 +73,23 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class HuggingFace(Handler):
-    """The answers to downloads by huggingface_hub."""
+    """The answers to downloads by huggingface_hub, and to uploads of small files."""
 
     def respond(self, path: str, body: bytes) -> None:
         parts = path.strip("/").split("/")
         is_api = parts[0] == "api"
         name = "/".join(parts[2:4] if is_api else parts[:2])
         files = self.hub.models.get(name)
-        if files is None:
+        if path == "/api/repos/create":
+            name = f"user/{json.loads(body)['name']}"
+            self.hub.models.setdefault(name, {})
+            self.answer({"url": f"{self.hub.url}/{name}"})
+        elif path == "/api/validate-yaml":
+            self.answer({"errors": [], "warnings": []})
+        elif files is None:
             self.answer({"error": "none"}, 404, X_Error_Code="RepoNotFound")
         elif is_api:
-            self.about(files, parts[4], parts[5])
+            self.about(files, parts[4], parts[5], body)
         elif parts[-1] in files:
             content = files[parts[-1]]
             etag = hashlib.sha256(content).hexdigest()
@@ -90,10 +97,25 @@ class HuggingFace(Handler):
         else:
             self.answer(b"", 404, X_Error_Code="EntryNotFound")
 
-    def about(self, files: dict[str, bytes], action: str, revision: str) -> None:
+    def about(
+        self, files: dict[str, bytes], action: str, revision: str, body: bytes
+    ) -> None:
         """Answers what is asked about the files of a model."""
         if revision not in ("main", COMMIT):
             self.answer({"error": "none"}, 404, X_Error_Code="RevisionNotFound")
+        elif action == "preupload":
+            wanted = json.loads(body)["files"]
+            how = {"uploadMode": "regular", "shouldIgnore": False}
+            self.answer({"files": [{"path": file["path"], **how} for file in wanted]})
+        elif action == "commit":
+            for line in body.splitlines():
+                entry = json.loads(line)
+                if entry["key"] == "file":
+                    value = entry["value"]
+                    files[value["path"]] = base64.b64decode(value["content"])
+            self.answer(
+                {"commitOid": COMMIT, "commitUrl": f"{self.hub.url}/user/model"}
+            )
         elif action == "tree":
             kind = {"type": "file", "oid": "0"}
             self.answer(
@@ -105,12 +127,21 @@ class HuggingFace(Handler):
 
 
 class Kaggle(Handler):
-    """The answers to downloads by kagglehub; each model has version 2 only."""
+    """The answers to transfers by kagglehub; each model has version 2 only."""
 
     def respond(self, path: str, body: bytes) -> None:
+        if self.command == "PUT":
+            self.hub.models.setdefault("uploaded", {})[path.strip("/")] = body
+            self.answer({})
+            return
         asked, wanted = path.rpartition("/")[2], json.loads(body)
         files = self.hub.models.get(wanted.get("modelSlug", ""))
-        if files is None:
+        if asked in ("CreateModel", "CreateModelInstance"):
+            self.answer({"id": 1, "url": self.hub.url})
+        elif asked == "StartBlobUpload":
+            name = wanted["name"]
+            self.answer({"token": name, "createUrl": f"{self.hub.url}/{name}"})
+        elif files is None:
             self.answer({"code": 404, "message": "no such model"}, 404)
         elif asked == "DownloadModelInstanceVersion":
             content = files.get(wanted["path"])

@@ -18,13 +18,16 @@ ADDRESS = {"hf": "hf://user/toy", "kaggle": "kaggle://user/toy/keras/small"}
 # The libraries read their settings when they are imported.
 PROGRAM = """
 import sys
+from pathlib import Path
 from keras_attnvariants.trained import hubs
 if len(sys.argv) > 3:
     from kagglesdk import kaggle_env
     kaggle_env._env_to_endpoint[kaggle_env.KaggleEnv.LOCAL] = sys.argv[3]
+*folder, address = sys.argv[1].split(" ")
 try:
     for _ in range(int(sys.argv[2])):
-        found = hubs.download(sys.argv[1])
+        work = hubs.upload if folder else hubs.download
+        found = work(*map(Path, folder), address)
         hubs.download.cache_clear()
     print(found)
 except Exception as error:
@@ -55,7 +58,7 @@ def hub(request, folder):
 
 
 def run(hub, cache, what: str, times: int = 1) -> str:
-    """The output of a program that downloads."""
+    """The output of a program that downloads or uploads."""
     variables = {
         "HF_ENDPOINT": hub.url,
         "HF_TOKEN": "hf_none",
@@ -132,6 +135,14 @@ def test_a_page_in_the_place_of_all_answers_is_refused(hub, tmp_path):
     hub.page = b"<html>Please log in.</html>"
     line = run(hub, tmp_path, hub.address)
     assert line.startswith(f"FetchError: {hub.address} cannot be downloaded: ")
+
+
+def test_a_model_is_uploaded(hub, folder, tmp_path):
+    target = hub.address.replace("toy", "new")
+    page = run(hub, tmp_path, f"{folder} {target}")
+    assert page.endswith(("user/new", "user/new/keras/small"))
+    stored = hub.models["uploaded" if "kaggle" in target else "user/new"]
+    assert stored == {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(
