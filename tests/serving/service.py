@@ -16,13 +16,16 @@ class Service:
     Attributes:
         folder: folder of all versions.
         model: object that serves them; `look` makes it take new ones.
-        grpc, rest: addresses of the two interfaces.
+        grpc, rest: addresses.
     """
 
     folder: Path
     model: Model
     grpc: str
     rest: str
+
+    def address(self, protocol: str) -> str:
+        return self.grpc if protocol == "grpc" else self.rest
 
 
 @contextlib.contextmanager

@@ -2,29 +2,26 @@
 
 import functools
 import time
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from typing import Any
 from typing import Self
 
-import grpc
-
-from keras_attnvariants.serving import messages
 from keras_attnvariants.serving.calls import Array
-from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.calls import limit_in
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
-from keras_attnvariants.serving.client.exchange import MessageTooLargeError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
-from keras_attnvariants.serving.client.exchange import error_of
+from keras_attnvariants.serving.client.exchange import T
+from keras_attnvariants.serving.client.exchange import check_address
 from keras_attnvariants.serving.client.exchange import pause_after
 from keras_attnvariants.serving.client.exchange import reading
-from keras_attnvariants.serving.client.exchange import target_of
-from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.utils.checks import check_choice
@@ -32,18 +29,18 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
 
 _MAX_BATCH = 64  # as models are exported unless told otherwise
-_METADATA = "signature_def"
 
 
 class Client(BaseTranslator):
-    """Translates with a model on TensorFlow Serving, over gRPC.
+    """Translates with a model on TensorFlow Serving, over gRPC or REST.
 
     Beside its own methods it has those of `BaseTranslator`. It imports neither
     TensorFlow nor Keras. Any number of threads may share it; coroutines ask by
     `await asyncio.to_thread(client.translate, texts)`.
 
     Args:
-        address: `host:port` or `grpc://host:port`; `grpcs://host:port` for TLS.
+        address: `host:port` or `grpc://host:port` for gRPC, `grpcs://host:port` for
+            gRPC with TLS, `http://host:port` or `https://host:port` for REST.
         model: its name on the server.
         version: number of the version to ask; by default the newest that is loaded.
         label: the same by its label, such as `"stable"`.
@@ -98,36 +95,26 @@ class Client(BaseTranslator):
         self.timeout = check_positive("timeout", timeout)
         self.retries = check_integer("retries", retries, minimum=0)
         self.together = check_integer("together", together)
-        self._max_bytes = check_integer("max_message_bytes", max_message_bytes)
+        check_integer("max_message_bytes", max_message_bytes)
         self._known: dict[str, Signature] = {}
-        self._headers = [(name.lower(), text) for name, text in (headers or {}).items()]
-        self._spec = protos.ModelSpec(name=model, version_label=label)
-        if version is not None:
-            self._spec.version.value = version
-        self._address = target_of(address)
-        self._channel = channel(address, max_message_bytes)
+        scheme, _ = check_address(address)
+        # Each brings a library that the other does not need.
+        protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
+        found = import_module(f"keras_attnvariants.serving.client.{protocol}")
+        to = Connection(
+            address, model, version, label, headers or {}, max_message_bytes
+        )
+        self._server = found.Server(to)
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model, by name."""
         if not self._known:
-            message = protos.GetModelMetadataRequest(
-                model_spec=self._spec, metadata_field=[_METADATA]
-            )
-            body = self._ask("PredictionService/GetModelMetadata", message)
-            with reading(self._address):
-                reply = protos.GetModelMetadataResponse.FromString(body)
-                found = reply.metadata[_METADATA].value
-                definitions = protos.SignatureDefMap.FromString(found)
-                self._known = messages.signatures_of(definitions)
+            self._known = self._ask(self._server.signatures)
         return dict(self._known)
 
     def versions(self) -> dict[int, str]:
         """The state of every version on the server, such as `{1: "AVAILABLE"}`."""
-        message = protos.GetModelStatusRequest(model_spec={"name": self._spec.name})
-        body = self._ask("ModelService/GetModelStatus", message)
-        with reading(self._address):
-            reply = protos.GetModelStatusResponse.FromString(body)
-            return messages.states_of(reply)
+        return self._ask(self._server.versions)
 
     def predict(
         self,
@@ -154,7 +141,7 @@ class Client(BaseTranslator):
 
     def close(self) -> None:
         """Ends the connections."""
-        self._channel.close()
+        self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -169,38 +156,23 @@ class Client(BaseTranslator):
     def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
         """Calls with so many sentences at a time, several at once."""
         rows, parts = zip(*call.batches(size), strict=True)
-        ask = functools.partial(self._predict_batch, call)
-        if len(parts) == 1:
-            found = [ask(parts[0])]
+        asks = [functools.partial(self._server.predict, call, part) for part in parts]
+        if len(asks) == 1:
+            found = [self._ask(asks[0])]
         else:
             with ThreadPoolExecutor(self.together) as pool:
                 # After a failure those that wait do not begin.
-                found = list(pool.map(ask, parts))
-        with reading(self._address):
+                found = list(pool.map(self._ask, asks))
+        with reading(self._server.address):
             return call.joined(rows, found)
 
-    def _predict_batch(self, call: Call, inputs: Arrays) -> dict[str, Array]:
-        message = messages.predict_request(
-            self._spec, call.signature.name, inputs, call.outputs
-        )
-        body = self._ask("PredictionService/Predict", message)
-        with reading(self._address):
-            found = dict(protos.PredictResponse.FromString(body).outputs)
-            return {n: messages.from_proto(n, found[n]) for n in call.outputs}
-
-    def _ask(self, method: str, message: Any) -> bytes:
-        """The body of the reply to a message, sent until the server is available."""
-        body = message.SerializeToString()
-        if len(body) > self._max_bytes:
-            raise MessageTooLargeError(
-                f"The request has {len(body):,} bytes, more than `max_message_bytes` "
-                f"({self._max_bytes:,}): send fewer sentences at once"
-            )
+    def _ask(self, ask: Callable[[float], T]) -> T:
+        """The result of a function of the seconds left, called until it succeeds."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:
             try:
-                return self._send(method, body, max(end - time.monotonic(), 1e-3))
+                return ask(max(end - time.monotonic(), 1e-3))
             except ServerUnavailableError as error:
                 failed += 1
                 if failed > self.retries:
@@ -208,32 +180,3 @@ class Client(BaseTranslator):
                 left = end - time.monotonic()
                 pause = pause_after(error, failed, self.timeout, left)
             time.sleep(pause)
-
-    def _send(self, method: str, body: bytes, timeout: float) -> bytes:
-        ask = self._channel.unary_unary(f"/tensorflow.serving.{method}")
-        try:
-            return ask(body, timeout=timeout, metadata=self._headers)
-        except grpc.RpcError as error:
-            details = error.details() or "no details"
-            raise error_of(self._address, error.code().name, details) from error
-
-
-def channel(address: str, max_bytes: int) -> grpc.Channel:
-    """A channel to an address.
-
-    Args:
-        address: as for `Client`.
-        max_bytes: bytes of a message in either direction, at most.
-    """
-    options = [
-        ("grpc.max_send_message_length", max_bytes),
-        ("grpc.max_receive_message_length", max_bytes),
-        # A server that comes back is found again within a second.
-        ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 500),
-        ("grpc.max_reconnect_backoff_ms", 1000),
-    ]
-    if address.startswith("grpcs://"):
-        credentials = grpc.ssl_channel_credentials()
-        return grpc.secure_channel(target_of(address), credentials, options)
-    return grpc.insecure_channel(target_of(address), options)

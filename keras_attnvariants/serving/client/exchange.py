@@ -1,4 +1,4 @@
-"""An exchange with a server: its address, attempts, and why there is no answer.
+"""An exchange with a server: its address, tries, and why there is no answer.
 
 Every failure is an exception of its own with a message of one line.
 """
@@ -7,15 +7,20 @@ import contextlib
 import random
 import re
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
+from typing import TypeVar
+from urllib.parse import urlsplit
 
-from keras_attnvariants.utils.checks import check_address
+T = TypeVar("T")
 
 _LONGEST = 400  # characters of what a server said
 # Seconds before a request is sent again, at most: they double so many times.
 _FIRST_PAUSE = 0.25
 _DOUBLINGS = 4
 
+_SCHEMES = ("", "grpc", "grpcs", "http", "https")
 _PLACE = re.compile(
     r"(?P<address>(?:[a-z]+://)?[^/]+)/(?P<model>[^/:@]+)"
     r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/]+))?"
@@ -54,24 +59,28 @@ class DeadlineError(ServingError):
     """There was no answer in time."""
 
 
-# By the codes of gRPC.
-_CODES: dict[type[ServingError], tuple[str, ...]] = {
-    InvalidRequestError: ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"),
-    ModelNotFoundError: ("NOT_FOUND", "UNIMPLEMENTED"),
-    AccessError: ("UNAUTHENTICATED", "PERMISSION_DENIED"),
-    ServerBusyError: ("RESOURCE_EXHAUSTED",),
-    ServerUnavailableError: ("UNAVAILABLE",),
-    DeadlineError: ("DEADLINE_EXCEEDED",),
+_WRONG = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", 400)
+# By the codes of gRPC, and those of HTTP as TensorFlow Serving and a proxy before it
+# have them.
+_CODES: dict[type[ServingError], tuple[str | int, ...]] = {
+    InvalidRequestError: _WRONG,
+    ModelNotFoundError: ("NOT_FOUND", "UNIMPLEMENTED", 404, 501),
+    AccessError: ("UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403),
+    MessageTooLargeError: (413,),
+    ServerBusyError: ("RESOURCE_EXHAUSTED", 429),
+    ServerUnavailableError: ("UNAVAILABLE", 502, 503),
+    DeadlineError: ("DEADLINE_EXCEEDED", 504),
 }
 
 
-def error_of(address: str, code: str, details: str) -> ServingError:
-    """The exception for a code of gRPC, by its name."""
-    kinds = (kind for kind, codes in _CODES.items() if code in codes)
+def error_of(address: str, status: str | int, details: str) -> ServingError:
+    """The exception for a status of gRPC, by its name, or of HTTP."""
+    kinds = (kind for kind, codes in _CODES.items() if status in codes)
     kind = next(kinds, ServingError)
     if kind is ServerBusyError and "larger than max" in details:
         kind = MessageTooLargeError
-    return kind(f"{address}: {one_line(details)} ({code})")
+    shown = f"HTTP {status}" if isinstance(status, int) else status
+    return kind(f"{address}: {one_line(details)} ({shown})")
 
 
 def one_line(text: str) -> str:
@@ -81,10 +90,26 @@ def one_line(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
+class Connection(NamedTuple):
+    """A model on a server, and how it is asked.
+
+    Attributes:
+        address, model, version, label, headers: as for `Client`.
+        max_bytes: bytes of a message in either direction, at most.
+    """
+
+    address: str
+    model: str
+    version: int | None
+    label: str | None
+    headers: Mapping[str, str]
+    max_bytes: int
+
+
 def pause_after(
     error: ServerUnavailableError, failed: int, timeout: float, left: float
 ) -> float:
-    """The seconds to wait before a request is sent again.
+    """The seconds to wait before a request is sent again, over gRPC and REST alike.
 
     Pauses double, and vary by chance so that clients do not come back together. gRPC's
     own policy of retries ends after four, whatever it is told.
@@ -133,7 +158,7 @@ def parse_place(place: str) -> dict[str, Any]:
 
     Args:
         place: address and model, with a version or label if any: `host:port/en-de`,
-            `grpcs://host:port/en-de/versions/2`, `host:port/en-de/labels/stable`.
+            `http://host:port/en-de/versions/2`, `host:port/en-de/labels/stable`.
 
     Raises:
         ValueError: it is something else.
@@ -145,10 +170,10 @@ def parse_place(place: str) -> dict[str, Any]:
     if not found:
         raise ValueError(
             "A served model is host:port/model, with /versions/N or /labels/NAME if "
-            f"it shall not be the newest version. Received: {without_password(place)}"
+            "it shall not be the newest version. Received: "
+            f"{without_password(place)}"
         )
     parts: dict[str, Any] = {k: v for k, v in found.groupdict().items() if v}
-    target_of(parts["address"])
     if "version" in parts:
         parts["version"] = int(parts["version"])
     return parts
@@ -159,19 +184,25 @@ def without_password(address: str) -> str:
     return re.sub(r"^([a-z]+://)?.*@", r"\1", address)
 
 
-def target_of(address: str) -> str:
-    """The target of an address for gRPC, without its scheme.
+def check_address(address: str) -> tuple[str, str]:
+    """The scheme of an address, or `""`, and its target for gRPC.
 
     Raises:
-        ValueError: it is not `host:port`, or has a password or the scheme of another
-            protocol.
+        ValueError: it has no host, an impossible port, or a password that gRPC cannot
+            send.
     """
     scheme, _, target = address.rpartition("://")
-    if scheme not in ("", "grpc", "grpcs") or "@" in target:
+    # Of others gRPC resolves the name, and may find several servers.
+    is_name = scheme not in _SCHEMES
+    try:
+        parts = urlsplit(f"//{target.lstrip('/') if is_name else target}")
+        is_wrong = parts.port == 0 or not (parts.hostname or is_name)
+    except ValueError:
+        is_wrong = True
+    if is_wrong or ("@" in target and not scheme.startswith("http")):
         raise ValueError(
-            "`address` must be host:port, grpc://host:port or grpcs://host:port, "
-            "without a password: the client speaks gRPC alone. Received: "
+            "`address` must be host:port, or http://host:port, with a port up to "
+            f"65535 and without a password over gRPC. Received: "
             f"{without_password(address)}"
         )
-    check_address("address", target)
-    return target
+    return scheme, address if is_name else target

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 
 from keras_attnvariants.serving.client import Client
 
@@ -12,10 +13,12 @@ class RawServer:
 
     Args:
         replies: bytes for one connection after another; the last one for all others.
+        pause: seconds before each byte of a reply.
     """
 
-    def __init__(self, *replies: bytes):
+    def __init__(self, *replies: bytes, pause: float = 0.0):
         self.replies = list(replies)
+        self.pause = pause
         self.asked = []
         self.socket = socket.create_server(("localhost", 0))
         self.port = self.socket.getsockname()[1]
@@ -43,7 +46,9 @@ class RawServer:
         self.asked.append(asked)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         try:
-            connection.sendall(reply)
+            for byte in reply if self.pause else [reply]:
+                connection.sendall(bytes([byte]) if self.pause else byte)
+                time.sleep(self.pause)
         except OSError:
             pass  # the client has disconnected
 

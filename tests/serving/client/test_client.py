@@ -16,18 +16,20 @@ from tests.serving.tools import LIMITS
 from tests.serving.tools import SENTENCES
 
 BATCH = LIMITS["max_batch"]
+BOTH = pytest.mark.parametrize("protocol", ["grpc", "rest"])
 
 
-def connect(service, **options):
+def connect(service, protocol, **options):
     options = {"max_batch": BATCH, **options}
-    return Client(service.grpc, "en-de", **options)
+    return Client(service.address(protocol), "en-de", **options)
 
 
 def test_it_starts_without_tensorflow():
     code = (
         "import sys, time\n"
         "from keras_attnvariants.serving import Client\n"
-        "Client('localhost:1', 'm').close()\n"
+        "for address in ('localhost:1', 'http://localhost:1'):\n"
+        "    Client(address, 'm').close()\n"
         "heavy = {'tensorflow', 'tensorflow_serving', 'keras', 'jax'}\n"
         "print(heavy & set(sys.modules) or 'none', time.process_time() < 1)"
     )
@@ -37,18 +39,22 @@ def test_it_starts_without_tensorflow():
     assert done.stdout.split() == ["none", "True"]
 
 
-def test_translations_equal_those_of_the_package_in_their_order(service, found, texts):
-    with connect(service) as client:
+@BOTH
+def test_translations_equal_those_of_the_package_in_their_order(
+    protocol, service, found, texts
+):
+    with connect(service, protocol) as client:
         # More than one request: the server accepts 33 sentences.
         assert client.translate(texts[:SENTENCES]) == found["hc-sa"][1]
         assert client.translate([]) == []
         assert client.translate(["", "\ud800"])[0] == ""
 
 
-def test_methods_return_what_the_savedmodel_returns(service, exported, texts):
+@BOTH
+def test_methods_return_what_the_savedmodel_returns(protocol, service, exported, texts):
     texts = texts[:9]
     local = SavedTranslator(exported["hc-sa"])
-    with connect(service) as client:
+    with connect(service, protocol) as client:
         assert [[each.text for each in best] for best in client.nbest(texts)] == [
             [each.text for each in best] for best in local.nbest(texts)
         ]
@@ -62,9 +68,10 @@ def test_methods_return_what_the_savedmodel_returns(service, exported, texts):
             client.sample(texts)
 
 
-def test_coroutines_get_the_same(service, found, texts):
+@BOTH
+def test_coroutines_get_the_same(protocol, service, found, texts):
     async def translate():
-        with connect(service, max_batch=7) as client:
+        with connect(service, protocol, max_batch=7) as client:
             several = [
                 asyncio.to_thread(client.translate, texts[i : i + 10])
                 for i in range(0, 50, 10)
@@ -74,9 +81,10 @@ def test_coroutines_get_the_same(service, found, texts):
     assert asyncio.run(translate()) == found["hc-sa"][1]
 
 
-def test_any_signature_can_be_asked(service, texts):
+@BOTH
+def test_any_signature_can_be_asked(protocol, service, texts):
     texts = texts[:5]
-    with connect(service, together=1) as client:
+    with connect(service, protocol, together=1) as client:
         whole = client.predict({"text": texts}, "align")
         signature = client.signatures()["align"]
         assert signature.inputs == {"text": TensorSpec("string", (None,))}
@@ -97,15 +105,17 @@ def test_any_signature_can_be_asked(service, texts):
         assert {len(array) for array in nothing.values()} == {0}
 
 
-def test_versions_and_labels(service, texts):
-    with connect(service) as client:
+@BOTH
+def test_versions_and_labels(protocol, service, texts):
+    with connect(service, protocol) as client:
         assert client.versions() == {1: "AVAILABLE"}
         expected = client.translate(texts[:2])
     for options in ({"version": 1}, {"label": "stable"}, {"label": "canary"}):
-        with connect(service, **options) as client:
+        with connect(service, protocol, **options) as client:
             assert client.translate(texts[:2]) == expected
 
 
+@BOTH
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -114,24 +124,30 @@ def test_versions_and_labels(service, texts):
         ({"model": "de-en"}, clients.ModelNotFoundError, "Servable not found"),
     ],
 )
-def test_models_that_the_server_does_not_have(options, error, message, service):
+def test_models_that_the_server_does_not_have(
+    protocol, options, error, message, service
+):
     options = {"model": "en-de", **options}
-    with Client(service.grpc, **options) as client:
+    with Client(service.address(protocol), **options) as client:
         with pytest.raises(error, match=message) as raised:
             client.translate(["a"])
     assert "\n" not in str(raised.value)
 
 
-def test_too_many_sentences_are_refused_by_the_server(service):
-    with Client(service.grpc, "en-de", max_batch=64) as client:
+@BOTH
+def test_too_many_sentences_are_refused_by_the_server(protocol, service):
+    with Client(service.address(protocol), "en-de", max_batch=64) as client:
         message = rf"`text` .*at most {BATCH} sentences.*\[{BATCH + 1}\]"
         with pytest.raises(clients.InvalidRequestError, match=message) as raised:
             client.translate(["a"] * (BATCH + 1))
     assert "\n" not in str(raised.value)
 
 
-def test_the_number_of_sentences_is_learned_from_the_server(service, found, texts):
-    with Client(service.grpc, "en-de") as client:
+@BOTH
+def test_the_number_of_sentences_is_learned_from_the_server(
+    protocol, service, found, texts
+):
+    with Client(service.address(protocol), "en-de") as client:
         assert client.max_batch == 64
         assert client.translate(texts[:SENTENCES]) == found["hc-sa"][1]
         assert client.max_batch == BATCH
@@ -152,13 +168,14 @@ def test_the_number_of_sentences_is_learned_from_the_server(service, found, text
     ],
 )
 def test_wrong_calls_are_refused_by_name(call, message, service):
-    with connect(service) as client:
+    with connect(service, "grpc") as client:
         with pytest.raises(ValueError, match=message):
             client.predict(*call)
 
 
-def test_messages_have_a_limit_in_both_directions(service, texts):
-    with connect(service, max_message_bytes=30_000) as client:
+@BOTH
+def test_messages_have_a_limit_in_both_directions(protocol, service, texts):
+    with connect(service, protocol, max_message_bytes=30_000) as client:
         assert client.translate(["a"])
         with pytest.raises(clients.MessageTooLargeError, match="30,000"):
             client.translate(["a" * 40_000])
@@ -166,22 +183,26 @@ def test_messages_have_a_limit_in_both_directions(service, texts):
             client.predict({"text": texts[:20]}, "align")
 
 
-def test_a_missing_server_is_reported_after_a_few_tries():
-    with Client("localhost:1", "en-de", retries=1) as client:
+@BOTH
+def test_a_missing_server_is_reported_after_a_few_tries(protocol):
+    address = "localhost:1" if protocol == "grpc" else "http://localhost:1"
+    with Client(address, "en-de", retries=1) as client:
         with pytest.raises(clients.ServerUnavailableError, match="localhost:1"):
             client.translate(["a"])
 
 
-def test_the_first_failure_of_several_requests_is_reported(service):
+@BOTH
+def test_the_first_failure_of_several_requests_is_reported(protocol, service):
     texts = ["a", "a" * 4000, "b" * 4000]
     options = {"max_batch": 1, "max_message_bytes": 3000}
-    with connect(service, **options) as client:
+    with connect(service, protocol, **options) as client:
         with pytest.raises(clients.MessageTooLargeError):
             client.translate(texts)
 
 
-def test_a_deadline_is_kept(service, texts):
-    with connect(service) as client:
+@BOTH
+def test_a_deadline_is_kept(protocol, service, texts):
+    with connect(service, protocol) as client:
         client.signatures()
         client.timeout = 1e-4
         with pytest.raises(clients.DeadlineError):
@@ -196,15 +217,13 @@ def test_a_deadline_is_kept(service, texts):
         ({"timeout": 0}, "`timeout`"),
         ({"retries": -1}, "`retries`"),
         ({"model": ""}, "`model`"),
-        (
-            {"address": "http://localhost:1"},
-            "`address`.*gRPC alone.*http://localhost:1",
-        ),
+        ({"address": "http://"}, "`address`"),
         ({"address": ""}, "`address`"),
         ({"address": "localhost:99999"}, "`address`.*localhost:99999"),
+        ({"address": "http://localhost:99999"}, "`address`.*localhost:99999"),
         ({"address": "localhost:x"}, "`address`"),
         ({"address": "me:secret@localhost:1"}, "`address`.*: localhost:1$"),
-        ({"address": "grpc://me:secret@localhost:0"}, "`address`.*: grpc://localhost"),
+        ({"address": "http://me:secret@localhost:0"}, "`address`.*: http://localhost"),
     ],
 )
 def test_wrong_arguments_are_refused(options, message):
@@ -218,10 +237,12 @@ def test_a_single_text_is_not_a_list():
             client.translate("Good morning.")
 
 
-def test_a_request_is_sent_again_as_often_as_it_may(monkeypatch):
+@BOTH
+def test_a_request_is_sent_again_as_often_as_it_may(protocol, monkeypatch):
     pauses = []
     monkeypatch.setattr(time, "sleep", pauses.append)
-    with Client("localhost:1", "en-de", retries=2) as client:
+    address = "localhost:1" if protocol == "grpc" else "http://localhost:1"
+    with Client(address, "en-de", retries=2) as client:
         with pytest.raises(clients.ServerUnavailableError):
             client.versions()
     assert len(pauses) == 2 and pauses[0] < pauses[1]

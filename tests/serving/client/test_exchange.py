@@ -29,6 +29,23 @@ def test_a_message_that_is_too_large_has_a_name_of_its_own():
     assert type(error) is errors.MessageTooLargeError
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.InvalidRequestError),
+        (404, errors.ModelNotFoundError),
+        (413, errors.MessageTooLargeError),
+        (503, errors.ServerUnavailableError),
+        (504, errors.DeadlineError),
+        (500, errors.ServingError),
+    ],
+)
+def test_a_status_of_http_has_its_exception(status, kind):
+    error = errors.error_of("http://here", status, "no")
+    assert type(error) is kind
+    assert str(error) == f"http://here: no (HTTP {status})"
+
+
 def test_messages_of_servers_are_cut_and_cannot_control_a_terminal():
     assert len(errors.one_line("x" * 10_000)) == 401
     text = "\x1b[31ma\x07\u202e b\r\nc\u2028d\x9b2J\0e"

@@ -1,4 +1,4 @@
-"""Nonsensical replies of a server."""
+"""Nonsensical replies over gRPC; the others are in test_client.py."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor

@@ -1,0 +1,187 @@
+"""A model on TensorFlow Serving over REST."""
+
+import base64
+import json
+import ssl
+import time
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+from google.protobuf import json_format
+
+from keras_attnvariants.serving import messages
+from keras_attnvariants.serving.calls import Array
+from keras_attnvariants.serving.calls import Arrays
+from keras_attnvariants.serving.calls import Call
+from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.client.exchange import Connection
+from keras_attnvariants.serving.client.exchange import DeadlineError
+from keras_attnvariants.serving.client.exchange import MessageTooLargeError
+from keras_attnvariants.serving.client.exchange import ServerUnavailableError
+from keras_attnvariants.serving.client.exchange import check_size
+from keras_attnvariants.serving.client.exchange import error_of
+from keras_attnvariants.serving.client.exchange import one_line
+from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import without_password
+
+# The types of JSON in which values come, by the kind of their arrays.
+_JSON_TYPES = {"O": (str,), "b": (bool,), "i": (int,), "f": (float, int)}
+
+
+class Server:
+    """Asks for one model over HTTP, from any thread.
+
+    The address may have a path, and a user and a password for a proxy that wants them.
+
+    Attributes:
+        address: for messages, without the password.
+        max_bytes: bytes of a message in either direction, at most.
+    """
+
+    def __init__(self, to: Connection) -> None:
+        try:
+            url = httpx.URL(to.address)
+        except httpx.InvalidURL as error:
+            raise ValueError(
+                f"`address` is not a URL ({error}). Received: "
+                f"{without_password(to.address)!r}"
+            ) from None
+        # In the URL, httpx would log the password.
+        auth = (url.username, url.password) if url.userinfo else None
+        self.address = str(url.copy_with(userinfo=b""))
+        self._model = f"{self.address.rstrip('/')}/v1/models/{quote(to.model, safe='')}"
+        self._version = self._model
+        if to.version is not None:
+            self._version += f"/versions/{to.version}"
+        if to.label is not None:
+            self._version += f"/labels/{quote(to.label, safe='')}"
+        self.max_bytes = to.max_bytes
+        usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        self._client = httpx.Client(
+            auth=auth,
+            headers={**usual, **to.headers},
+            limits=httpx.Limits(),
+            # Neither proxies nor passwords that nobody named, and the system's CAs.
+            trust_env=False,
+            verify=ssl.create_default_context(),
+        )
+
+    def signatures(self, timeout: float) -> dict[str, Signature]:
+        """The signatures; see `send` for `timeout` and errors."""
+        body = self.send(f"{self._version}/metadata", None, timeout)
+        with reading(self.address):
+            found = json.loads(body)["metadata"]["signature_def"]
+            return messages.signatures_of(_message("SignatureDefMap", found))
+
+    def versions(self, timeout: float) -> dict[int, str]:
+        """The state of each version; see `send` for `timeout` and errors."""
+        body = self.send(self._model, None, timeout)
+        with reading(self.address):
+            found = _message("GetModelStatusResponse", json.loads(body))
+            return messages.states_of(found)
+
+    def predict(self, call: Call, inputs: Arrays, timeout: float) -> dict[str, Array]:
+        """The outputs of a batch; see `send` for `timeout` and errors."""
+        value = {
+            "signature_name": call.signature.name,
+            "inputs": {name: _listed(array) for name, array in inputs.items()},
+        }
+        data = json.dumps(value).encode()
+        body = self.send(f"{self._version}:predict", data, timeout)
+        with reading(self.address):
+            # The server sends all that there are.
+            found, specs = json.loads(body)["outputs"], call.signature.outputs
+            if len(specs) == 1:  # comes without its name
+                found = dict.fromkeys(specs, found)
+            return {
+                name: _array(name, found[name], specs[name]) for name in call.outputs
+            }
+
+    def send(self, url: str, body: bytes | None, timeout: float) -> bytes:
+        """The body of the reply.
+
+        Args:
+            url: address of what is asked.
+            body: what is sent; `None` to ask without.
+            timeout: seconds to wait.
+
+        Raises:
+            ServingError: there is none in time, or it says that something is wrong.
+        """
+        check_size(body or b"", self.max_bytes)
+        end = time.monotonic() + timeout
+        method = "GET" if body is None else "POST"
+        found = bytearray()
+        try:
+            with self._client.stream(
+                method, url, content=body, timeout=timeout
+            ) as reply:
+                for chunk in reply.iter_raw():
+                    found += chunk
+                    if len(found) > self.max_bytes:
+                        raise MessageTooLargeError(
+                            f"{self.address}: the reply has more bytes than "
+                            f"`max_message_bytes` ({self.max_bytes:,})"
+                        )
+                    if time.monotonic() > end:
+                        raise TimeoutError
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise DeadlineError(
+                f"{self.address}: no reply in {timeout:.3g} seconds"
+            ) from error
+        except httpx.LocalProtocolError as error:
+            raise ValueError("`headers` hold what HTTP does not allow") from error
+        except httpx.TransportError as error:
+            what = one_line(str(error)) or type(error).__name__
+            raise ServerUnavailableError(f"{self.address}: {what}") from error
+        if reply.status_code != 200:
+            raise error_of(self.address, reply.status_code, _reason(bytes(found)))
+        return bytes(found)
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._client.close()
+
+
+def _message(kind: str, value: Any) -> Any:
+    """A message from its JSON, with its only field, which must be there."""
+    message = getattr(messages.protos, kind)()
+    [field] = message.DESCRIPTOR.fields
+    found = {field.name: value[field.name]}
+    return json_format.ParseDict(found, message, ignore_unknown_fields=True)
+
+
+def _listed(array: Array) -> Any:
+    """An array as JSON; bytes that are not UTF-8 go as base64."""
+    texts = np.frompyfunc(_text, 1, 1)
+    return (texts(array) if array.dtype == object else array).tolist()
+
+
+def _text(text: bytes) -> Any:
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError:
+        return {"b64": base64.b64encode(text).decode()}
+
+
+def _array(name: str, value: Any, spec: TensorSpec) -> Array:
+    """JSON as an array of the type of an output."""
+    array = np.array(value, object)
+    for leaf in array.ravel():
+        if type(leaf) not in _JSON_TYPES[spec.array_type.kind]:
+            raise ValueError(f"`{name}` must be {spec.dtype}. Received: {leaf!r:.80}")
+    if array.size == 0:
+        # An empty list has no axes after the first.
+        array = array.reshape([size or 0 for size in spec.shape])
+    return array.astype(spec.array_type)
+
+
+def _reason(body: bytes) -> str:
+    """The reason in the body of an error: JSON from TensorFlow Serving, else text."""
+    try:
+        return str(json.loads(body)["error"])
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return body.decode("utf-8", "replace")
