@@ -116,7 +116,7 @@ def score_test_set(
         test_set: its name.
         texts: translations by system and seed.
         references: one of each sentence.
-        language: that of the translations.
+        language: code of the language of the translations.
         baseline: name of the system that the others are compared with. Without it
             among the texts there are no differences.
         settings: metrics, intervals and tests.
