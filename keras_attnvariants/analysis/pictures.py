@@ -159,7 +159,7 @@ def draw_curve(
     x, y, low, high = zip(*((p.x, p.y, p.low, p.high) for p in points), strict=True)
     color = COLORS[number % len(COLORS)]
     if kind == "bars":
-        errors = np.abs(np.subtract([low, high], y))
+        errors = np.abs(np.subtract([low, high], y)).tolist()
         axis.barh(x, y, xerr=errors, color=color, ecolor=INK, height=0.7)
         axis.invert_yaxis()
     elif kind == "points":

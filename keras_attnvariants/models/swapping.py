@@ -98,6 +98,11 @@ def swap_attention(
         )
     chosen = chosen_layers(model, names)
     swapped, copies = copied(model, layer, chosen)
+    if not chosen <= {id(old) for old, _ in copies}:
+        raise ValueError(
+            "`model` must not have attention in a model within a Sequential one: "
+            f"`clone_model` of Keras {keras.__version__} does not reach it"
+        )
     if not swapped.built:
         swapped.build(model.input_shape)
     for old, new in copies:

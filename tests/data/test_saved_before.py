@@ -65,6 +65,9 @@ def arrays(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.skipif(
+    keras.__version__ < "3.15", reason="Keras does not read what a newer one wrote"
+)
 def test_a_keras_file_loads(saved):
     model = keras.saving.load_model(saved / "layers.keras")
     recorded = np.load(saved / "layers.npz")

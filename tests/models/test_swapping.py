@@ -86,7 +86,11 @@ def test_layers_within_models_and_of_ours_are_swapped_by_name():
     model = keras.Model(y, learned(z, z))
     randomize(model)
     variant = kav.AlibiAttention(HEADS)
-    swapped, layers = kav.swap_attention(model, variant)
+    try:
+        swapped, layers = kav.swap_attention(model, variant)
+    except ValueError as error:
+        assert keras.__version__ < "3.13" and "does not reach" in str(error)
+        return
     assert [layer.name for layer in layers] == ["inner", "outer"]
     assert layers[1].before == "DotProductAttention"
     assert layers[1].left == layers[1].new == ()
