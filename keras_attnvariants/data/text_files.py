@@ -80,8 +80,9 @@ def held_out_split(key: str) -> str:
 _SAMPLE_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 20
 _ADVICE = (
-    "`file --mime-encoding` guesses the encoding, `iconv -f ENCODING -t UTF-8` "
-    "converts the file, and `grep -axv '.*'` shows the lines that are not UTF-8."
+    "`grep -axv '.*'` shows the lines that are not UTF-8; if the whole file is in one "
+    "other encoding, `file --mime-encoding` guesses which, and `iconv -f ENCODING "
+    "-t UTF-8` converts it."
 )
 
 
