@@ -30,6 +30,7 @@ SECONDS = 10
 BYTES = 10**9
 # The smallest graph.
 EXPORT = ("--precision=float32", "--beam-size=1", "--signature=nbest")
+LANGUAGES = ("--source=xx", "--target=yy")
 MANIFEST = "manifest.json"
 # Values that replace a number or a text in a JSON file.
 VALUES = [None, True, -1, 0, 10**9, 1e308, "", "x", "../../x", [], {}, [[]], {"a": 1}]
@@ -73,19 +74,18 @@ class Commands:
     def training(self, corpus, run, steps):
         """The arguments of `kav train`, for a tiny model."""
         sizes = ("--width=8", "--layers=1", "--heads=2", "--feed-forward=16")
-        languages = ("--source=xx", "--target=yy")
         preset = ("--preset=kav/base/multi30k", "--vocabulary-size=50")
         quick = ("--samples=0", "--bleu-sentences=0", f"--steps={steps}")
         options = ("--batch-tokens=512", "--precision=float32", *quick)
         where = (f"--data={corpus}", f"--run={run}")
-        return ("train", *where, *languages, *preset, *sizes, *options)
+        return ("train", *where, *LANGUAGES, *preset, *sizes, *options)
 
     def of(self, kind, path):
         """The commands that take a folder of a kind, as lists of arguments."""
         output = self.folder / "output"
         if kind == "corpus":
             run = self.folder / "new-run"
-            return [self.training(path, run, 1), ("doctor", path)]
+            return [self.training(path, run, 1), ("doctor", path, *LANGUAGES)]
         if kind == "saved":
             return [("doctor", path), ("translate", f"--saved-model={path}", "a b")]
         found = [
