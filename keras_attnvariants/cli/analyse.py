@@ -137,6 +137,11 @@ def analyse(
     data.check(analysis)
     check_extra("A picture", "plot", ("matplotlib",))
     folders = short_names(runs)
+    if len({file_name(name) for name in folders}) < len(folders):
+        raise ValueError(
+            "The names of the systems must differ in letters or digits, since files "
+            f"have them. Received: {', '.join(folders)}"
+        )
     check_output_folder("--output", output)
     import_modules(imports)
     from rich.console import Console
@@ -148,9 +153,14 @@ def analyse(
     for name, table in tables(analysis, systems, lambda: islice(read(), sentences)):
         console.print(table)
         for write, suffix in ((table.to_csv, ".csv"), (table.plot, ".png")):
-            path = output / (re.sub(r"[^\w.]+", "-", name).strip("-") + suffix)
+            path = output / (file_name(name) + suffix)
             write(path)
             typer.echo(path)
+
+
+def file_name(name: str) -> str:
+    """A name of files for that of a system."""
+    return re.sub(r"[^\w.]+", "-", name).strip("-.")
 
 
 def tables(

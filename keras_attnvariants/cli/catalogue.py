@@ -118,10 +118,12 @@ def corpora() -> None:
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
         table.add_row(name, languages, f"{corpus.megabytes:,}", digests, corpus.licence)
     console = Console(highlight=False)
-    console.print(table, "They are fetched from:")
+    console.print(table)
+    # Addresses and paths are not broken, so that they can be copied.
+    typer.echo("They are fetched from:")
     for name in sources.names():
-        console.print(f"  {name}: {sources.get(name).origin}")
-    console.print(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
+        typer.echo(f"  {name}: {sources.get(name).origin}")
+    typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
 
 
 @command

@@ -95,7 +95,9 @@ def doctor(
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Examine a run, a model or a corpus, or what is installed; change nothing.
+    """Examine a run, a model or a corpus, or what is installed.
+
+    Nothing is changed, but a corpus is read into the cache, as for a training.
 
     Exit code 0: all is well; 1: something is damaged or missing; 2: a wrong call.
 
@@ -105,6 +107,8 @@ def doctor(
         raise ValueError("--precision is about the machine: give no folder with it.")
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
+    if place is None and (source or target):
+        raise ValueError("--source and --target are those of a corpus: name one.")
     if (source is None) != (target is None):
         raise ValueError("A corpus has two languages: give --source and --target.")
     import_modules(imports)

@@ -104,10 +104,15 @@ def examine_run(folder: Path) -> Diagnosis:
     if findings[0].state == OK:
         advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
         findings.append(examined(TOKENIZER, check_tokenizer, folder, advice=advice))
-    findings.append(examined(LOG, log, folder / LOG))
-    for path in TrainingState(folder / STATES).paths():
+    advice = "Give the folder of a model, best/ or averaged/, instead of the run"
+    findings.append(examined(LOG, log, folder / LOG, advice=advice))
+    states = TrainingState(folder / STATES).paths()
+    for path in states:
         name, advice = f"{STATES}/{path.name}", "A resume passes over it"
         findings.append(examined(name, state, path, advice=advice))
+    if states and not steps:
+        advice = "Train again in another folder; the models do not need the states"
+        findings.append(Finding(DAMAGED, STATES, "no state is intact", advice))
     for path in numbered(folder / CHECKPOINTS, "step"):
         name, advice = f"{CHECKPOINTS}/{path.name}", "The average leaves it out"
         findings.append(examined(name, read_weights, path, advice=advice))
@@ -124,7 +129,7 @@ def examine_run(folder: Path) -> Diagnosis:
     damaged = {finding.name for finding in findings if finding.state == DAMAGED}
     if steps and not damaged & {CONFIG, TOKENIZER}:
         usable.append(
-            f"kav train with the same options continues at update {steps[-1]}"
+            f"kav train with the same options continues at update {steps[-1]:,}"
         )
     return Diagnosis("a run", [*findings, *models], usable)
 
@@ -182,6 +187,8 @@ def examine_corpus(place: str, languages: tuple[str, str]) -> Diagnosis:
     try:
         corpus = load_corpus(place, source, target)
     except (ValueError, OSError) as error:
+        if not os.path.lexists(place):
+            raise  # not damaged: an unknown name, or no network
         finding = Finding(DAMAGED, Path(place).name, one_line(str(error)))
         return Diagnosis("a corpus", [finding], [])
     findings = [Finding(OK, x.split, str(x)) for x in corpus.reports.values()]

@@ -104,7 +104,8 @@ class SystemOptions:
     )
     server: str | None = option(
         "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
-        "or /labels/stable if it shall not be the newest."
+        "or /labels/stable if it shall not be the newest. An address that begins with "
+        "http:// or https:// is one of REST."
     )
     precision: Precision | None = option(
         "What the model computes in; default: as in training."
@@ -119,6 +120,15 @@ class SystemOptions:
         systems = (self.model, self.saved_model, self.server)
         return sum(system is not None for system in systems)
 
+    @property
+    def shown_server(self) -> str | None:
+        """The server without its password."""
+        if self.server is None:
+            return None
+        from keras_attnvariants.serving.client.exchange import without_password
+
+        return without_password(self.server)
+
     def check(self) -> None:
         """Raises at once if an option lacks another, or a folder is of another kind.
 
@@ -130,17 +140,18 @@ class SystemOptions:
         """
         if self.model is None and self.precision is not None:
             raise ValueError(
-                "--precision applies to --model: that of a SavedModel was chosen when "
-                f"it was exported. Received: {self.precision}"
+                "--precision applies to --model: that of an exported model was chosen "
+                f"when it was exported. Received: {self.precision}"
             )
         if self.model is not None:
             model_folder("--model", self.model)
         if self.saved_model is not None:
             check_place("--saved-model", self.saved_model, SAVED)
         if self.server is not None:
+            from keras_attnvariants.serving.client.exchange import check_address
             from keras_attnvariants.serving.client.exchange import parse_place
 
-            parse_place(self.server)
+            check_address(parse_place(self.server)["address"])
         if self.source_tag is not None and (self.model is None or self.count > 1):
             raise ValueError(
                 "--source-tag is checked with the vocabulary of --model: for an "
@@ -187,7 +198,7 @@ class SystemOptions:
             from keras_attnvariants.serving.client import Client
             from keras_attnvariants.serving.client.exchange import parse_place
 
-            yield self.server, Client(**parse_place(self.server))
+            yield str(self.shown_server), Client(**parse_place(self.server))
 
     def _of_model(
         self, name: str, search: SearchOptions, no_repeat_ngram: int
@@ -263,7 +274,10 @@ def short_names(models: list[str]) -> dict[str, Path]:
 
     Raises:
         FileNotFoundError: there is no such model.
+        ValueError: one is given twice.
     """
+    if len(set(models)) < len(models):
+        raise ValueError(f"Give each model once. Received: {', '.join(models)}")
     last = [Path(x).resolve().name if os.path.exists(x) else x for x in models]
     return {
         model if last.count(name) > 1 else name: model_folder("--model", model)

@@ -133,7 +133,7 @@ def translate_all(system: Translate, source: Source, writer: LineWriter) -> None
 def origin(systems: SystemOptions, files: FileOptions) -> Settings:
     """The system and the sentences by option; files by their digests."""
     found: Settings = {
-        "--server": systems.server,
+        "--server": systems.shown_server,
         "--source-tag": systems.source_tag,
         "--precision": systems.precision,
     }

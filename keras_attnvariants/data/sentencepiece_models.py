@@ -59,8 +59,7 @@ def joined(source: bytes, target: bytes) -> bytes:
 def parts(model_bytes: bytes) -> tuple[bytes, bytes | None]:
     """The models that `joined` was given; `None` for targets if there is one for both.
 
-    The size at the end tells where they are: messages are not read, which takes long
-    and needs the release of protobuf that SentencePiece was made with.
+    The size at the end tells where they are: reading messages takes long.
     """
     size = int.from_bytes(model_bytes[-4:], "little")
     target = model_bytes[-6 - size : -6]

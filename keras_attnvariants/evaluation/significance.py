@@ -12,6 +12,8 @@ import numpy as np
 
 # The probability with which a test should find a difference.
 POWER = 0.8
+# Below it a corrected p-value is significant.
+LEVEL = 0.05
 # The difference whose number of seeds is told, and the largest such number.
 TARGET, MOST_SEEDS = 0.5, 100
 
@@ -68,12 +70,13 @@ def seed_tests(
 ) -> dict[str, SeedTests]:
     """Dunnett's test of systems against a baseline (1955).
 
-    Dunnett's pools the variance over all systems, which may have any number of seeds.
+    The test pools the variance over all systems, which may have any number of seeds.
+    Its power is that of decisions at `LEVEL`.
 
     Args:
         systems: scores by name of the system and by seed.
         baseline: scores by seed.
-        confidence: confidence of the intervals; what is left to 1 is the level.
+        confidence: confidence of the intervals.
     """
     from scipy import stats
     from scipy.optimize import brentq
@@ -81,7 +84,7 @@ def seed_tests(
     control, *groups = [[*scores.values()] for scores in (baseline, *systems.values())]
     freedom = sum(len(group) - 1 for group in (control, *groups))
     squares = sum(len(group) * np.var(group) for group in (control, *groups))
-    if not groups or not squares:
+    if not any(map(np.ptp, (control, *groups))) or not groups:
         return {name: SeedTests() for name in systems}
     test = stats.dunnett(*groups, control=control, rng=np.random.default_rng(1))
     low, high = test.confidence_interval(confidence)
@@ -89,9 +92,10 @@ def seed_tests(
     errors = deviation * np.sqrt(
         [1 / len(group) + 1 / len(control) for group in groups]
     )
-    critical = (high - low)[0] / 2 / errors[0]
+    decided = test.confidence_interval(1 - LEVEL)
+    critical = (decided.high - decided.low)[0] / 2 / errors[0]
     effect = brentq(lambda x: power(x, critical, freedom) - POWER, 0, 9 * critical)
-    needed = seeds_needed(deviation, len(groups), confidence)
+    needed = seeds_needed(deviation, len(groups), 1 - LEVEL)
     rows = np.transpose([low, high, test.pvalue, effect * errors]).tolist()
     tests = (SeedTests._make([*row, needed]) for row in rows)
     return dict(zip(systems, tests, strict=True))

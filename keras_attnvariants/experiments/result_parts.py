@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 from typing import NamedTuple
 
-# Below it a corrected p-value is significant.
-LEVEL = 0.05
 # Metrics of which less is better.
 LOWER_IS_BETTER = ("TER",)
 

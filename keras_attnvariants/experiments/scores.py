@@ -193,8 +193,8 @@ def sentence_tests(
 ) -> SentenceTests:
     """Tests of a system against the baseline with other sentences, and other seeds.
 
-    Those over sentences have the runs of the seeds that both have; without any, the
-    first run of each.
+    The bootstrap has all runs of both; randomization those of the seeds that both have
+    or, without any, the first run of each.
 
     Args:
         system, baseline: with equally many sentences and samples.
@@ -208,8 +208,8 @@ def sentence_tests(
     both: tuple[Any, ...] = (None, None)
     if min(len(system.statistics), len(baseline.statistics)) > 1:
         rng = np.random.default_rng(system.draws)
-        drawn = system.with_drawn_seeds(rng) - baseline.with_drawn_seeds(rng)
-        both = tuple(map(float, np.quantile(drawn, limits)))
+        varied = system.with_drawn_seeds(rng) - baseline.with_drawn_seeds(rng)
+        both = tuple(map(float, np.quantile(varied, limits)))
     ours, theirs = [of_seeds(each.statistics, common) for each in (system, baseline)]
 
     def mean(sums: np.ndarray) -> float:  # of [seeds, k]
@@ -219,11 +219,15 @@ def sentence_tests(
         first = mean(kept @ ours + exchanged @ theirs)
         return abs(first - mean(kept @ theirs + exchanged @ ours))
 
-    real, count = mean(ours.sum(1)) - mean(theirs.sum(1)), ours.shape[1]
+    means = [
+        mean(np.stack([*each.statistics.values()]).sum(1))
+        for each in (system, baseline)
+    ]
+    real, count = means[0] - means[1], ours.shape[1]
     if count < 2 or np.array_equal(ours, theirs):
         return SentenceTests(1.0, 1.0, real, real, *both)
-    means = [of_seeds(s.resampled, common).mean(0) for s in (system, baseline)]
-    resampled = np.subtract(*means)
+    drawn = [np.mean([*each.resampled.values()], axis=0) for each in (system, baseline)]
+    resampled = np.subtract(*drawn)
     # As sacrebleu: the share of samples that differ by more than the test set does
     # when their mean is moved to 0. The test set counts as one of them.
     sizes = np.abs(resampled)

@@ -107,6 +107,8 @@ def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
         s.scores.tokenize,
         s.scores.samples,
         str(s.analyses),
+        # Tables of another definition have other columns.
+        *(ANALYSES[name].definition for name in analyses_of(folder, system)),
         *([str(s.shown)] if s.shown else []),
         [record and record.translations for record in records],
     )

@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable
 from collections.abc import Callable
 from dataclasses import dataclass
+from heapq import heapify
 from heapq import heappop
 from heapq import heappush
 from typing import Any
@@ -157,6 +158,8 @@ class Turns:
         finally:
             for answer in answers:
                 answer.cancel()
+            self._queue = [each for each in self._queue if not each[-1].done()]
+            heapify(self._queue)
 
     async def _work(self) -> None:
         """Takes turns while texts wait."""
@@ -184,9 +187,8 @@ class Turns:
             if turn and (len(turn) + 1) * longest > TURN_BYTES:
                 break
             heappop(self._queue)
-            if not answer.done():
-                self._time = time
-                turn.append((text, answer))
+            self._time = time
+            turn.append((text, answer))
         return turn
 
     def _size(self, text: str) -> int:

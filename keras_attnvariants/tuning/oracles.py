@@ -256,7 +256,7 @@ class RunTuner(BaseTuner):
     def on_trial_begin(self, trial: Any) -> None:
         """Report the trial."""
         ended, total = len(self.oracle.end_order), self.oracle.max_trials
-        self._report(ended / total if total else 0.0, f"trial {trial.trial_id}")
+        self._report(ended / total, f"trial {trial.trial_id}")
 
     def run_trial(self, trial: Any) -> dict[str, float]:
         """Train a trial, or continue it where it was killed.

@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
+from keras_attnvariants.cli.models import SystemOptions
+from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.outputs import PartialFile
+from keras_attnvariants.cli.outputs import output_to
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.serving.echo import echo_server
@@ -192,6 +195,22 @@ def test_a_server_with_a_password_is_refused_and_not_kept(kav, tmp_path):
     check_error(result, "without a password", "grpc://localhost:1")
     assert "secret" not in result.output
     assert not list(tmp_path.iterdir())
+
+
+def test_no_password_of_a_server_is_kept_or_shown(kav, tmp_path, monkeypatch):
+    (tmp_path / "in").write_text("a\nb\n")
+    output = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        with output_to(output, {"--server": "other"}, resume=False) as writer:
+            writer.write(["a"], ["A"])
+            raise KeyboardInterrupt
+    files = ("--input", tmp_path / "in", "--output", output, "--resume")
+    server = "http://me:secret@localhost:1/m"
+    result = kav("translate", "--server", server, *files)
+    check_error(result, "--server http://localhost:1/m instead of other")
+    assert "secret" not in result.output
+    systems = SystemOptions(server=server)
+    assert list(systems.translators(SearchOptions())) == ["http://localhost:1/m"]
 
 
 def test_anything_but_a_server_is_reported(kav):

@@ -71,6 +71,24 @@ def test_short_texts_do_not_wait_in_the_turn_of_long_ones(translator):
     assert [len(texts) for texts in translator.given] == [8, 4, 4]
 
 
+def test_nothing_stays_of_requests_that_were_cancelled(translator):
+    async def ask():
+        shared = turns(translator)
+        translator.may.clear()
+        requests = [
+            asyncio.ensure_future(shared.translate([f"{i}"] * 9)) for i in range(5)
+        ]
+        await asyncio.sleep(0.1)
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        waiting = len(shared._queue)
+        translator.may.set()
+        return waiting, await shared.translate(["a"])
+
+    assert asyncio.run(ask()) == (0, ["A"])
+
+
 def test_a_large_request_is_neither_in_the_way_nor_forgotten(translator):
     came = {}
 

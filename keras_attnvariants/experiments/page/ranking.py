@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from keras_attnvariants.evaluation.significance import LEVEL
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.result_parts import COSTS
-from keras_attnvariants.experiments.result_parts import LEVEL
 from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
@@ -97,7 +97,7 @@ class Ranking:
 
     @property
     def power(self) -> tuple[float, int | None] | None:
-        """The differences that Dunnett's test finds, and the seeds that it needs."""
+        """The largest `detectable` difference, and the `seeds_needed` for it."""
         rows = self.differences.values()
         known = ((r.detectable, r.seeds_needed) for r in rows if r.detectable)
         return max(known, default=None)
