@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import re
-import resource
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -247,4 +246,8 @@ def peak_mib() -> float:
         for line in split_lines(Path("/proc/self/status").read_text()):
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return 0.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

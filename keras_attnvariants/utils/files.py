@@ -23,8 +23,12 @@ LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
+# Windows has none of these flags; there they ask for nothing.
+_DIRECTORY, _NO_LINK, _AT_ONCE = (
+    getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK")
+)
 # How a folder is opened unless a link is in its place.
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+FOLDER = os.O_RDONLY | _DIRECTORY | _NO_LINK
 # Errors if a link, a pipe or a folder is in the place of what is opened.
 ODD = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
 
@@ -58,9 +62,15 @@ def open_plain(
         OSError: it cannot be opened.
     """
     path = Path(path)
+    if (
+        not _DIRECTORY and path.is_symlink()
+    ):  # Windows opens nothing relative to a folder
+        raise odd_file(path)
+    if not _DIRECTORY:
+        return os.open(path, flags, 0o666)
     reached = below or path.parent
     *folders, name = path.relative_to(reached).parts or (path.name,)
-    place = os.open(reached, os.O_RDONLY | os.O_DIRECTORY)
+    place = os.open(reached, os.O_RDONLY | _DIRECTORY)
     try:
         for folder in folders:
             reached /= folder
@@ -69,7 +79,7 @@ def open_plain(
             place = inner
         reached /= name
         # A pipe would wait for its other end.
-        flags |= os.O_NOFOLLOW | os.O_NONBLOCK
+        flags |= _NO_LINK | _AT_ONCE
         descriptor = os.open(name, flags, 0o666, dir_fd=place)
     except OSError as error:
         if error.errno in ODD:
@@ -273,6 +283,8 @@ def file_size(path: Path, below: Path | None = None) -> int:
 
 def flush(path: Path) -> None:
     """Make a file's content, or the names in a folder, survive a power cut."""
+    if not _DIRECTORY:  # Windows flushes only files that are open for writing
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

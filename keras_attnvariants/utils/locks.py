@@ -1,7 +1,7 @@
 """A folder in which one process works at a time."""
 
 import contextlib
-import fcntl
+import errno
 import json
 import os
 import socket
@@ -43,7 +43,8 @@ def lock_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        (folder / LOCK).unlink(missing_ok=True)
+        with contextlib.suppress(PermissionError):  # Windows keeps open files
+            (folder / LOCK).unlink(missing_ok=True)
         os.close(descriptor)
         if is_new:
             with contextlib.suppress(OSError):
@@ -86,7 +87,7 @@ def open_locked(path: Path) -> int:
     while True:
         descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError:
             os.close(descriptor)
             raise
@@ -101,6 +102,14 @@ def open_locked(path: Path) -> int:
             if os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    try:
+        import fcntl
+    except ImportError as error:  # on Windows
+        raise OSError(errno.ENOSYS, "this system has no `flock`") from error
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _acquire(folder: Path) -> int:
