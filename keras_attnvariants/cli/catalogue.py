@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -119,11 +120,17 @@ def corpora() -> None:
         table.add_row(name, languages, f"{corpus.megabytes:,}", digests, corpus.licence)
     console = Console(highlight=False)
     console.print(table)
-    # Addresses and paths are not broken, so that they can be copied.
-    typer.echo("They are fetched from:")
-    for name in sources.names():
-        typer.echo(f"  {name}: {sources.get(name).origin}")
-    typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
+    # So that addresses and paths can be copied.
+    wrapped = partial(
+        textwrap.fill,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    texts = [f"  {name}: {sources.get(name).origin}" for name in sources.names()]
+    kept = f"They are kept in {default_cache()} (environment: KAV_CACHE)."
+    for text in ("They are fetched from:", *texts, kept):
+        typer.echo(wrapped(text))
 
 
 @command

@@ -122,7 +122,7 @@ def test_two_corpora_with_tags(kav, corpora, tmp_path):
     assert tagged == stdout(kav("translate", "--model", whole, "<2xx> ab de"))
     unknown = kav("translate", "--model", whole, "--source-tag", "<2zz>", "ab de")
     check_error(unknown, "'<2yy>', '<2xx>'", "Received: '<2zz>'")
-    by_server = kav("translate", "--server", "x:1", "--source-tag", "<2zz>", "ab de")
+    by_server = kav("translate", "--server", "x:1/m", "--source-tag", "<2zz>", "ab de")
     check_error(by_server, "--source-tag is checked with the vocabulary of --model")
     test = ("--data", corpora[0], *LANGUAGES, "--sentences", 2)
     assert "BLEU" in stdout(kav("evaluate", "--model", whole, *test, *tags[:2]))

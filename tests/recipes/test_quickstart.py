@@ -63,7 +63,8 @@ def test_quickstart(quickstart, corpus_folder, tmp_path):
     assert result.exit_code == 0, result.output
     assert "source       be la\ntranslation  " in result.stdout
     page = (tmp_path / "run.html").read_text("utf-8")
-    assert page.startswith("<!doctype html>") and "be la" in page
+    assert page.startswith("<!doctype html>") and "<table>" in page
+    assert all(f">{word}</span>" in page for word in ("be", "la"))
     sources = (corpus_folder / "test.xx").read_text().splitlines()
     for place in (0, 4, 8, 12, 16):
         assert f"source       {sources[place]}\n" in result.stdout
