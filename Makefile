@@ -57,8 +57,7 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12; do \
 OLDEST := VENV=.venv-oldest CONSTRAINTS=tests/oldest.txt PYTHON="$(OLDEST_PYTHON)" \
 	COMPILE_FAST="$(filter-out %fusion_emitters=false,$(COMPILE_FAST))"
 # Those that were seen to pass with them; ALL=1 for all fast tests.
-OLDEST_TESTS := tests/backend \
-	$(filter-out %/test_fine_tuning.py,$(wildcard tests/training/test_*.py))
+OLDEST_TESTS := tests/backend tests/training
 
 # With test-demo, also what the pages of `kav demo` and of comparisons are tested with.
 TEST_EXTRAS ?= test
