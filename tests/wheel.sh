@@ -38,6 +38,7 @@ assert (package / "py.typed").is_file()
 serving = package / "serving"
 assert (serving / "operators.toml").is_file()
 assert (serving / "messages.textproto").is_file()
+assert (package / "data" / "sentencepiece.textproto").is_file()
 assert (serving / "templates" / "compose.yaml").is_file()
 assert (serving / "templates" / "proxy" / "nginx.conf").is_file()
 page = package / "experiments" / "page"
