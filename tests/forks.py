@@ -9,6 +9,7 @@ environment and output, and ends or is killed without the others.
         output, errors = process.communicate()
 """
 
+import gc
 import importlib
 import json
 import os
@@ -166,6 +167,8 @@ def become(output, cwd, environment, program):
 def main():
     for module in sys.argv[1:]:
         importlib.import_module(module)
+    # So that collections in a new process leave the objects of this one alone.
+    gc.freeze()
     program = serve()
     if program is not None:
         sys.argv[:] = program
