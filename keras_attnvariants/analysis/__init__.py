@@ -4,65 +4,42 @@
 leave open, stands in `analyses.toml`.
 """
 
-import tomllib
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
-from typing import get_type_hints
 
 from keras_attnvariants.analysis.alignments import AlignedPair
-from keras_attnvariants.analysis.alignments import AlignmentErrors
 from keras_attnvariants.analysis.alignments import alignment_errors
 from keras_attnvariants.analysis.alignments import read_alignments
-from keras_attnvariants.analysis.bleu_by_bin import BleuByBin
-from keras_attnvariants.analysis.bleu_by_bin import BleuByLength
-from keras_attnvariants.analysis.bleu_by_bin import BleuByOffDiagonality
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length
 from keras_attnvariants.analysis.bleu_by_bin import bleu_by_off_diagonality
-from keras_attnvariants.analysis.contrastive import AgreementByDistance
-from keras_attnvariants.analysis.contrastive import ContrastiveAccuracy
 from keras_attnvariants.analysis.contrastive import agreement_by_distance
 from keras_attnvariants.analysis.contrastive import contrastive_accuracy
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
 from keras_attnvariants.analysis.contrastive_files import read_contrastive
-from keras_attnvariants.analysis.heads import Entropy
-from keras_attnvariants.analysis.heads import Locality
-from keras_attnvariants.analysis.heads import OffDiagonality
-from keras_attnvariants.analysis.heads import WeightByDistance
 from keras_attnvariants.analysis.heads import entropy
 from keras_attnvariants.analysis.heads import locality
 from keras_attnvariants.analysis.heads import off_diagonality
 from keras_attnvariants.analysis.heads import weight_by_distance
-from keras_attnvariants.analysis.quadrants import ActivationShares
 from keras_attnvariants.analysis.quadrants import QuadrantMaps
 from keras_attnvariants.analysis.quadrants import activation_shares
 from keras_attnvariants.analysis.quadrants import quadrant_maps
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import read_pairs
+from keras_attnvariants.analysis.tables import TEXTS
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.evaluation.report import Translate
 
 __all__ = [
     "ANALYSES",
     "COMPARISONS",
-    "ActivationShares",
-    "AgreementByDistance",
     "AlignedPair",
-    "AlignmentErrors",
-    "BleuByBin",
-    "BleuByLength",
-    "BleuByOffDiagonality",
-    "ContrastiveAccuracy",
     "ContrastivePair",
-    "Entropy",
-    "Locality",
-    "OffDiagonality",
     "QuadrantMaps",
     "Table",
-    "WeightByDistance",
     "activation_shares",
     "agreement_by_distance",
     "alignment_errors",
@@ -86,21 +63,19 @@ class Analysis(NamedTuple):
     Attributes:
         function: takes a model, its tokenizer and data. Those in `COMPARISONS` take
             functions that translate, by name of the system, before the data.
+        title: title of its table.
         source: where the paper shows it.
         finding: finding of the paper.
         definition: our choice where the paper leaves something open.
+        drawings: `Table.drawings`, as arguments of `Drawing`.
     """
 
     function: Callable[..., Table]
+    title: str
     source: str
     finding: str
     definition: str
-
-    @property
-    def table(self) -> type[Table]:
-        """The class of what the function returns."""
-        found: type[Table] = get_type_hints(self.function)["return"]
-        return found
+    drawings: Sequence[Mapping[str, Any]] = ()
 
 
 def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> QuadrantMaps:
@@ -115,7 +90,7 @@ def by_length(
     systems: Mapping[str, Translate],
     pairs: Pairs,
     **options: Any,
-) -> BleuByLength:
+) -> Table:
     """BLEU by the length of the reference, which needs no model."""
     return bleu_by_length(systems, pairs, **options)
 
@@ -133,7 +108,6 @@ FUNCTIONS: dict[str, Callable[..., Table]] = {
     "bleu-by-length": by_length,
     "bleu-by-off-diagonality": bleu_by_off_diagonality,
 }
-TEXTS = tomllib.loads(Path(__file__).with_name("analyses.toml").read_text("utf-8"))
 ANALYSES = {name: Analysis(f, **TEXTS[name]) for name, f in FUNCTIONS.items()}
 
 # Those of several systems and their translations.

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import equal_lines
-from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
@@ -63,16 +62,7 @@ class HeadAlignment(NamedTuple):
     high: float
 
 
-class AlignmentErrors(Table):
-    """Alignment error rates of cross-attention: one row a head."""
-
-    title = "Alignment error rate"
-    drawing = Drawing("error_rate", "error rate", curve="heads")
-
-
-def alignment_errors(
-    model: Any, tokenizer: Any, pairs: Iterable[AlignedPair]
-) -> AlignmentErrors:
+def alignment_errors(model: Any, tokenizer: Any, pairs: Iterable[AlignedPair]) -> Table:
     """The alignment error rate of each head of cross-attention.
 
     In a teacher-forced pass, each target token is linked to the source token that has
@@ -86,7 +76,7 @@ def alignment_errors(
         pairs: see `read_alignments`; read once.
 
     Returns:
-        For each layer, a row for the mean of its heads and one for each head.
+        For each layer, a `HeadAlignment` for the mean of its heads and one for each.
 
     Raises:
         ValueError: nothing can be analysed, or the model has no cross-attention with
@@ -109,7 +99,7 @@ def alignment_errors(
         for depth in sorted(counts)
         for head in range(counts[depth].shape[1])
     ]
-    return AlignmentErrors.of(rows, stream.sentences, stream.skipped)
+    return Table.of("alignment-errors", rows, stream.sentences, stream.skipped)
 
 
 def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:

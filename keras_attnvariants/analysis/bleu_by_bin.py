@@ -10,8 +10,6 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from keras_attnvariants.analysis.heads import sentence_shares
-from keras_attnvariants.analysis.pictures import Drawing
-from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
@@ -59,39 +57,6 @@ class BinScore(NamedTuple):
     difference_high: float | None
 
 
-class BleuByBin(Table):
-    """BLEU of systems in bins: one row a bin and system."""
-
-    drawing = Drawing(
-        "difference",
-        "BLEU, difference to the first",
-        "low",
-        "middle of the bin",
-        "lines",
-        panel="{row.by}",
-        curve="{row.system}",
-        interval=("difference_low", "difference_high"),
-        x_end="high",
-    )
-    # Without a second system.
-    alone = drawing._replace(y="bleu", up="BLEU", interval=("bleu_low", "bleu_high"))
-
-    def panels(self) -> list[Panel]:
-        return super().panels() or self.alone.panels(self.rows, self.title)
-
-
-class BleuByLength(BleuByBin):
-    """BLEU of systems by the length of the reference."""
-
-    title = "BLEU by length of the reference"
-
-
-class BleuByOffDiagonality(BleuByBin):
-    """BLEU of systems by the off-diagonality of self-attention."""
-
-    title = "BLEU by off-diagonality"
-
-
 def bleu_by_length(
     systems: Mapping[str, Translate],
     pairs: Pairs,
@@ -99,7 +64,7 @@ def bleu_by_length(
     samples: int = 1000,
     seed: int = 12345,
     tokenize: str = "13a",
-) -> BleuByLength:
+) -> Table:
     """BLEU of systems by the length of the reference (You et al. 2020, Fig. 4).
 
     Memory holds a dozen numbers per sentence and system, and the texts of one chunk.
@@ -116,7 +81,7 @@ def bleu_by_length(
         tokenize: sacrebleu's tokenizer.
 
     Returns:
-        A row for each bin that has sentences, and each system.
+        A `BinScore` for each bin that has sentences, and each system.
 
     Raises:
         ValueError: there is no system or no pair, the edges do not rise, or a system
@@ -131,7 +96,7 @@ def bleu_by_length(
     values = np.array(lengths, "float64")
     bins = np.searchsorted(np.asarray(edges), values)
     rows = scorer.rows("words of the reference", values, bins)
-    return BleuByLength.of(rows, len(values))
+    return Table.of("bleu-by-length", rows, len(values))
 
 
 def bleu_by_off_diagonality(
@@ -143,7 +108,7 @@ def bleu_by_off_diagonality(
     samples: int = 1000,
     seed: int = 12345,
     tokenize: str = "13a",
-) -> BleuByOffDiagonality:
+) -> Table:
     """BLEU of systems by the off-diagonality of sentences (You et al. 2020, Fig. 6).
 
     Sentences are sorted by the off-diagonality of self-attention in the encoder of
@@ -156,7 +121,7 @@ def bleu_by_off_diagonality(
         bins: number of bins; the paper does not give it.
 
     Returns:
-        Rows for the encoder, then for the decoder, if they have weights.
+        As `bleu_by_length`, for encoder and then decoder if they have weights.
 
     Raises:
         ValueError: see `bleu_by_length`, or the model has no self-attention with
@@ -179,7 +144,8 @@ def bleu_by_off_diagonality(
     if not rows:
         raise ValueError("This model has no self-attention with weights.")
     skipped = int(np.isnan(by_place).all(0).sum())
-    return BleuByOffDiagonality.of(rows, by_place.shape[1] - skipped, skipped)
+    sentences = by_place.shape[1] - skipped
+    return Table.of("bleu-by-off-diagonality", rows, sentences, skipped)
 
 
 def self_attention_values(stream: Stream, count: int) -> np.ndarray:

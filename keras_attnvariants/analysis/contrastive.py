@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
-from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.decoding import Translator
@@ -46,25 +45,9 @@ class CategoryAccuracy(NamedTuple):
     score: str
 
 
-class ContrastiveAccuracy(Table):
-    """Accuracy on contrastive pairs: one row a score and category."""
-
-    title = "Accuracy on contrastive pairs, in percent"
-    drawing = Drawing(
-        "accuracy",
-        "accuracy (%)",
-        "category",
-        "",
-        "bars",
-        panel="{row.score} of log probabilities",
-        curve="",
-        interval=("low", "high"),
-    )
-
-
 def contrastive_accuracy(
     model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair]
-) -> ContrastiveAccuracy:
+) -> Table:
     """The share of references that a model prefers to contrastive translations.
 
     A pair is right if the log probability of its reference, the sum over tokens and
@@ -77,7 +60,8 @@ def contrastive_accuracy(
         pairs: see `read_contrastive`; read once.
 
     Returns:
-        A row for each category, in the order in which they come, by sums and by means.
+        A `CategoryAccuracy` for each category, in the order in which they come, by sums
+        and by means.
 
     Raises:
         ValueError: there are no pairs.
@@ -86,7 +70,7 @@ def contrastive_accuracy(
     counts = tallied(((pair.category, name), right) for pair, name, right in found)
     rows = [CategoryAccuracy(key[0], *count, key[1]) for key, count in counts.items()]
     rows.sort(key=lambda row: SCORES.index(row.score))
-    return ContrastiveAccuracy(tuple(rows), sum(row.pairs for row in rows) // 2)
+    return Table.of("contrastive", rows, sum(row.pairs for row in rows) // 2)
 
 
 class DistanceAccuracy(NamedTuple):
@@ -110,28 +94,12 @@ class DistanceAccuracy(NamedTuple):
     score: str
 
 
-class AgreementByDistance(Table):
-    """Accuracy of agreement: one row a score and distance."""
-
-    title = "Accuracy of agreement by distance, in percent"
-    drawing = Drawing(
-        "accuracy",
-        "accuracy (%)",
-        "distance",
-        f"words ({LONGEST + 1}: more)",
-        "lines",
-        panel="{row.measure}",
-        curve="{row.score} of log probabilities",
-        interval=("low", "high"),
-    )
-
-
 def agreement_by_distance(
     model: Any,
     tokenizer: Any,
     pairs: Iterable[ContrastivePair],
     categories: tuple[str, ...] = SUBJECT_VERB,
-) -> AgreementByDistance:
+) -> Table:
     """The accuracy of agreement by distance (You et al. 2020, Fig. 5).
 
     Args:
@@ -139,7 +107,8 @@ def agreement_by_distance(
         categories: beginnings of the names of the categories that count.
 
     Returns:
-        A row for each distance from 1 to 15, and one for more, by sums and by means.
+        A `DistanceAccuracy` for each distance from 1 to 15, and one for more, by sums
+        and by means.
 
     Raises:
         ValueError: there are no pairs of these categories.
@@ -151,7 +120,7 @@ def agreement_by_distance(
         DistanceAccuracy(measure, distance, *count, name)
         for (measure, distance, name), count in sorted(counts.items())
     ]
-    return AgreementByDistance(tuple(rows), sum(row.pairs for row in rows) // 2)
+    return Table.of("agreement", rows, sum(row.pairs for row in rows) // 2)
 
 
 def measured(pair: ContrastivePair) -> tuple[str, int]:

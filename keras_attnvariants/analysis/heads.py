@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import PLACES
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
@@ -53,14 +52,7 @@ class HeadLocality(NamedTuple):
         return self[5:12]
 
 
-class Locality(Table):
-    """Distances of the largest weights: one row a head."""
-
-    title = "Distance of the largest weight, in tokens"
-    drawing = Drawing("distance", "mean distance (tokens)")
-
-
-def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
+def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Table:
     """The distance of the largest weight of each head (You et al. 2020, Fig. 2).
 
     The offset of a row is the position of its largest weight, the first of equal ones,
@@ -74,7 +66,7 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
         pairs: sentences and their translations, read once.
 
     Returns:
-        A row for every head that has weights.
+        A row, `HeadLocality`, for every head that has weights.
 
     Raises:
         ValueError: nothing can be analysed, or no layer has weights.
@@ -89,7 +81,7 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Locality:
         HeadLocality._make((*head, *(sums / count), int(count)))
         for head, count, sums in head_sums(stream, measure)
     ]
-    return Locality.of(rows, stream.sentences, stream.skipped)
+    return Table.of("locality", rows, stream.sentences, stream.skipped)
 
 
 class DistanceWeight(NamedTuple):
@@ -110,24 +102,9 @@ class DistanceWeight(NamedTuple):
     even: float
 
 
-class WeightByDistance(Table):
-    """Weights by distance: one row a layer and distance."""
-
-    title = "Weight by distance"
-    drawing = Drawing(
-        "weight",
-        "weight",
-        "distance",
-        "distance (tokens)",
-        "lines",
-        panel="{row.place}",
-        curve="layer {row.layer}",
-    )
-
-
 def weight_by_distance(
     model: Any, tokenizer: Any, pairs: Pairs, farthest: int = 10
-) -> WeightByDistance:
+) -> Table:
     """The weight of each layer by the distance `j - i` (Loem et al. 2022, Fig. 1).
 
     Arguments and errors as for `locality`.
@@ -137,8 +114,8 @@ def weight_by_distance(
         farthest: the largest distance that has a row, to both sides.
 
     Returns:
-        A row for each layer and distance. Over all distances the weights of a layer
-        sum to 1 if its rows do.
+        A `DistanceWeight` for each layer and distance. Over all distances the weights
+        of a layer sum to 1 if its rows do.
     """
     check_integer("farthest", farthest)
     distances = range(-farthest, farthest + 1)
@@ -162,7 +139,7 @@ def weight_by_distance(
         for where, (*parts, counts) in layer_sums(stream, measure).items()
         for distance, sums in zip(distances, parts, strict=True)
     ]
-    return WeightByDistance.of(rows, stream.sentences, stream.skipped)
+    return Table.of("distance", rows, stream.sentences, stream.skipped)
 
 
 class HeadEntropy(NamedTuple):
@@ -184,14 +161,7 @@ class HeadEntropy(NamedTuple):
     tokens: int
 
 
-class Entropy(Table):
-    """Entropies of the weights: one row a head."""
-
-    title = "Entropy of heads"
-    drawing = Drawing("entropy", "entropy (bits)")
-
-
-def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
+def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Table:
     """The entropy of the weights of each head over tokens.
 
     Rows that do not sum to 1 are divided by their sums; rows without weights are not
@@ -210,7 +180,7 @@ def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Entropy:
         )
         for head, count, (bits, relative, chosen) in head_sums(stream, measure)
     ]
-    return Entropy.of(rows, stream.sentences, stream.skipped)
+    return Table.of("entropy", rows, stream.sentences, stream.skipped)
 
 
 def row_entropy(weights: np.ndarray) -> np.ndarray:
@@ -239,16 +209,7 @@ class HeadDiagonality(NamedTuple):
     sentences: int
 
 
-class OffDiagonality(Table):
-    """Shares of tokens that look far: one row a head, one row a place."""
-
-    title = "Share of off-diagonal tokens"
-    drawing = Drawing("share", "share of tokens")
-
-
-def off_diagonality(
-    model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR
-) -> OffDiagonality:
+def off_diagonality(model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR) -> Table:
     """The share of tokens that look `far` or farther (You et al. 2020, Fig. 6).
 
     The value of a sentence is its share of such tokens, and that of a place the mean
@@ -260,7 +221,7 @@ def off_diagonality(
         far: smallest distance, in tokens, that is off the diagonal.
 
     Returns:
-        A row for every place, and one for every head.
+        A `HeadDiagonality` for every place, and one for every head.
 
     Raises:
         ValueError: see `locality`.
@@ -282,7 +243,7 @@ def off_diagonality(
             mean = sum(row.share for row in chosen) / len(chosen)
             most = max(row.sentences for row in chosen)
             rows += [HeadDiagonality(place, None, None, mean, most), *chosen]
-    return OffDiagonality.of(rows, stream.sentences, stream.skipped)
+    return Table.of("off-diagonality", rows, stream.sentences, stream.skipped)
 
 
 def sentence_shares(layer: Attended, far: int = FAR) -> np.ndarray:

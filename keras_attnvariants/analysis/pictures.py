@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_attnvariants.evaluation.attention_maps import INK
 from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 # In inches: of a panel, and of a bar.
 PANEL, BAR = (4.5, 3.2), 0.3
-INK = "0.25"
 COLORS = ("#4a78a8", "#c44e52", "#55a868", "#8172b3", "#cc8b3c", "#64b5cd")
 
 

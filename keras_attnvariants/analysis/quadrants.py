@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.streams import Attended
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
@@ -50,22 +49,9 @@ class QuadrantShare(NamedTuple):
     share: float
 
 
-class ActivationShares(Table):
-    """Shares of quadrants: one row a layer, measure and quadrant."""
-
-    title = "Activation shares, in percent"
-    drawing = Drawing(
-        "share",
-        "share (%)",
-        kind="lines",
-        panel="{row.place}, {row.measure}",
-        curve="{row.query} to {row.key}",
-    )
-
-
 def activation_shares(
     model: Any, tokenizer: Any, pairs: Pairs, threshold: float = 0.5
-) -> ActivationShares:
+) -> Table:
     """The shares of quadrants in the weights (Nguyen and Joty 2018, Tables 3 and 4).
 
     The paper does not define its "activations"; there are three measures, see
@@ -77,7 +63,7 @@ def activation_shares(
         threshold: the smallest weight that is strong, at most 1.
 
     Returns:
-        A row for each layer with phrase attention, measure and quadrant.
+        A `QuadrantShare` for each layer with phrase attention, measure and quadrant.
 
     Raises:
         ValueError: the threshold is out of range, nothing can be analysed, or the
@@ -102,7 +88,7 @@ def activation_shares(
         for name, count in zip(MEASURES, counts, strict=True)
         for (query, key), number in zip(orders[where], count.flat, strict=True)
     ]
-    return ActivationShares.of(rows, stream.sentences, stream.skipped)
+    return Table.of("activation-shares", rows, stream.sentences, stream.skipped)
 
 
 class QuadrantWeight(NamedTuple):
@@ -128,9 +114,7 @@ class QuadrantWeight(NamedTuple):
 
 
 class QuadrantMaps(Table):
-    """Heat maps of quadrants: one row a cell."""
-
-    title = "Weights by quadrant"
+    """Heat maps of quadrants: one row, `QuadrantWeight`, a cell."""
 
     def figure(self) -> "Figure":
         """The matrices, with one scale of colours for all."""
@@ -189,7 +173,7 @@ def quadrant_maps(
     ]
     if not rows:
         raise ValueError(NO_PHRASES)
-    return QuadrantMaps.of(rows, 1)
+    return QuadrantMaps.of("heat-maps", rows, 1)
 
 
 def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeight]:

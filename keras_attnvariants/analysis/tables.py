@@ -1,6 +1,7 @@
 """The results of analyses: rows that are printed, saved, and drawn with matplotlib."""
 
 import os
+import tomllib
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -8,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import ClassVar
 from typing import Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from rich.text import Text
 from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.pictures import draw_panels
+from keras_attnvariants.evaluation.attention_maps import DOTS_PER_INCH
 from keras_attnvariants.utils.records import as_text
 from keras_attnvariants.utils.records import write_csv
 
@@ -29,36 +30,39 @@ if TYPE_CHECKING:
 
 # Characters of a line of text.
 WIDTH = 160
-DOTS_PER_INCH = 110
+TEXTS = tomllib.loads(Path(__file__).with_name("analyses.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
 class Table(JupyterMixin):
-    """Base class of the results.
-
-    A subclass has a title and perhaps a drawing; its rows are named tuples of one kind.
+    """The result of an analysis.
 
     Attributes:
-        rows: the rows, in order.
+        title: title of the table.
+        rows: the rows, in order; named tuples of one kind.
         sentences: number of sentences, or pairs of them, that were analysed.
         skipped: number of those that were not: empty, or too long for the model.
+        drawings: ways to draw the rows; the first one is taken that finds values.
     """
 
-    title: ClassVar[str] = ""
-    drawing: ClassVar[Drawing | None] = None
-
+    title: str
     rows: tuple[Any, ...]
     sentences: int
     skipped: int = 0
+    drawings: tuple[Drawing, ...] = ()
 
     @classmethod
-    def of(cls, rows: Iterable[Any], sentences: int, skipped: int = 0) -> Self:
-        """The table of rows whose numbers may be NumPy's."""
+    def of(
+        cls, analysis: str, rows: Iterable[Any], sentences: int, skipped: int = 0
+    ) -> Self:
+        """The table of an analysis by its name; numbers in the rows may be NumPy's."""
         plain = (
             type(row)(*(v.item() if isinstance(v, np.generic) else v for v in row))
             for row in rows
         )
-        return cls(tuple(plain), sentences, skipped)
+        title, drawings = TEXTS[analysis]["title"], TEXTS[analysis].get("drawings", ())
+        drawn = tuple(Drawing(**drawing) for drawing in drawings)
+        return cls(title, tuple(plain), sentences, skipped, drawn)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.rows)
@@ -102,7 +106,8 @@ class Table(JupyterMixin):
 
     def panels(self) -> list[Panel]:
         """The values of the picture, by pairs of axes."""
-        return self.drawing.panels(self.rows, self.title) if self.drawing else []
+        found = (drawing.panels(self.rows, self.title) for drawing in self.drawings)
+        return next(filter(None, found), [])
 
     def figure(self) -> "Figure":
         """The picture, drawn with matplotlib."""

@@ -12,6 +12,7 @@ from typing import Any
 from keras_attnvariants import analysis
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis import COMPARISONS
+from keras_attnvariants.analysis import Table
 from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import label
 from keras_attnvariants.evaluation.report import Translate
@@ -179,16 +180,15 @@ class Examined:
         if is_comparison:
             arguments.append(self._translators())
             options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
-        table, title, note = known.table((), 0), "", ""
+        table, note = Table.of(name, (), 0), ""
         try:
             data = islice(data, s.analyses.sentences)
             table = known.function(*arguments, data, **options)
-            title = table.title
         except ValueError as error:
             note = " ".join(str(error).split())
         return AnalysisTable(
             analysis=name,
-            title=title,
+            title=table.title,
             system="" if is_comparison else self.run.system.name,
             seed=self.run.seed,
             test_set=data_name,

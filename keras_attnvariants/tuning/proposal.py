@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from typing import ClassVar
 from typing import NamedTuple
 
 from keras_attnvariants import presets
@@ -78,13 +77,11 @@ class Proposal(Table):
     """Hybrids of a baseline, and the measurement that they follow from.
 
     Attributes:
-        rows, sentences, skipped: as in `kav.analysis.Table`; a row is a layer with
-            learned attention.
+        title, rows, sentences, skipped, drawings: as in `kav.analysis.Table`; a row is
+            a layer with learned attention.
         preset: the baseline.
         hybrids: by name, the attention of each; the last is the baseline.
     """
-
-    title: ClassVar[str] = "What could take the place of learned attention"
 
     preset: Preset = dataclasses.field(kw_only=True)
     hybrids: Mapping[str, Mapping[str, Any]] = dataclasses.field(kw_only=True)
@@ -190,6 +187,7 @@ def propose(
             )
         )
     return Proposal(
+        "What could take the place of learned attention",
         tuple(rows),
         heads.sentences,
         heads.skipped,

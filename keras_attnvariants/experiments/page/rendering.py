@@ -143,7 +143,7 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
             shown_panel(panel, table.system)
             for table in tables
             if table.rows and name in ANALYSES
-            for panel in restored(table).panels()
+            for panel in drawn(table)
         ]
         found = dict.fromkeys(point.series for p in panels for point in p.points)
         palette = names if found.keys() <= set(names) else list(found)
@@ -162,11 +162,11 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
         )
 
 
-def restored(table: AnalysisTable) -> Table:
-    """The table as `kav.analysis` made it, which knows its panels."""
+def drawn(table: AnalysisTable) -> list[Panel]:
+    """The panels of a table of `kav.analysis`."""
     row = namedtuple("row", table.columns)  # type: ignore[misc]
-    rows = tuple(row(*values) for values in table.rows)
-    return ANALYSES[table.analysis].table(rows, table.sentences, table.skipped)
+    rows = (row(*values) for values in table.rows)
+    return Table.of(table.analysis, rows, table.sentences).panels()
 
 
 def shown_panel(panel: Panel, system: str) -> Panel:
