@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 from typing import Any
 
 import typer
+from model_cards import Card
+from model_cards import Data
+from model_cards import Score
+from model_cards import Training
 
 from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import Command
@@ -31,10 +35,6 @@ from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.train import RunOptions
 from keras_attnvariants.cli.train import option_names
-from keras_attnvariants.trained.cards import Card
-from keras_attnvariants.trained.cards import Data
-from keras_attnvariants.trained.cards import Score
-from keras_attnvariants.trained.cards import Training
 from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import new_folder
@@ -119,8 +119,9 @@ def pack(
     check_output_folder("--output", folder)
     said = About.read(about)
     import_tensorflow()
+    from card_figures import measured
+
     from keras_attnvariants.data import save_model
-    from keras_attnvariants.evaluation.card_figures import measured
 
     loaded = corpus.load()
     data, samples = data_of(loaded, said), examples_of(said, loaded)

@@ -13,10 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from model_cards import card_of
+
 import keras_attnvariants
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.presets.kav import IN_THE_BOX
-from keras_attnvariants.trained.cards import card_of
 from keras_attnvariants.trained.names import MODELS
 
 KAV, PACK = ("-m", "keras_attnvariants"), Path(__file__).with_name("pack_model.py")

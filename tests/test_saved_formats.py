@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import keras_attnvariants as kav
-from keras_attnvariants.trained.cards import card_of
 from keras_attnvariants.training.progress import read_log
 from tests.fixtures.make_formats import SOURCES
 from tests.fixtures.make_formats import log_probs
 from tests.fixtures.make_formats import train
 from tests.fixtures.make_formats import translations
+from tests.recipes.test_model_cards import card_of
 
 ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("formats_of_*.tar.xz"))
 

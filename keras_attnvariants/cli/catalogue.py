@@ -19,10 +19,12 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.trained.names import MODELS
 from keras_attnvariants.trained.names import find_model
 from keras_attnvariants.trained.names import model_names
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
@@ -144,14 +146,17 @@ def models() -> None:
     """
     from rich.console import Console
 
-    from keras_attnvariants.trained.cards import card_of
-
     table = columns("name", "languages", "params", "MB", "BLEU", "licence")
     for name in model_names():
-        card = card_of(MODELS / name)
-        languages, millions = f"{card.source}-{card.target}", card.parameters / 1e6
-        size, bleu = f"{card.bytes / 1e6:.1f}", f"{card.bleu:.1f}"
-        table.add_row(name, languages, f"{millions:.2f}M", size, bleu, card.license)
+        card = read_json(MODELS / name / CARD)
+        table.add_row(
+            name,
+            "{source}-{target}".format(**card),
+            f"{card['parameters'] / 1e6:.2f}M",
+            f"{card['bytes'] / 1e6:.1f}",
+            f"{card['bleu']:.1f}",
+            card["license"],
+        )
     Console(highlight=False).print(table)
 
 

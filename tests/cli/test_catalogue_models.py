@@ -10,14 +10,14 @@ from keras_attnvariants.trained import hubs
 from keras_attnvariants.trained import names
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.recipes import test_model_cards
 from tests.recipes.conftest import module_of
-from tests.trained import test_cards
 
 write_with_card = module_of("pack_model").write_with_card
 
 NAME = "kav/toy/reversed-xx-yy"
 CARD = dataclasses.replace(
-    test_cards.CARD,
+    test_model_cards.CARD,
     name=NAME,
     variant="toy",
     parameters=1_234_000,

@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 import keras_attnvariants as package
-from keras_attnvariants.trained import cards
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.machine import hardware
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.recipes.conftest import module_of
-from tests.trained.test_cards import CARD
+from tests.recipes.test_model_cards import CARD
+from tests.recipes.test_model_cards import cards
 
 pack_model = module_of("pack_model")
 

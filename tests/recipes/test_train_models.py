@@ -9,7 +9,7 @@ import pytest
 from keras_attnvariants.presets.kav import IN_THE_BOX
 from tests.recipes.conftest import RECIPES
 from tests.recipes.conftest import module_of
-from tests.trained.test_cards import CARD
+from tests.recipes.test_model_cards import CARD
 
 write_with_card = module_of("pack_model").write_with_card
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 import keras_attnvariants as kav
-from keras_attnvariants.trained import cards
-from keras_attnvariants.trained.cards import card_of
 from keras_attnvariants.trained.names import MODELS
 from keras_attnvariants.trained.names import model_names
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import check_folder
 from tests.recipes.conftest import module_of
+from tests.recipes.test_model_cards import CARD
+from tests.recipes.test_model_cards import card_of
+from tests.recipes.test_model_cards import cards
 from tests.serving.tools import sign
-from tests.trained.test_cards import CARD
 
 pack_model = module_of("pack_model")
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 from typing import NamedTuple
 
+from model_cards import Example
+from model_cards import Score
+from model_cards import Speed
 from sacrebleu.significance import PairedTest
 
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.report import environment
-from keras_attnvariants.trained.cards import Example
-from keras_attnvariants.trained.cards import Score
-from keras_attnvariants.trained.cards import Speed
 from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.machine import versions
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from keras_attnvariants.evaluation import card_figures
 from keras_attnvariants.evaluation import corpus_bleu
 from keras_attnvariants.evaluation import corpus_ter
-from keras_attnvariants.evaluation.card_figures import Translated
-from keras_attnvariants.evaluation.card_figures import example
-from keras_attnvariants.evaluation.card_figures import measured
-from keras_attnvariants.evaluation.card_figures import paired_scores
-from keras_attnvariants.evaluation.card_figures import translated
+from tests.recipes.conftest import module_of
+
+card_figures = module_of("card_figures")
+Translated = card_figures.Translated
+example, measured = card_figures.example, card_figures.measured
+paired_scores, translated = card_figures.paired_scores, card_figures.translated
 
 REFERENCES = [f"This is sentence number {n} of the test set." for n in range(20)]
 TRANSLATIONS = [text.replace("number 1", "1") for text in REFERENCES]

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from keras_attnvariants.trained import cards
-from keras_attnvariants.trained.cards import Card
-from keras_attnvariants.trained.cards import card_of
 from keras_attnvariants.utils.files import DamagedFolderError
+from tests.recipes.conftest import module_of
 
-CARD = Card(
+cards = module_of("model_cards")
+card_of = cards.card_of
+
+CARD = cards.Card(
     name="me/base/xx-yy",
     source="xx",
     target="yy",
