@@ -43,6 +43,7 @@ _HOME = {
     "RecurrentCrossAttention": "attention",
     "RelativeBiasAttention": "attention",
     "Seq2SeqLSTM": "models",
+    "SpeechFrontEnd": "models",
     "Transformer": "models",
     "load_model": "trained",
     "save_model": "data",

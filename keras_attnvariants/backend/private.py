@@ -106,7 +106,7 @@ def weights_to_cast(layer: keras.layers.Layer) -> tuple[str, ...]:
     function, the layers of copies for decoding would cast these matrices at each
     position.
     """
-    if isinstance(layer, keras.layers.EinsumDense):
+    if isinstance(layer, keras.layers.EinsumDense | keras.layers.Conv1D):
         return "_kernel", "bias"
     return ("_embeddings",) if isinstance(layer, keras.layers.Embedding) else ()
 

@@ -136,7 +136,7 @@ class _BeamSearch(StagedSearch):
 
     def initial(self, room: int) -> _BeamState:
         model, empty = self.model, self.constraints.empty
-        batch, source_length = ops.shape(self.constraints.source_ids)
+        batch = ops.shape(self.constraints.source_ids)[0]
         beams, steps = self.beams, self.max_length
         # All live hypotheses begin alike: only the first is possible.
         live = ops.where(ops.equal(ops.arange(beams), 0), 0.0, IMPOSSIBLE)
@@ -154,7 +154,7 @@ class _BeamSearch(StagedSearch):
                 found["gains"] = ops.zeros_like(ids, dtype="float32")
             return found
 
-        shape = (batch, steps, beams, source_length)
+        shape = (batch, steps, beams, self.constraints.source_width)
         return _BeamState(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch, beams), model.bos_id, dtype="int32"),

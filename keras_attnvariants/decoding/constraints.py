@@ -18,6 +18,7 @@ from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.options import with_rank
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Size
@@ -55,6 +56,7 @@ class Constraints:
 
     Attributes:
         source_ids: int32 `[B, S]`.
+        source_width: number of positions that the model reads `S` ids as.
         empty: bool `[B]`, true for sentences without any token.
         max_length: the largest number of positions in the batch; a Python integer
             unless it follows from a width that is not known before the graph runs.
@@ -88,7 +90,9 @@ class Constraints:
         self._bos_id = model.bos_id
         self._unk_id = getattr(model, "unk_id", UNKNOWN_ID)
         self._longest_ngram = largest(no_repeat_ngram, unknown=LONGEST)
+        self.source_width = source_positions(model, ops.shape(self.source_ids)[1])
         source_lengths = count_tokens(self.source_ids, model.pad_id)
+        source_lengths = source_positions(model, source_lengths)
         self.empty = ops.equal(source_lengths, 0)
         self._extra_length = SearchSettings.of(model).extra_length
         self._prefix = padded_prefix(prefix, self.source_ids, model.pad_id)
@@ -100,8 +104,8 @@ class Constraints:
         # A prefix of unknown width counts as empty here; EOS then cuts it off.
         prefix_length = (self._prefix.shape[1] or 1) - 1
         least = 1 + max(largest(min_length, model_max_length - 1), prefix_length)
-        width = ops.shape(self.source_ids)[1]
-        default = at_most(at_least(width + self._extra_length, least), model_max_length)
+        default = at_least(self.source_width + self._extra_length, least)
+        default = at_most(default, model_max_length)
         longest: Size = default
         if max_length is not None:
             longest = largest(max_length, unknown=model_max_length)

@@ -120,11 +120,11 @@ class GreedySearch(StagedSearch):
 
     def initial(self, room: int) -> _State:
         model, empty = self.model, self.constraints.empty
-        batch, source_length = ops.shape(self.constraints.source_ids)
+        batch = ops.shape(self.constraints.source_ids)[0]
         # A sentence without tokens is done from the start: [EOS], with certainty.
         ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
         is_end = empty[:, None] & ops.equal(ops.arange(self.max_length), 0)
-        shape = (batch, self.max_length, source_length)
+        shape = (batch, self.max_length, self.constraints.source_width)
         return _State(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch,), model.bos_id, dtype="int32"),

@@ -34,7 +34,7 @@ from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# How many positions more than the sources have columns the first stage has.
+# How many positions more than the sources the first stage has.
 MARGIN = 8
 
 # For how many positions there is room at first where stages are in one loop, and for
@@ -154,7 +154,8 @@ class StagedSearch:
 
     def run(self) -> Any:
         """The state at the end of the search."""
-        batch, source_length = ops.shape(self.constraints.source_ids)
+        batch = ops.shape(self.constraints.source_ids)[0]
+        source_length = self.constraints.source_width
         if not isinstance(source_length, int):
             return self.run_in_one_loop(source_length)
         first, *second = stage_limits(batch, source_length, self.max_length)
@@ -245,7 +246,7 @@ def stage_limits(batch: Size, source_length: int, max_length: int) -> tuple[int,
 
     Args:
         batch: number of sentences.
-        source_length: number of columns of the sources.
+        source_length: number of positions of the sources.
         max_length: the largest number of positions.
     """
     if isinstance(batch, int) and batch == 1:

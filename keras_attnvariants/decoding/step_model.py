@@ -13,6 +13,7 @@ from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import take
 from keras_attnvariants.utils.typing import NestedTensors
+from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
 Options = TypeVar("Options")
@@ -30,8 +31,11 @@ class StepModel(Protocol):
     Attributes:
         vocabulary_size: number of target tokens, `V`.
         source_vocabulary_size: number of source tokens.
-        max_length: longest source or target, in tokens.
+        max_length: longest source or target, in positions.
         pad_id, bos_id, eos_id: ids of the special tokens.
+
+    A model with an attribute `source_stride` reads so many source ids as one position.
+    An alignment has one weight for each position of the source.
     """
 
     vocabulary_size: int
@@ -81,6 +85,17 @@ class StepModel(Protocol):
             Logits `[B, K, V]`, the next state and, if `return_attention_scores`,
             an alignment, float32 `[B, K, S]`.
         """
+
+
+def source_positions(model: StepModel, count: Size) -> Size:
+    """The number of positions that a model reads a number of source ids as.
+
+    Args:
+        model: a step model.
+        count: an integer, or a tensor of integers.
+    """
+    stride = getattr(model, "source_stride", 1)
+    return count if stride == 1 else (count + stride - 1) // stride
 
 
 def gather_beams(x: Tensor, index: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from keras_attnvariants import backend
 from keras_attnvariants.decoding.options import check_sizes
 from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
+from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.utils.typing import Tensor
 
 
@@ -59,7 +60,7 @@ class TextTasks:
 
     Attributes:
         batch_sizes: numbers of sentences in a batch, ascending.
-        source_lengths: numbers of tokens, ascending.
+        source_lengths: numbers of positions, ascending.
         num_compilations: how often a function was compiled so far.
         num_truncated: how many texts were cut so far; the first gives a warning.
     """
@@ -77,20 +78,18 @@ class TextTasks:
         self.source_lengths = check_sizes("source_lengths", source_lengths, longest)
         self.num_compilations = self.num_truncated = 0
         self.model = model
+        self._stride = getattr(model, "source_stride", 1)
         self.tokenizer = tokenizer
         self._xla = backend.gains_from_xla(model) if xla is None else xla
         self._variables: Sequence[keras.Variable] = getattr(model, "variables", [])
         self._compiled: dict[Hashable, Callable[..., Any]] = {}
 
-    def _encode(
-        self, name: str, texts: Sequence[str], room_for: int = 0
-    ) -> list[list[int]]:
+    def _encode(self, name: str, texts: Sequence[str]) -> list[Sequence[int]]:
         """Ids of each text, none for those that are empty or white space.
 
         Args:
             name: name of the argument, for messages.
             texts: what to encode; those that are too long are cut.
-            room_for: how many tokens will be added.
 
         Raises:
             TypeError: they are not a sequence of strings.
@@ -100,13 +99,14 @@ class TextTasks:
             raise TypeError(
                 f"`{name}` must be a sequence of strings. Received: {texts!r:.80}"
             )
-        ids: list[list[int]] = [[] for _ in texts]
+        ids: list[Sequence[int]] = [[] for _ in texts]
         indices = [index for index, text in enumerate(texts) if text.strip()]
         tokenizer = self.tokenizer
+        longest = self.source_lengths[-1] * self._stride
         if name == "targets":
             tokenizer = getattr(tokenizer, "target", tokenizer)
+            longest = self.source_lengths[-1] - 1  # BOS or EOS
         encoded = tokenizer.encode([texts[index] for index in indices])
-        longest = self.source_lengths[-1] - room_for
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:
             warnings.warn(
@@ -116,14 +116,14 @@ class TextTasks:
             )
         self.num_truncated += too_long
         for index, tokens in zip(indices, encoded, strict=True):
-            ids[index] = list(tokens[:longest])
+            ids[index] = tokens[:longest]
         return ids
 
     def _translations(
         self,
         task: Hashable,
         function: Callable[..., Hypotheses],
-        sources: list[list[int]],
+        sources: Sequence[Sequence[int]],
         *more: np.ndarray,
     ) -> list[list[Translation]]:
         """Translations of encoded texts by a search.
@@ -135,7 +135,7 @@ class TextTasks:
             more: inputs with one value per text.
         """
         results = [[Translation("", 0.0, 0.0)] for _ in sources]
-        places = [place for place, source in enumerate(sources) if source]
+        places = [place for place, source in enumerate(sources) if len(source)]
         searched = [sources[place] for place in places]
         values = (x[places] for x in more)
         for rows, found in self._run(task, function, [searched], *values):
@@ -169,7 +169,7 @@ class TextTasks:
             )
         sides = [
             self._encode("sources", sources),
-            self._encode("targets", targets, room_for=1),
+            self._encode("targets", targets),
         ]
         return self._run(task, functools.partial(function, self.model), sides)
 
@@ -193,16 +193,17 @@ class TextTasks:
             The texts of a batch, int `[n]`, and the outputs for them.
         """
         lengths = [
-            max(len(ids) + side for side, ids in enumerate(row))
-            for row in zip(*sides, strict=True)
+            max(source_positions(self.model, len(source)), *(len(t) + 1 for t in rest))
+            for source, *rest in zip(*sides, strict=True)
         ]
         for rows, size, length in plan_batches(
             lengths, self.batch_sizes, self.source_lengths
         ):
             pad_id = self.model.pad_id
+            widths = length * self._stride, length - 1
             inputs = [
-                pad_sequences([texts[row] for row in rows], size, length - side, pad_id)
-                for side, texts in enumerate(sides)
+                pad_sequences([texts[row] for row in rows], size, width, pad_id)
+                for texts, width in zip(sides, widths, strict=False)
             ]
             inputs += [x[np.resize(rows, size)] for x in more]
             outputs = self._outputs(task, function, inputs)

@@ -5,6 +5,7 @@ from keras_attnvariants.models.ensemble import Ensemble
 from keras_attnvariants.models.positions import ConcatenatedPositions
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.seq2seq import Seq2SeqLSTM
+from keras_attnvariants.models.speech import SpeechFrontEnd
 from keras_attnvariants.models.swapping import SwappedLayer
 from keras_attnvariants.models.swapping import SwappedModel
 from keras_attnvariants.models.swapping import swap_attention
@@ -18,6 +19,7 @@ __all__ = [
     "SearchSettings",
     "Seq2SeqLSTM",
     "SinusoidalPositions",
+    "SpeechFrontEnd",
     "SwappedLayer",
     "SwappedModel",
     "Transformer",

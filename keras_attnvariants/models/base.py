@@ -137,6 +137,8 @@ class TranslationModel(keras.Model):
         **kwargs: those of `keras.Model`, such as `dtype` and `name`.
 
     Attributes:
+        source_stride: number of source ids in a position of the encoder: 1 for tokens,
+            640 for the samples of a `SpeechFrontEnd`. `max_length` counts positions.
         quantization: the mode in which the model was quantized, or `None`.
         guidance: what is added to the loss in training, if the inputs have
             `"alignments"`, bool `[B, T, S]`; `None` for nothing. It is not part of the
@@ -169,6 +171,7 @@ class TranslationModel(keras.Model):
         check_token_ids(self.source_vocabulary_size, pad_id=pad_id)
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.search_settings = SearchSettings.get(search_settings)
+        self.source_stride = 1
         self.quantization: str | None = None
         self.guidance: Guidance | None = None
 

@@ -87,6 +87,8 @@ class TokenEmbeddings(keras.layers.Layer):
             `"decoder"`: target and output do; `"none"`: three matrices.
         softmax_bias: whether the output projection has a bias.
         dropout: rate, after the positions.
+        source: layer in the place of the source embeddings, see `Transformer`; `None`
+            for a table.
 
     Raises:
         ValueError: matrices to be tied differ in shape.
@@ -103,6 +105,7 @@ class TokenEmbeddings(keras.layers.Layer):
         tie_embeddings: str = "none",
         softmax_bias: bool = True,
         dropout: float = 0.0,
+        source: keras.layers.Layer | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -116,15 +119,21 @@ class TokenEmbeddings(keras.layers.Layer):
                 "than the output and cannot be tied to it: use tie_embeddings='none'. "
                 f"Received: tie_embeddings={tie_embeddings!r}"
             )
-        if tie_embeddings == "all" and source_vocabulary_size != vocabulary_size:
+        shares = tie_embeddings == "all" and source is None
+        if shares and source_vocabulary_size != vocabulary_size:
             raise ValueError(
                 "Source and target have vocabularies of different sizes and cannot "
                 "share their embeddings: use tie_embeddings='decoder' or 'none'. "
                 f"Received: tie_embeddings={tie_embeddings!r}"
             )
+        if source is not None and source.hidden_dim != embedding_dim:
+            raise ValueError(
+                f"`hidden_dim` of the source embedding must be {embedding_dim}, the "
+                f"width of the target's. Received: {source.hidden_dim}"
+            )
         self.target = self.table(vocabulary_size, embedding_dim, "target", self.tied)
-        self.source = self.target
-        if tie_embeddings != "all":
+        self.source = source or self.target
+        if not shares and source is None:
             self.source = self.table(
                 source_vocabulary_size, embedding_dim, "source", False
             )
@@ -174,28 +183,24 @@ class TokenEmbeddings(keras.layers.Layer):
 
     def embed_source(self, ids: Tensor, training: bool | None = None) -> Tensor:
         """Ids `[B, S]` to `[B, S, width]`, positions included."""
-        return self.embed(self.source, ids, 0, training)
+        if not hasattr(self.source, "stride"):
+            return self.embed(self.source(ids), 0, training)
+        return self.embed(self.source(ids, training=training), 0, training)
 
     def embed_target(
         self, ids: Tensor, start: Size = 0, training: bool | None = None
     ) -> Tensor:
         """Ids `[B, T]` at positions from `start` on to `[B, T, width]`."""
-        return self.embed(self.target, ids, start, training)
+        return self.embed(self.target(ids), start, training)
 
     def embed_step(self, ids: Tensor, position: Size) -> Tensor:
         """Ids `[B, K]`, all at one position, to `[B, K, width]`."""
         x = self.embed_target(ops.reshape(ids, (-1, 1)), position)
         return reshape(x, (*sizes(ids), x.shape[-1]))
 
-    def embed(
-        self,
-        table: keras.layers.Embedding,
-        ids: Tensor,
-        start: Size,
-        training: bool | None,
-    ) -> Tensor:
-        """Ids `[B, T]` as rows of `table`, with positions from `start` on."""
-        x = table(ids) * self.scale
+    def embed(self, x: Tensor, start: Size, training: bool | None) -> Tensor:
+        """Embeddings `[B, T, width]`, scaled, with positions from `start` on."""
+        x = x * self.scale
         if self.positions is not None:
             x = self.positions(x, start=start)
         return self.dropout(x, training=training)

@@ -18,6 +18,7 @@ from keras_attnvariants.utils.typing import Tensor
 SHARED_ATTRIBUTES = (
     "vocabulary_size",
     "source_vocabulary_size",
+    "source_stride",
     "pad_id",
     "bos_id",
     "eos_id",

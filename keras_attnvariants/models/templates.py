@@ -128,6 +128,33 @@ def check_role(name: str, template: Any, role: str) -> None:
         )
 
 
+def check_source_embedding(layer: Any, **options: Any) -> None:
+    """Checks that `layer` can stand for the source embeddings, or is `None`.
+
+    Args:
+        layer: what was given as `source_embedding`.
+        **options: other arguments of the model, which have to be what they are by
+            default if there is a layer.
+
+    Raises:
+        TypeError: it is no such layer.
+        ValueError: an option cannot go with it.
+    """
+    if layer is None:
+        return
+    if not hasattr(layer, "stride") or not hasattr(layer, "mask"):
+        raise TypeError(
+            "`source_embedding` must be a layer such as SpeechFrontEnd, with `stride`, "
+            f"`vocabulary_size` and `mask`, or None. Received: {layer!r}"
+        )
+    for name, value in options.items():
+        if value not in (0, None, layer.vocabulary_size):
+            raise ValueError(
+                f"`{name}` must be left out of a model with `source_embedding`. "
+                f"Received: {value!r}"
+            )
+
+
 def alternatives(role: str, but: str = "") -> list[str]:
     """The variants that can serve in a role, with the arguments that it needs.
 

@@ -70,6 +70,10 @@ class Transformer(TranslationModel):
         source_eos: whether the model reads sources with an EOS, which it adds to the
             ids that it is given. Weights of attention to it are left out of what is
             returned.
+        source_embedding: a template of a layer that takes the place of the source
+            embeddings, such as `SpeechFrontEnd`. `tie_embeddings="all"` then ties those
+            of the target and the output, and the size of the source vocabulary is that
+            of the layer.
         **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
@@ -113,10 +117,21 @@ class Transformer(TranslationModel):
         tie_embeddings: str = "all",
         softmax_bias: bool = False,
         source_eos: bool = False,
+        source_embedding: keras.layers.Layer | None = None,
         **kwargs: Any,
     ) -> None:
         given = {k: v for k, v in locals().items() if k not in NOT_OURS}
+        names = "pad_id", "source_vocabulary_size"
+        of_source = {name: kwargs.get(name) for name in names}
+        templates.check_source_embedding(
+            source_embedding, source_eos=source_eos, **of_source
+        )
+        if source_embedding is not None:
+            kwargs = kwargs | {"source_vocabulary_size": None}
         super().__init__(vocabulary_size, **kwargs)
+        if source_embedding is not None:
+            self.source_vocabulary_size = source_embedding.vocabulary_size
+            self.source_stride = source_embedding.stride
         for name in ("num_layers", "hidden_dim", "intermediate_dim"):
             given[name] = check_integer(name, given[name])
         given["num_decoder_layers"] = check_optional_integer(
@@ -147,6 +162,7 @@ class Transformer(TranslationModel):
             given["tie_embeddings"],
             given["softmax_bias"],
             given["dropout"],
+            templates.clone(given["source_embedding"], dtype, "source"),
             dtype=dtype,
             name="embeddings",
         )
@@ -175,7 +191,8 @@ class Transformer(TranslationModel):
 
         Args:
             inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]`, which starts
-                with BOS, both padded on the right with `pad_id`.
+                with BOS, both padded on the right with `pad_id`. With a
+                `source_embedding`, `S` is rounded up to a multiple of its stride.
             training: whether dropout is applied.
 
         Raises:
@@ -220,11 +237,14 @@ class Transformer(TranslationModel):
         blocks = [*self.encoder_blocks, *self.decoder_blocks]
         scores: dict[str, Scores] = {block.name: {} for block in blocks}
         self.run_decoder(inputs, training, scores)
+        source_ids = inputs["source_ids"]
         if self.source_eos:
-            mask = ops.not_equal(self.read_source(inputs["source_ids"]), self.pad_id)
+            mask = self.source_mask(self.read_source(source_ids))
             scores = scores_without_token(scores, mask)
-        sides = {"encoder": "source_ids", "decoder": "target_ids"}
-        real = {s: ops.not_equal(inputs[ids], self.pad_id) for s, ids in sides.items()}
+        real = {
+            "encoder": self.source_mask(source_ids),
+            "decoder": ops.not_equal(inputs["target_ids"], self.pad_id),
+        }
         return {
             block: {
                 sublayer: zero_padding_rows(weights, real[block.partition("_")[0]])
@@ -238,6 +258,12 @@ class Transformer(TranslationModel):
         if not self.source_eos:
             return source_ids
         return with_token(source_ids, self.eos_id, self.pad_id)
+
+    def source_mask(self, source_ids: Tensor) -> Tensor:
+        """A mask of the real positions of the encoder: bool `[B, S]`."""
+        if self.source_stride > 1:
+            return self.embeddings.source.mask(source_ids)
+        return ops.not_equal(source_ids, self.pad_id)
 
     def run_decoder(
         self,
@@ -265,9 +291,10 @@ class Transformer(TranslationModel):
 
         They have one more position with `source_eos`.
         """
-        check_length("source_ids", source_ids.shape[1], self.max_length)
+        longest = self.max_length * self.source_stride
+        check_length("source_ids", source_ids.shape[1], longest)
         source_ids = self.read_source(source_ids)
-        mask = ops.not_equal(source_ids, self.pad_id)
+        mask = self.source_mask(source_ids)
         x = self.embeddings.embed_source(source_ids, training=training)
         options = {"source_mask": mask, "training": training}
         x = apply_blocks(self.encoder_blocks, x, scores, **options)
