@@ -211,15 +211,6 @@ def start_with_zeros(variables: Sequence[keras.Variable]) -> None:
         variable._initializer = keras.initializers.Zeros()
 
 
-def optimizer_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
-    """The place of a variable among those that an optimizer was built for.
-
-    An optimizer gets the variable of the backend, of which only Keras knows whose it
-    is. Without this function, moving averages could not be found by their variable.
-    """
-    return int(optimizer._get_variable_index(variable))
-
-
 @otherwise(lambda optimizer, variable: None)
 def adam_moments(
     optimizer: keras.optimizers.Adam, variable: Any
@@ -229,8 +220,17 @@ def adam_moments(
     The public `variables` lists them by names that may change. Without this function,
     updates could not be one operation for each variable.
     """
-    index = optimizer_index(optimizer, variable)
+    index = optimizer._get_variable_index(variable)
     return optimizer._momentums[index], optimizer._velocities[index]
+
+
+def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[keras.Variable]:
+    """The averages that an optimizer with `use_ema` keeps of the trainable variables.
+
+    The public `variables` lists them by names that may change. Without this function,
+    a validation could not have averages in the place of the weights.
+    """
+    return list(optimizer._model_variables_moving_average)
 
 
 def restart_draws(oracle: Any, seed: int) -> None:

@@ -12,7 +12,7 @@ from keras_attnvariants.backend import dense
 from keras_attnvariants.backend import has_adam
 from keras_attnvariants.backend import local_value
 from keras_attnvariants.backend.private import adam_moments
-from keras_attnvariants.backend.private import optimizer_index
+from keras_attnvariants.backend.private import moving_averages
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
@@ -29,6 +29,9 @@ class Adam(keras.optimizers.Adam):
     moments and in the norm for clipping, where their sum is to be squared, as it is in
     a gradient without a list and on JAX. Updates are one operation for each variable
     where the backend has it.
+
+    With `use_ema`, the weights are left alone at the end of `fit`, where Keras
+    overwrites them with their averages: a run of several would go on from there.
     """
 
     def apply(
@@ -60,51 +63,8 @@ class Adam(keras.optimizers.Adam):
             self.epsilon,
         )
 
-
-@keras.saving.register_keras_serializable(package="keras_attnvariants")
-class AveragingAdam(Adam):
-    """Adam that keeps an exponential moving average of the weights.
-
-        average_1 = w_1,   average_t = momentum * average_(t - 1) + (1 - momentum) * w_t
-
-    as with `use_ema` of Keras' optimizers, which however overwrites the weights with
-    their averages at the end of every `fit`, so that a run of several would go on from
-    there. Here the weights are left alone.
-
-    Args:
-        momentum: between 0 and 1.
-        **kwargs: as in `keras.optimizers.Adam`.
-
-    Attributes:
-        averages: variables, in the order of the trainable ones. They are among the
-            `variables` of the optimizer.
-    """
-
-    def __init__(self, momentum: float, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.momentum = momentum
-        self.averages: list[keras.Variable] = []
-
-    def build(self, variables: list[keras.Variable]) -> None:
-        if self.built:
-            return
-        super().build(variables)
-        self.averages = self.add_optimizer_variables(variables, "average")
-        for variable, average in zip(variables, self.averages, strict=True):
-            # What it stays if the loss does not depend on it. JAX shares no array.
-            average.assign(ops.copy(variable))
-
-    def update_step(
-        self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
-    ) -> None:
-        super().update_step(gradient, variable, learning_rate)
-        average = self.averages[optimizer_index(self, variable)]
-        share = ops.where(ops.equal(self.iterations, 0), 1.0, 1.0 - self.momentum)
-        change = ops.subtract(variable, average)
-        self.assign_add(average, ops.multiply(ops.cast(share, change.dtype), change))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "momentum": self.momentum}
+    def finalize_variable_values(self, var_list: Sequence[keras.Variable]) -> None:
+        """Leaves the weights as they are."""
 
 
 class MovingAverage(keras.callbacks.Callback):
@@ -132,9 +92,9 @@ class MovingAverage(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         # Mixed float16 wraps the optimizer.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        if self._is_in == to_be_in or not hasattr(optimizer, "averages"):
+        if self._is_in == to_be_in or not optimizer.use_ema:
             return
-        variables = self.model.trainable_variables, optimizer.averages
+        variables = self.model.trainable_variables, moving_averages(optimizer)
         weights, averages = (to_arrays(group) for group in variables)
         assign_arrays(variables[0], averages, "average")
         assign_arrays(variables[1], weights, "weight")

@@ -15,7 +15,6 @@ from keras_attnvariants.backend import faster_floats
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.optimizers import Adam
-from keras_attnvariants.training.optimizers import AveragingAdam
 from keras_attnvariants.training.optimizers import NoamSchedule
 from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.checks import check_integer
@@ -120,16 +119,15 @@ class TrainingConfig:
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """A new Adam optimizer with these settings."""
-        settings = {
-            "learning_rate": self.learning_rate,
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "global_clipnorm": self.clipnorm,
-        }
-        if self.ema is None:
-            return Adam(**settings)
-        return AveragingAdam(self.ema, **settings)
+        return Adam(
+            learning_rate=self.learning_rate,
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            global_clipnorm=self.clipnorm,
+            use_ema=self.ema is not None,
+            ema_momentum=self.ema or 0.0,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as a dict that JSON can hold, with one key per field."""

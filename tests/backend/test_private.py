@@ -27,8 +27,8 @@ from keras_attnvariants.backend.private import is_functional
 from keras_attnvariants.backend.private import is_in_xla_context
 from keras_attnvariants.backend.private import load_weights_file
 from keras_attnvariants.backend.private import loaded_from_a_file
+from keras_attnvariants.backend.private import moving_averages
 from keras_attnvariants.backend.private import nested_layers
-from keras_attnvariants.backend.private import optimizer_index
 from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
@@ -198,10 +198,19 @@ def test_moments_of_adam_are_found_by_their_variable():
     optimizer = keras.optimizers.Adam(0.1, beta_1=0.9, beta_2=0.99)
     optimizer.build([first, second])
     optimizer.apply([keras.ops.array([1.0, 1.0]), keras.ops.array([2.0, 2.0])])
-    assert [optimizer_index(optimizer, v) for v in (first, second)] == [0, 1]
     moments = [keras.ops.convert_to_numpy(m) for m in adam_moments(optimizer, second)]
     assert moments[0] == pytest.approx([0.2, 0.2])
     assert moments[1] == pytest.approx([0.04, 0.04])
+
+
+def test_moving_averages_are_in_the_order_of_the_variables():
+    variables = [keras.Variable([x]) for x in (1.0, 2.0)]
+    optimizer = keras.optimizers.SGD(1.0, use_ema=True, ema_momentum=0.5)
+    optimizer.build(variables)
+    for _ in range(2):  # 0 and -1, 0 and -2
+        optimizer.apply([keras.ops.array([1.0]), keras.ops.array([2.0])])
+    averages = map(keras.ops.convert_to_numpy, moving_averages(optimizer))
+    assert [x.item() for x in averages] == pytest.approx([-0.5, -1.0])
 
 
 OLD_GRPC = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attnvariants.backend.private import moving_averages
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import TrainingConfig
 from keras_attnvariants.training.optimizers import LinearDecay
@@ -115,7 +116,7 @@ def test_averages_are_those_computed_by_hand(run):
     _, model, _, record = run
     assert len(record.updated) == 18
     *_, expected = by_hand(record.updated, 0.8)
-    averages = to_arrays(model.optimizer.averages)
+    averages = to_arrays(moving_averages(model.optimizer))
     for average, array in zip(averages, expected, strict=True):
         np.testing.assert_allclose(average, array, rtol=1e-5, atol=1e-6)
 
