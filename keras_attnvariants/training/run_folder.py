@@ -13,7 +13,6 @@ import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.data.model_folders import TOKENIZER
-from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -34,8 +33,6 @@ from keras_attnvariants.training.run_settings import check_same_run
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
-from keras_attnvariants.training.state import assign_arrays
-from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationBLEU
@@ -77,7 +74,6 @@ class RunFolder:
         tokenizer: the tokenizer of the model, or `None`.
         given: callbacks of the caller.
         request: tells whether the training is to stop.
-        can_evaluate: whether this process alone may evaluate the model.
     """
 
     path: Path
@@ -85,7 +81,6 @@ class RunFolder:
     tokenizer: Tokenizer | None
     given: Sequence[keras.callbacks.Callback]
     request: StopRequest
-    can_evaluate: bool = True
 
     def __post_init__(self) -> None:
         path, config, progress = self.path, self.loop.config, self.loop.progress
@@ -112,8 +107,6 @@ class RunFolder:
         self, settings: dict[str, Any], resume: bool
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
         """Writes settings and tokenizer, and says where the run stands.
-
-        May leave other weights in the model.
 
         Args:
             settings: the settings of this training.
@@ -238,8 +231,6 @@ class RunFolder:
         for name, callback in self._stateful.items():
             if name in self._states:
                 callback.set_state(self._states[name])
-        if self._best.best_monitor != self._best.monitor:
-            self._score_best()
         self._averager.remove_after(state.progress["step"])
 
     def _save(self) -> None:
@@ -251,23 +242,6 @@ class RunFolder:
         path = self._store.save(self.loop.variables(), values)
         if self.request.number:
             print(f"\nStopped by a signal at step {progress.step}; saved {path}.")
-
-    def _score_best(self) -> None:
-        """Measures the best model so far by the metric that now chooses it.
-
-        Leaves its weights in the model.
-        """
-        best = self._best
-        if self._best.monitor == "loss" or best.best is None or not self.can_evaluate:
-            best.best = None
-            return
-        weights = to_arrays(read_model(self.path / BEST).model.weights)
-        assign_arrays(self.loop.model.weights, weights, "weight")
-        best.best = (self.loop.evaluate() | self._bleu_of_model())[self._best.monitor]
-        print(
-            f"The best model is now chosen by {self._best.monitor}; "
-            f"that of update {best.best_step} has {best.best:.4g}."
-        )
 
     def _bleu_of_model(self) -> dict[str, float]:
         return {} if self._bleu is None else {"val_bleu": self._bleu.score()}

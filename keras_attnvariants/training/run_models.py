@@ -142,10 +142,6 @@ class BestModel(StatefulCallback):
             number.
         best: best value so far, or `None`.
         best_step: step of that value.
-
-    Attributes:
-        best_monitor: metric of that value, which is another one than `monitor` until
-            the best model of a resumed run is scored anew.
     """
 
     directory: Path
@@ -158,7 +154,6 @@ class BestModel(StatefulCallback):
 
     def __post_init__(self) -> None:
         super().__init__()
-        self.best_monitor = self.monitor
 
     def get_state(self) -> dict[str, Any]:
         return {
@@ -168,11 +163,13 @@ class BestModel(StatefulCallback):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self.best_monitor = state["monitor"]
         self.best, self.best_step = state["best"], state["best_step"]
-        if self.best is not None and not self.directory.is_dir():
+        problem = "" if self.directory.is_dir() else "is missing"
+        if state["monitor"] != self.monitor:
+            problem = f"was chosen by {state['monitor']}, not {self.monitor}"
+        if self.best is not None and problem:
             print(
-                f"{self.directory} is missing; the next validation writes it again.",
+                f"{self.directory} {problem}; the next validation writes it again.",
                 file=sys.stderr,
             )
             self.best = None

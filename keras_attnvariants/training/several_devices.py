@@ -193,7 +193,7 @@ def folder_of(
     together = Together(request)
     if distribution.process_number():
         return SharedFolder(None, loop, together)
-    own = RunFolder(path, loop, tokenizer, given, together.request, can_evaluate=False)
+    own = RunFolder(path, loop, tokenizer, given, together.request)
     return SharedFolder(own, loop, together)
 
 
