@@ -8,7 +8,6 @@ from keras_attnvariants.training.losses import Perplexity
 from keras_attnvariants.training.losses import TokenCount
 from keras_attnvariants.training.model_training import train
 from keras_attnvariants.training.model_training import train_preset
-from keras_attnvariants.training.optimizers import LinearDecay
 from keras_attnvariants.training.optimizers import NoamSchedule
 from keras_attnvariants.training.progress import ProgressBar
 from keras_attnvariants.training.run_folder import TrainingResult
@@ -32,7 +31,6 @@ __all__ = [
     "DivergedError",
     "FineTuning",
     "LabelSmoothedCrossEntropy",
-    "LinearDecay",
     "NoamSchedule",
     "NonFiniteError",
     "Perplexity",

@@ -165,41 +165,6 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         }
 
 
-@keras.saving.register_keras_serializable(package="keras_attnvariants")
-class LinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Straight line from one rate to another, constant afterwards (You et al. 2020).
-
-        rate(s) = initial - min(s, steps) * (initial - final) / steps
-
-    Args:
-        initial: rate of the first update (`s = 0`).
-        final: rate from update `steps` on.
-        steps: length of the line, in updates.
-
-    Raises:
-        ValueError: an argument is not positive.
-
-    Example:
-
-    >>> schedule = LinearDecay(initial=3e-4, final=1e-5, steps=100_000)
-    >>> round(float(schedule(50_000)), 7)
-    0.000155
-    """
-
-    def __init__(self, initial: float, final: float, steps: int) -> None:
-        super().__init__()
-        self.initial = check_positive("initial", initial)
-        self.final = check_positive("final", final)
-        self.steps = check_positive("steps", steps)
-
-    def __call__(self, step: Any) -> Any:
-        done = ops.minimum(ops.cast(step, "float32") / self.steps, 1.0)
-        return self.initial - done * (self.initial - self.final)
-
-    def get_config(self) -> dict[str, Any]:
-        return {"initial": self.initial, "final": self.final, "steps": self.steps}
-
-
 def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
     """The rate of the next update, computed by this process alone."""
     # Mixed float16 wraps the optimizer.
