@@ -69,11 +69,15 @@ def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
     """
     for name, value in {**dataclasses.asdict(Progress()), "callbacks": {}}.items():
         if type(progress.get(name)) is not type(value):
-            raise DamagedFolderError(
-                f"The last state of {run_dir} does not say where the run stands: "
-                f"remove it, and the one before is used. Received: {name} "
-                f"{progress.get(name)!r:.80}"
-            )
+            raise damaged_progress(run_dir, name, progress.get(name))
+
+
+def damaged_progress(run_dir: Path, name: str, value: Any) -> DamagedFolderError:
+    """The error for a state of a run with a value that nothing can go on from."""
+    return DamagedFolderError(
+        f"The last state of {run_dir} does not say where the run stands: remove it, "
+        f"and the one before is used. Received: {name} {value!r:.80}"
+    )
 
 
 class StatefulCallback(keras.callbacks.Callback):

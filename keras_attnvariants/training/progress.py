@@ -161,7 +161,7 @@ class JsonLinesLogger(StatefulCallback):
     def set_state(self, state: Mapping[str, Any]) -> None:
         with open(self.path, "ab", opener=open_plain) as file:
             file.truncate(min(file.tell(), state["bytes"]))
-        self._seconds = state["seconds"]
+        self._seconds = float(state["seconds"])
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         self._tick()

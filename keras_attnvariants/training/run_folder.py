@@ -19,6 +19,7 @@ from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.callbacks import check_progress
+from keras_attnvariants.training.callbacks import damaged_progress
 from keras_attnvariants.training.progress import JsonLinesLogger
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -36,6 +37,7 @@ from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
@@ -229,8 +231,15 @@ class RunFolder:
             return
         self._states = state.progress["callbacks"]
         for name, callback in self._stateful.items():
-            if name in self._states:
+            if name not in self._states:
+                continue
+            try:
                 callback.set_state(self._states[name])
+            except DamagedFolderError:
+                raise
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                value = self._states[name]
+                raise damaged_progress(self.path, name, value) from error
         self._averager.remove_after(state.progress["step"])
 
     def _save(self) -> None:

@@ -163,7 +163,9 @@ class BestModel(StatefulCallback):
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self.best, self.best_step = state["best"], state["best_step"]
+        best = state["best"]
+        self.best = None if best is None else float(best)
+        self.best_step = int(state["best_step"])
         problem = "" if self.directory.is_dir() else "is missing"
         if state["monitor"] != self.monitor:
             problem = f"was chosen by {state['monitor']}, not {self.monitor}"

@@ -182,14 +182,25 @@ def test_a_run_names_its_machine_and_goes_on_on_another(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"stopped": "no"}, {"callbacks": []}, {"logs": None}]
+    "wrong",
+    [
+        {"stopped": "no"},
+        {"callbacks": []},
+        {"logs": None},
+        {"CheckpointAverager-1": {"steps": ["x", 8]}},
+        {"CheckpointAverager-1": []},
+        {"BestModel-1": {"monitor": "val_loss", "best": [], "best_step": 8}},
+        {"JsonLinesLogger-1": {"bytes": "x", "seconds": 1.0}},
+    ],
 )
 def test_odd_progress_is_reported_in_a_line(tmp_path, wrong):
     toy.run(tmp_path, toy.toy_config(steps=8))
     store = TrainingState(tmp_path / "state")
     state = store.load_latest()
-    store.save(state.variables, {**state.progress, **wrong})
     [name] = wrong
+    progress = state.progress
+    (progress if name in progress else progress["callbacks"]).update(wrong)
+    store.save(state.variables, progress)
     with pytest.raises(DamagedFolderError, match=f"remove it.* Received: {name}"):
         toy.run(tmp_path)
 
