@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 import textwrap
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
+from typing import Literal
 
 import typer
 
@@ -183,6 +186,9 @@ def push(
 class ReadingOptions:
     """The files of corpora, and how they are read."""
 
+    task: Literal["translation", "summarisation", "speech"] | None = option(
+        "What the corpus is for; default: what the preset or the model does."
+    )
     max_invalid: float = option(
         "Largest share of the lines of a file that may be invalid UTF-8.",
         0.01,
@@ -190,26 +196,32 @@ class ReadingOptions:
         max=1,
     )
 
+    def reader(self, task: str) -> Callable[..., Corpus]:
+        """Reads a corpus for a task, unless the user has named another one."""
+        from keras_attnvariants.data import load_corpus
+
+        task = self.task or task
+        return partial(load_corpus, max_invalid=self.max_invalid, task=task)
+
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusOptions(ReadingOptions):
     """A corpus."""
 
     data: str = option(DATA, ...)
-    source: str = option(f"{FROM}.", ...)
-    target: str = option(f"{INTO}.", ...)
+    source: str | None = option(f"{FROM}.")
+    target: str | None = option(f"{INTO}.")
 
-    def load(self) -> Corpus:
+    def load(self, task: str = "translation") -> Corpus:
         """The corpus.
+
+        Args:
+            task: name of what it is for, unless the user has said so.
 
         Raises:
             ValueError, OSError: there is none, or it cannot be read.
         """
-        from keras_attnvariants.data import load_corpus
-
-        return load_corpus(
-            self.data, self.source, self.target, max_invalid=self.max_invalid
-        )
+        return self.reader(task)(self.data, self.source, self.target)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,8 +233,8 @@ class CorporaOptions(ReadingOptions):
     """
 
     data: list[str] = option(f"{DATA} May be repeated.", ...)
-    source: list[str] = option(f"{FROM}: one for all, or one for each --data.", ...)
-    target: list[str] = option(f"{INTO}: one for all, or one for each --data.", ...)
+    source: list[str] | None = option(f"{FROM}: one for all, or one for each --data.")
+    target: list[str] | None = option(f"{INTO}: one for all, or one for each --data.")
     unique: bool = option(
         "Leave out training sentences that came before in the same --data, with the "
         "same translation.",
@@ -262,16 +274,16 @@ class CorporaOptions(ReadingOptions):
                     f"Received: {found} for {count}"
                 )
 
-    def load(self) -> Corpus:
-        """The corpus, or all of them as one."""
-        from keras_attnvariants.data import load_corpus
+    def load(self, task: str = "translation") -> Corpus:
+        """The corpus, or all of them as one; `task` as of `CorpusOptions.load`."""
         from keras_attnvariants.data import mix_corpora
 
         count = len(self.data)
         # One language is that of all.
-        languages = (side * (count // len(side)) for side in (self.source, self.target))
+        given: list[Any] = [self.source or [None], self.target or [None]]
+        languages = (side * (count // len(side)) for side in given)
         alignments = self.alignments or [""] * count
-        read = partial(load_corpus, max_invalid=self.max_invalid, unique=self.unique)
+        read = partial(self.reader(task), unique=self.unique)
         corpora = [
             read(data, source, target, alignments=links or None)
             for data, source, target, links in zip(
@@ -289,7 +301,8 @@ class CorporaOptions(ReadingOptions):
 
     def show_next(self, run: Path) -> None:
         """Prints the commands that score a run and translate with it."""
-        languages = ["--source", self.source[0], "--target", self.target[0]]
+        sides = {"--source": self.source, "--target": self.target}
+        languages = [word for k, v in sides.items() if v for word in (k, v[0])]
         tag = self.source_tag[0] if self.source_tag else ""
         tags = ["--source-tag", tag] if tag else []
         model = ["--model", str(run)]

@@ -59,7 +59,7 @@ def evaluate(
     from keras_attnvariants.evaluation.metrics import check_tokenizer
 
     check_tokenizer(tokenize)
-    lines = corpus.load().read_lines(split)
+    lines = corpus.load(systems.task).read_lines(split)
     sources, references = (texts[:sentences] for texts in lines)
     for path, translate in systems.translators(search).items():
         report = kav.evaluation.evaluate(

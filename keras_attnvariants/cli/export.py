@@ -19,6 +19,7 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import REQUIRED_MODEL
 from keras_attnvariants.cli.options import SearchOptions
@@ -234,7 +235,7 @@ def shortlist(
     """
     folder = model_folder("--model", model)
     check_output_file(output)
-    texts = corpus.load()
+    texts = corpus.load(model_task(folder))
     import_modules(imports)
     from keras_attnvariants.data import Shortlist
     from keras_attnvariants.data import TokenizedCorpus

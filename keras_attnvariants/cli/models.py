@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.trained import find_model
 from keras_attnvariants.utils.files import file_entry
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_tensorflow
 
@@ -119,6 +121,13 @@ class SystemOptions:
         """Number of systems."""
         systems = (self.model, self.saved_model, self.server)
         return sum(system is not None for system in systems)
+
+    @property
+    def task(self) -> str:
+        """The task of the model; an exported one translates, unless a user says more."""
+        if self.model is None:
+            return "translation"
+        return model_task(model_folder("--model", self.model))
 
     @property
     def shown_server(self) -> str | None:
@@ -265,6 +274,21 @@ def model_folder(argument: str, name: str) -> Path:
     folder = find_model(name, argument)
     check_place(argument, folder, MODEL)
     return folder
+
+
+def model_task(folder: Path) -> str:
+    """The task of the model of a run or of a model folder.
+
+    An adapter says nothing of it: it is for models that translate.
+    """
+    path = folder / "config.json"
+    if path.is_file():
+        # Of something else than a model, loading it says what is wrong.
+        with suppress(AttributeError, KeyError, TypeError):
+            config = read_json(path)
+            config = config.get("model", config)["config"]
+            return str(config.get("task", "translation"))
+    return "translation"
 
 
 def short_names(models: list[str]) -> dict[str, Path]:

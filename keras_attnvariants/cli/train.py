@@ -18,7 +18,6 @@ from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.cli.train_options import DEFAULT_PRESET
 from keras_attnvariants.cli.train_options import DeviceOptions
 from keras_attnvariants.cli.train_options import StartOptions
 from keras_attnvariants.cli.train_options import SubwordOptions
@@ -42,8 +41,8 @@ class RunOptions:
         "Folder of the run. If it holds a run already, that run is continued.", ...
     )
     preset: str | None = option(
-        f"Which model; `kav presets` lists them ({DEFAULT_PRESET}; that of the model "
-        "with --from)."
+        "Which model; `kav presets` lists them. Default: a small one for the task, or "
+        "that of the model with --from."
     )
     seed: int = option(
         "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
@@ -95,12 +94,12 @@ def train(
     if training.dropout is not None:
         model["dropout"] = training.dropout
     with named_by_options(), on.devices_to_use():
-        preset = kav.presets.get(run.preset or start.preset())
+        preset = kav.presets.get(run.preset or start.preset(corpora.task))
         # Told before a corpus is read, which may take long.
         begin = start.settings(run.preset)
         own = begin["fine_tuning"].sizes(preset) if "fine_tuning" in begin else {}
         preset.check(sizes.vocabulary_size, **own | model)
-        corpus = corpora.load()
+        corpus = corpora.load(start.task() or preset.task)
         typer.echo(corpus.report)
         kav.training.train_preset(
             preset,

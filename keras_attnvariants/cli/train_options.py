@@ -13,6 +13,7 @@ from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
@@ -20,7 +21,6 @@ from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.files import DamagedFolderError
 
-DEFAULT_PRESET = "kav/hc-sa/bible"
 # Its training is that of models that have no preset, such as imported ones.
 WITHOUT_PRESET = "kav/base/bible"
 
@@ -95,11 +95,19 @@ class StartOptions:
             return {"tokenizer": kav.Tokenizer.adopt(self.tokenizer)}
         return {}
 
-    def preset(self) -> str:
-        """The preset if none is given: that of the model, or a small one."""
+    def preset(self, task: str | None) -> str:
+        """The preset if none is given: that of the model, or a small one for a task."""
+        from keras_attnvariants.data import tasks
+
         if self.from_model is None:
-            return DEFAULT_PRESET
+            return tasks.get(task or tasks.DEFAULT).preset
         return self.own_preset() or WITHOUT_PRESET
+
+    def task(self) -> str | None:
+        """The task of the model that training goes on from, if there is one."""
+        if self.from_model is None:
+            return None
+        return model_task(model_folder("--from", self.from_model))
 
     def own_preset(self) -> str | None:
         """The preset of the model, if it has one."""

@@ -19,6 +19,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
@@ -104,11 +105,12 @@ class Subject:
             )
 
     def explore(
-        self, corpus: "Corpus", sizes: dict[str, Any]
+        self, preset_name: str, corpus: "Corpus", sizes: dict[str, Any]
     ) -> tuple["Preset", "SearchSpace"]:
         """The preset and its space; for a baseline, the proposal is printed.
 
         Args:
+            preset_name: the preset, unless there is a baseline.
             corpus: what a baseline is to translate.
             sizes: options of the preset that were given.
 
@@ -123,7 +125,7 @@ class Subject:
 
         if self.from_locality is not None:
             return self._propose(self.from_locality, corpus)
-        preset = presets.get(self.preset or self._default())
+        preset = presets.get(preset_name)
         for name in sizes:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
@@ -139,13 +141,24 @@ class Subject:
             raise ValueError(f"{path} is not a TOML file: {error}") from error
         return preset, SearchSpace.from_dict(values)
 
-    def _default(self) -> str:
-        """The preset if none is given."""
-        if self.from_model is None:
-            return PRESET
+    def preset_name(self, task: str | None) -> str:
+        """The preset that was given, else that of the model, else one for a task."""
+        from keras_attnvariants.data import tasks
         from keras_attnvariants.training.fine_tuning import preset_of
 
-        return preset_of(self.from_model)
+        if self.preset is None and self.from_model is not None:
+            return preset_of(self.from_model)
+        return self.preset or (PRESET if task is None else tasks.get(task).preset)
+
+    def task(self, preset_name: str) -> str:
+        """The task of a baseline or a model, else that of the preset."""
+        from keras_attnvariants import presets
+
+        if self.from_locality is not None:
+            return model_task(self.from_locality)
+        if self.from_model is not None:
+            return model_task(model_folder("--from", self.from_model))
+        return presets.get(preset_name).task
 
     def _propose(self, run: Path, corpus: "Corpus") -> tuple["Preset", "SearchSpace"]:
         from rich.console import Console
@@ -246,8 +259,9 @@ def tune(
     import keras_attnvariants as kav
 
     limit = kav.tuning.Budget(**vars(budget))
-    loaded = corpus.load()
-    preset, space = subject.explore(loaded, model)
+    name = subject.preset_name(corpus.task)
+    loaded = corpus.load(subject.task(name))
+    preset, space = subject.explore(name, loaded, model)
     prepared = kav.tuning.search(
         preset,
         loaded,

@@ -16,6 +16,7 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.data import sources
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.alignments import cached_alignments
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_split
@@ -24,8 +25,8 @@ from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.splits import Split
 from keras_attnvariants.data.splits import TableSplit
-from keras_attnvariants.data.splits import check_languages
 from keras_attnvariants.data.splits import find_splits
+from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.utils.caches import cached_folder
@@ -67,6 +68,7 @@ class Corpus:
         revision: Name and commit of a data set of the hub, of several with spaces
             between; `""` if none is.
         inputs: Files that it was read from.
+        task: Name of what is learned from it, see `keras_attnvariants.data.tasks`.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Corpus:
     alignments: Path | None = None
     revision: str = ""
     inputs: tuple[Path, ...] = ()
+    task: str = tasks.DEFAULT
 
     @property
     def report(self) -> str:
@@ -111,13 +114,14 @@ class Corpus:
 
 def load_corpus(
     spec: os.PathLike[str] | str,
-    source_language: str,
-    target_language: str,
+    source_language: str | None = None,
+    target_language: str | None = None,
     cache_dir: os.PathLike[str] | str | None = None,
-    max_characters: int = 2000,
+    max_characters: int | None = None,
     max_invalid: float = 0.01,
     alignments: os.PathLike[str] | str | None = None,
     unique: bool = False,
+    task: str = tasks.DEFAULT,
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
@@ -141,12 +145,14 @@ def load_corpus(
               `translation` or as columns. Its splits have their names here;
             - the name of a registered corpus, such as `"bible-de-en"`, which is
               fetched once. `corpus_names()` lists them.
-        source_language: Language code as in the file names.
-        target_language: Language code as in the file names.
+        source_language: Language code as in the file names; by default that of the
+            task.
+        target_language: The same of the other side.
         cache_dir: Where cleaned and fetched files go; default
             `~/.cache/keras_attnvariants`, or the folder that the environment
             variable `KAV_CACHE` names.
-        max_characters: Longest sentence; longer ones are counted as over-long.
+        max_characters: Longest sentence, by default that of the task; longer ones are
+            counted as over-long.
         max_invalid: Largest share of the lines of a file that may be invalid UTF-8,
             from 0 to 1. A file with more is probably in another encoding.
         alignments: Links between the words of the training split, plain or `.gz`: one
@@ -155,13 +161,15 @@ def load_corpus(
             white space. See docs/training.md.
         unique: Whether to leave pairs out that came before in the split, if its name
             begins with "train". They are counted as repeated.
+        task: Name of what is to be learned from it. It decides which other forms of a
+            corpus are read, see `keras_attnvariants.data.tasks`.
 
     Returns:
         The `Corpus`.
 
     Raises:
         FileNotFoundError: If the path does not exist.
-        ValueError: If the name is unknown, the package for the hub is not installed, a
+        ValueError: If a name is unknown, the package for the hub is not installed, a
             language is missing, the two files of a split differ in length, a file is
             empty, broken or not UTF-8 text, or the alignments are not of the training
             split.
@@ -175,11 +183,12 @@ def load_corpus(
     sources, references = corpus.read_lines("test2016")
     ```
     """
-    check_languages(source_language, target_language)
+    kind = tasks.get(task)
+    languages = kind.sides(source_language, target_language)
+    max_characters = max_characters or kind.max_characters
     share = check_share("max_invalid", max_invalid)
     cache = Path(cache_dir) if cache_dir else default_cache()
-    languages = (source_language, target_language)
-    found = _find(spec, languages, cache)
+    found = _find(spec, languages, cache, kind)
     found.check(share, alignments, unique)
     settings = [_CLEANING_VERSION, languages, max_characters]
     # Without the option, the name of the folder is that of a corpus without a choice.
@@ -202,6 +211,7 @@ def load_corpus(
         alignments=kept,
         revision=found.revision,
         inputs=tuple(found.inputs),
+        task=task,
     )
 
 
@@ -250,10 +260,20 @@ class _Found(NamedTuple):
 
 
 def _find(
-    spec: os.PathLike[str] | str, languages: tuple[str, str], cache: Path
+    spec: os.PathLike[str] | str,
+    languages: tuple[str, str],
+    cache: Path,
+    task: Task,
 ) -> _Found:
     """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
+    conversion = task.conversion(path) if path.exists() else None
+    if conversion is not None:
+        name = path.resolve().name.split(".")[0]
+        key = fingerprint(conversion.inputs, task.name)
+        path = cached_folder(
+            cache / "sources" / key / name, lambda into: conversion.write(into.path)
+        )
     if path.is_file():
         table = {split: TableSplit(path, languages, split) for split in SPLITS}
         return _Found(path.name.split(".")[0], languages, [path], table)

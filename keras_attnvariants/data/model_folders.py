@@ -21,6 +21,7 @@ from keras_attnvariants.backend.private import load_weights_file
 from keras_attnvariants.backend.private import start_with_zeros
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data import packing
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.transfer import sums_in_float32
@@ -174,6 +175,8 @@ def read_model(folder: Path) -> LoadedModel:
             values = keras.ops.convert_to_numpy(weight)
             if "float" in weight.dtype and not np.isfinite(values).all():
                 raise ValueError(f"{weight.path} has values that are not finite")
+    if tokenizer is not None:
+        tokenizer = task_of(model).tokenizer(tokenizer)
     return LoadedModel(model, tokenizer)
 
 

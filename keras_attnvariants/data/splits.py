@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
 
@@ -155,20 +156,22 @@ def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) 
             )
 
 
-def check_languages(source_language: str, target_language: str) -> None:
-    """Raises unless these are the codes of two languages.
+def check_languages(source_language: Any, target_language: Any) -> tuple[str, str]:
+    """The codes of two languages.
 
     Raises:
         ValueError: If one is not a code, or both are the same.
     """
-    given = {"source_language": source_language, "target_language": target_language}
+    given = {"source": source_language, "target": target_language}
     for name, value in given.items():
         if not isinstance(value, str) or not re.fullmatch(_LANGUAGE, value):
             raise ValueError(
-                f"`{name}` must be a language code such as 'de'. Received: {value!r}"
+                f"`{name}_language` must be a language code such as 'de', by --{name} "
+                f"of commands. Received: {value!r}"
             )
     if source_language == target_language:
         raise ValueError(
             "`source_language` and `target_language` must differ. "
             f"Received: {source_language!r} twice"
         )
+    return source_language, target_language

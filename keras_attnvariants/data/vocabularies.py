@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import check_text_file
@@ -178,7 +179,7 @@ def learn_vocabulary(
     """
     import sentencepiece
 
-    files = corpus.files("train")
+    files = corpus.files("train")[0 if tasks.get(corpus.task).reads_text else 1 :]
     if corpus.tags:
         options["tags"] = corpus.tags
     key = fingerprint(files, sentencepiece.__version__, vocabulary_size, options)

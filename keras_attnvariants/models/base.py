@@ -134,6 +134,8 @@ class TranslationModel(keras.Model):
         pad_id, bos_id, eos_id: ids of the special tokens.
         search_settings: how the model is decoded by default, as `SearchSettings` or
             its fields; `None` for the defaults.
+        task: name of what the model does, such as `"translation"`; see
+            `keras_attnvariants.data.tasks`.
         **kwargs: those of `keras.Model`, such as `dtype` and `name`.
 
     Attributes:
@@ -157,6 +159,7 @@ class TranslationModel(keras.Model):
         bos_id: int = 2,
         eos_id: int = 3,
         search_settings: SearchSettings | Mapping[str, Any] | None = None,
+        task: str = "translation",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -172,6 +175,7 @@ class TranslationModel(keras.Model):
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.search_settings = SearchSettings.get(search_settings)
         self.source_stride = 1
+        self.task = task
         self.quantization: str | None = None
         self.guidance: Guidance | None = None
 
@@ -250,6 +254,7 @@ class TranslationModel(keras.Model):
             "name": self.name,
             "dtype": self.dtype_policy.name,
             "search_settings": self.search_settings.to_dict(),
+            "task": self.task,
             "quantization": self.quantization,
         }
 

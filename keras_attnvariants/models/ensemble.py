@@ -84,6 +84,7 @@ class Ensemble(keras.Model):
                 setattr(self, name, getattr(members[0], name))
         self.max_length = min(member.max_length for member in members)
         self.search_settings = SearchSettings.of(members[0])
+        self.task = getattr(members[0], "task", "translation")
         if search_settings is not None:
             self.search_settings = SearchSettings.get(search_settings)
         quantized = (getattr(member, "quantization", None) for member in members)

@@ -14,7 +14,8 @@ Settings are those of all presets whose names they match; later ones are stronge
 * `models`, `corpora`: patterns of names, such as `lowest-*-ngram`; by default all;
 * `scored`: whether the presets have BLEU; by default both;
 * `options`, `training`: fields of `Preset` and of `TrainingSettings`;
-* `model`: name of the class of the model, `Transformer` by default;
+* `model`, `task`: names of the class of the model, `Transformer` by default, and of
+  what it does, `translation` by default;
 * `note`: joins the notes of the preset.
 """
 
@@ -57,7 +58,8 @@ def register_paper(
                 for settings in paper["settings"]
                 if fits(settings, model, corpus, bool(figures.bleu))
             ]
-            classes = [settings["model"] for settings in chosen if "model" in settings]
+            names = {"model": "Transformer", "task": "translation"}
+            names |= {k: part[k] for part in chosen for k in names if k in part}
             notes = " ".join(settings.get("note", "") for settings in chosen)
             register(
                 Preset(
@@ -68,7 +70,8 @@ def register_paper(
                     training=TrainingSettings(**merged(chosen, "training")),
                     published=figures,
                     notes=" ".join(notes.split()),
-                    model=getattr(models, ["Transformer", *classes][-1]),
+                    model=getattr(models, names["model"]),
+                    task=names["task"],
                 )
             )
 

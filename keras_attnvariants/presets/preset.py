@@ -131,6 +131,7 @@ class Preset(JupyterMixin):
         published: its scores; empty where nothing was published.
         notes: what to know about the figures.
         model: class of the model.
+        task: name of what its models do.
 
     Example:
 
@@ -149,6 +150,7 @@ class Preset(JupyterMixin):
     published: PublishedFigures = PublishedFigures()
     notes: str = ""
     model: type[keras.Model] = Transformer
+    task: str = "translation"
 
     def __rich__(self) -> Table:
         """Its facts in rows, as a notebook shows them."""
@@ -223,6 +225,7 @@ class Preset(JupyterMixin):
             overrides["dtype"] = dtype
         arguments = self._arguments(vocabulary_size, overrides)
         arguments.setdefault("search_settings", self.training.search.to_dict())
+        arguments.setdefault("task", self.task)
         return self.model.from_config(arguments)
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:

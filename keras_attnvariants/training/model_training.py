@@ -16,6 +16,7 @@ from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.backend.distribution import process_count
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data import tasks
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.fine_tuning import FineTuning
@@ -301,6 +302,7 @@ def built(
         size = vocabulary_size or preset.options["vocabulary_size"]
         may_shrink = vocabulary_size is None
         tokenizer = run_tokenizer(run_dir, saved, corpus, size, subwords, may_shrink)
+    tokenizer = tasks.get(corpus.task).tokenizer(tokenizer)
     tokens = TokenizedCorpus(corpus, tokenizer)
     chosen = [*given, *(["batch_tokens"] if positions else [])]
     config = on_corpus(config, preset, tokens, chosen)
@@ -310,7 +312,7 @@ def built(
     if tokenizer.target is not tokenizer:
         sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
     size = tokenizer.target.vocabulary_size
-    model = preset.build(size, dtype=config.precision, **sizes)
+    model = preset.build(size, dtype=config.precision, task=corpus.task, **sizes)
     if fine_tuning is not None:
         taken = fine_tuning.start(model)
         if not saved:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import keras
 
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.data.vocabularies import learn_vocabulary
@@ -194,8 +195,8 @@ def _differences(
         return
     for key in sorted({*saved, *given}):
         # The name of a class tells which it is, wherever it moves; and an argument that
-        # the model had not when the run began is off.
-        is_off = key not in saved and given[key] is False
+        # the model had not when the run began is off, or its only value then.
+        is_off = key not in saved and given[key] in (False, tasks.DEFAULT)
         if path[:1] != ("model",) or not (key == "module" or is_off):
             yield from _differences(saved.get(key), given.get(key), (*path, key))
 

@@ -1,0 +1,127 @@
+"""Tasks: what a model reads, how it is measured, and what it is trained with.
+
+Commands, training, tuning and comparisons know of a task only what stands here. A model
+and a preset carry the name of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import NamedTuple
+
+from keras_attnvariants.data.splits import check_languages
+from keras_attnvariants.utils.checks import check_choice
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data.tokenizer import Tokenizer
+
+DEFAULT = "translation"
+
+
+class Conversion(NamedTuple):
+    """The way from a corpus in a form of its own to a folder of parallel files.
+
+    Attributes:
+        inputs: the files that it is read from.
+        write: writes `<split>.<language>` files into a folder.
+    """
+
+    inputs: Sequence[Path]
+    write: Callable[[Path], None]
+
+
+def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
+    """The subwords themselves, of which sources and targets consist."""
+    return subwords
+
+
+def no_conversion(path: Path) -> Conversion | None:
+    """`None`: a corpus has parallel files, or is a table of them."""
+    return None
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of models from sequence to sequence.
+
+    Attributes:
+        name: its name.
+        preset: name of the preset that is trained if none is given.
+        metrics: names of its scores, see `keras_attnvariants.evaluation.metrics`; the
+            first one chooses models.
+        languages: endings of the files of its corpora; `None` if these are languages
+            that a user names.
+        reads_text: whether sources are texts, of which subwords are learned.
+        max_characters: longest line of a source or target.
+        tokenizer: the tokenizer of both sides, from subwords. What it returned is
+            subwords as well.
+        conversion: how a corpus at a path is read that has a form of its own; `None`
+            for parallel files.
+    """
+
+    name: str
+    preset: str
+    metrics: tuple[str, ...]
+    languages: tuple[str, str] | None = None
+    reads_text: bool = True
+    max_characters: int = 2000
+    tokenizer: Callable[[Any], Any] = no_tokenizer
+    conversion: Callable[[Path], Conversion | None] = no_conversion
+
+    def sides(self, source: str | None, target: str | None) -> tuple[str, str]:
+        """The endings of the files of a corpus: those given, else its own.
+
+        Raises:
+            ValueError: one is missing, is not a code, or both are the same.
+        """
+        own = self.languages or (None, None)
+        return check_languages(source or own[0], target or own[1])
+
+
+def audio_tokenizer(subwords: Any) -> Any:
+    """The tokenizer of recordings, and of texts in these subwords."""
+    from keras_attnvariants.data.audio import AudioTokenizer
+
+    return AudioTokenizer(subwords.target)
+
+
+TASKS = {
+    task.name: task
+    for task in (
+        Task(DEFAULT, "kav/hc-sa/bible", ("bleu", "chrf", "ter")),
+        Task(
+            name="summarisation",
+            preset="kav/base/scitldr",
+            metrics=("rouge1", "rouge2", "rougeL"),
+            languages=("source", "target"),
+            max_characters=100_000,
+        ),
+        Task(
+            name="speech",
+            preset="kav/base/yesno",
+            metrics=("wer", "cer"),
+            languages=("audio", "text"),
+            reads_text=False,
+            tokenizer=audio_tokenizer,
+        ),
+    )
+}
+
+
+def get(name: str) -> Task:
+    """The task of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    return TASKS[check_choice("task", name, TASKS)]
+
+
+def task_of(model: Any) -> Task:
+    """The task of a model or a preset; one that names none translates."""
+    return get(getattr(model, "task", DEFAULT))

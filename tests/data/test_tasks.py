@@ -1,0 +1,83 @@
+"""Tasks: names, endings of files, tokenizers, and corpora in forms of their own."""
+
+import gzip
+
+import pytest
+
+import keras_attnvariants as kav
+from keras_attnvariants.data import tasks
+
+ATTENTION = kav.DotProductAttention(num_heads=2)
+
+
+def small_model(**options):
+    sizes = dict(vocabulary_size=20, num_layers=1, hidden_dim=8, intermediate_dim=16)
+    return kav.Transformer(
+        **sizes,
+        encoder_attention=ATTENTION,
+        decoder_attention=ATTENTION,
+        cross_attention=ATTENTION,
+        **options,
+    )
+
+
+def test_there_are_three_tasks():
+    assert [*tasks.TASKS] == ["translation", "summarisation", "speech"]
+    assert all(tasks.get(name).name == name for name in tasks.TASKS)
+
+
+def test_unknown_task_is_refused():
+    with pytest.raises(ValueError, match="`task` must be one of .* Received: 'sums'"):
+        tasks.get("sums")
+
+
+def test_languages_are_those_of_the_task_unless_given():
+    summaries, translation = tasks.get("summarisation"), tasks.get("translation")
+    assert summaries.sides(None, None) == ("source", "target")
+    assert summaries.sides("article", "title") == ("article", "title")
+    assert translation.sides("en", "de") == ("en", "de")
+    with pytest.raises(ValueError, match="`source_language`.*Received: None"):
+        translation.sides(None, "de")
+
+
+def test_models_carry_the_name_of_their_task(tmp_path):
+    tokenizer = kav.Tokenizer.train(["a small house", "the small mouse"], 15)
+    model = small_model(task="summarisation")
+    assert tasks.task_of(model).name == "summarisation"
+    kav.save_model(model, tmp_path / "model", tokenizer)
+    loaded = kav.load_model(tmp_path / "model")
+    assert loaded.model.task == "summarisation"
+    assert loaded.tokenizer.sha256 == tokenizer.sha256
+
+
+def test_models_of_earlier_versions_translate():
+    config = small_model().get_config()
+    assert config.pop("task") == "translation"
+    assert kav.Transformer.from_config(config).task == "translation"
+
+
+def test_presets_give_their_task_to_what_they_build():
+    preset = kav.presets.get("loem2022/neural-ngram/gigaword")
+    assert preset.task == "summarisation"
+    sizes = dict(num_layers=1, hidden_dim=16, intermediate_dim=16)
+    assert preset.build(30, **sizes).task == "summarisation"
+    assert preset.build(30, task="translation", **sizes).task == "translation"
+    assert kav.presets.get("kav/base/multi30k").task == "translation"
+
+
+def test_corpora_of_a_task_need_no_languages(tmp_path):
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    document = "word " * 1000
+    with gzip.open(folder / "train.source.gz", "wt") as file:
+        file.write(f"{document}\none\n")
+    (folder / "train.target").write_text("short\ntwo\n")
+    read = dict(spec=folder, cache_dir=tmp_path / "cache")
+    corpus = kav.data.load_corpus(task="summarisation", **read)
+    assert corpus.task == "summarisation"
+    assert corpus.read_lines("train") == ([document.strip(), "one"], ["short", "two"])
+    short = kav.data.load_corpus(
+        source_language="source", target_language="target", **read
+    )
+    assert short.task == "translation"
+    assert short.read_lines("train") == (["one"], ["two"])
