@@ -124,7 +124,7 @@ class SystemOptions:
 
     @property
     def task(self) -> str:
-        """The task of the model; an exported one translates, unless a user says more."""
+        """The task of the model; an exported one translates unless told otherwise."""
         if self.model is None:
             return "translation"
         return model_task(model_folder("--model", self.model))

@@ -193,7 +193,9 @@ class TextTasks:
             The texts of a batch, int `[n]`, and the outputs for them.
         """
         lengths = [
-            max(source_positions(self.model, len(source)), *(len(t) + 1 for t in rest))
+            max(
+                [source_positions(self.model, len(source)), *(len(t) + 1 for t in rest)]
+            )
             for source, *rest in zip(*sides, strict=True)
         ]
         for rows, size, length in plan_batches(
